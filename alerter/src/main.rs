@@ -1,0 +1,2 @@
+//! nova-host-alerter.
+fn main() {}

@@ -1,0 +1,2 @@
+//! fence_mark.
+fn main() {}

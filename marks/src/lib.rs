@@ -1,0 +1,1 @@
+//! What a mark is and where it is kept. No async, no HTTP.

@@ -1,0 +1,1 @@
+//! Test tools shared by the real-cluster tests, the demo and the benchmarks.
