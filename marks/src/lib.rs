@@ -1,1 +1,9 @@
-//! What a mark is and where it is kept. No async, no HTTP.
+//! What a mark is and where it is kept. No async, no HTTP, few dependencies.
+
+pub mod delivery;
+pub mod fencing;
+pub mod host;
+pub mod id;
+pub mod journal;
+pub mod mark;
+pub mod time;
