@@ -1,1 +1,4 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
+
+pub mod installed;
+pub mod trials;
