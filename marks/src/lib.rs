@@ -1,1 +1,12 @@
-//! What a mark is and where it is kept. No async, no HTTP.
+//! What a mark is and where it is kept. No async, no HTTP, few dependencies.
+
+pub mod cib;
+pub mod cluster;
+pub mod delivery;
+pub mod fencing;
+pub mod host;
+pub mod id;
+pub mod journal;
+pub mod mark;
+pub mod site;
+pub mod time;

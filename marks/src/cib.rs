@@ -1,0 +1,183 @@
+//! Pacemaker's configuration and status (CIB): what a fence agent and an alerter must know of the cluster.
+//!
+//! Only what is asked for here is kept; everything else in the document is passed over. Rules of the fencing topology
+//! are those of Pacemaker's fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
+
+mod limit;
+mod parse;
+mod pattern;
+mod topology;
+
+use std::time::Duration;
+
+use crate::fencing::Incarnation;
+use crate::host::HostName;
+
+pub use topology::{LevelFault, MarkLevel};
+
+/// The type of our fence device in the CIB (`stonith:fence_mark`).
+pub const MARK_AGENT: &str = "fence_mark";
+
+/// Why a text is no CIB. The text itself is never part of the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CibError {
+    /// Not well-formed XML.
+    #[error("the CIB is not well-formed XML (at byte {at})")]
+    Syntax {
+        /// Where the parser stopped, in bytes.
+        at: u64,
+    },
+    /// Something else than a CIB, or a CIB that was cut off.
+    #[error("the CIB is not complete ({what})")]
+    Incomplete {
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl CibError {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "syntax",
+            Self::Incomplete { .. } => "incomplete",
+        }
+    }
+}
+
+/// The parts of a CIB that matter here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cib {
+    nodes: Vec<Node>,
+    resources: Vec<Resource>,
+    levels: Vec<Level>,
+    operations: Vec<Operation>,
+    stonith_timeouts: Vec<String>,
+}
+
+/// A `stonith:fence_mark` device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkDevice {
+    /// Its resource id.
+    pub id: String,
+    /// The shortest time that the fencer may give an `off` of it; `None` where nothing is set (60 s then).
+    pub off_limit: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    name: String,
+    kind: String,
+    attributes: Vec<(String, String)>,
+}
+
+/// A primitive or a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Resource {
+    id: String,
+    is_template: bool,
+    class: String,
+    agent: String,
+    template: String,
+    parameters: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Level {
+    target: Target,
+    index: u32,
+    devices: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    Name(String),
+    Pattern(String),
+    Attribute { name: String, value: String },
+}
+
+/// One entry of a resource's operation history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Operation {
+    resource: String,
+    controller: String,
+    call_id: u32,
+    seconds: i64,
+}
+
+impl Cib {
+    /// Reads a whole CIB, as `cibadmin --query` prints it or as Pacemaker keeps it on disk.
+    ///
+    /// # Errors
+    /// [`CibError`] when it is malformed, cut off, or something else.
+    pub fn parse(xml: &str) -> Result<Self, CibError> {
+        parse::cib(xml)
+    }
+
+    /// The names of the full cluster nodes (not of remote and guest nodes).
+    pub fn cluster_nodes(&self) -> Vec<HostName> {
+        let full = self.nodes.iter().filter(|node| matches!(node.kind.as_str(), "" | "member" | "normal"));
+        full.filter_map(|node| HostName::parse(&node.name).ok()).collect()
+    }
+
+    /// All `stonith:fence_mark` devices, also those that take their type from a template.
+    pub fn fence_mark_devices(&self) -> Vec<MarkDevice> {
+        let devices = self.resources.iter().filter(|r| !r.is_template && self.is_mark(r));
+        devices.map(|r| MarkDevice { id: r.id.clone(), off_limit: self.off_limit(r) }).collect()
+    }
+
+    /// The connection that the host had last: the newest successful start or monitor of its remote resource.
+    pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
+        let own = self.operations.iter().filter(|op| host.as_str().eq_ignore_ascii_case(&op.resource));
+        let newest = own.max_by(|a, b| {
+            (a.seconds, a.call_id, &a.controller).cmp(&(b.seconds, b.call_id, &b.controller))
+        })?;
+        Some(Incarnation::new(&newest.controller, newest.call_id, newest.seconds))
+    }
+
+    /// The levels with a mark device that the fencer may use for this host.
+    ///
+    /// An entry whose target is the host's name, letter by letter, hides all others. Without one the fencer takes any
+    /// entry that matches, in no order; so all of them are here.
+    pub fn mark_levels_of(&self, host: &HostName) -> Vec<MarkLevel> {
+        topology::levels_of(self, host)
+    }
+
+    /// Every level with a mark device, whatever its target.
+    pub fn mark_levels(&self) -> Vec<MarkLevel> {
+        topology::all_levels(self)
+    }
+
+    fn template_of(&self, resource: &Resource) -> Option<&Resource> {
+        self.resources.iter().find(|r| r.is_template && r.id == resource.template)
+    }
+
+    fn is_mark(&self, resource: &Resource) -> bool {
+        let source = self.template_of(resource).unwrap_or(resource);
+        let typed = if resource.agent.is_empty() { source } else { resource };
+        typed.class == "stonith" && typed.agent == MARK_AGENT
+    }
+
+    fn is_mark_device(&self, id: &str) -> bool {
+        self.resources.iter().any(|r| !r.is_template && r.id == id && self.is_mark(r))
+    }
+
+    /// In the fencer's order: the device's own limit, then its `stonith-timeout`, then the cluster's.
+    fn off_limit(&self, device: &Resource) -> Option<Duration> {
+        let own = |name| limit::shortest(device.values(name));
+        let inherited = |name| self.template_of(device).and_then(|t| limit::shortest(t.values(name)));
+        let of_device = |name| own(name).or_else(|| inherited(name));
+        of_device("pcmk_off_timeout")
+            .or_else(|| of_device("stonith-timeout"))
+            .or_else(|| limit::shortest(self.stonith_timeouts.iter().map(String::as_str)))
+    }
+}
+
+impl Resource {
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.parameters.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests;

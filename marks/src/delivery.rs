@@ -1,0 +1,151 @@
+//! A delivery: one mark on its way to one route, with the closed table of what may become of it.
+
+use serde::Serialize;
+
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// The states of a delivery (design, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Waits for its next attempt.
+    Pending,
+    /// An attempt is under way; after a crash nobody knows how it ended.
+    InFlight,
+    /// The recovery controller took it.
+    Acknowledged,
+    /// A named reason keeps it back.
+    Held,
+    /// The endpoint refuses it; tried again for ever, slowly.
+    Parked,
+    /// Its row is damaged: never sent, never dropped.
+    Quarantined,
+    /// An operator ended it.
+    Dismissed,
+    /// A configured rule ended it.
+    Cancelled,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::InFlight,
+        Self::Acknowledged,
+        Self::Held,
+        Self::Parked,
+        Self::Quarantined,
+        Self::Dismissed,
+        Self::Cancelled,
+    ];
+
+    /// The word in the journal and on every screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InFlight => "in-flight",
+            Self::Acknowledged => "acknowledged",
+            Self::Held => "held",
+            Self::Parked => "parked",
+            Self::Quarantined => "quarantined",
+            Self::Dismissed => "dismissed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// Whether nothing more will be done for it.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Acknowledged | Self::Dismissed | Self::Cancelled)
+    }
+
+    /// Whether an attempt may start from here.
+    pub fn may_be_sent(self) -> bool {
+        matches!(self, Self::Pending | Self::Parked)
+    }
+
+    /// The closed transition table. A final state is never left: what was told cannot be untold.
+    pub fn may_become(self, next: Self) -> bool {
+        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
+        match self {
+            Pending | Parked => {
+                matches!(next, InFlight | Held | Pending | Quarantined | Dismissed | Cancelled)
+            }
+            InFlight => matches!(next, Acknowledged | Pending | Parked | Dismissed),
+            Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
+            Quarantined => matches!(next, Dismissed),
+            Acknowledged | Dismissed | Cancelled => false,
+        }
+    }
+}
+
+/// One mark's way to one route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route's name.
+    pub route: String,
+    /// Where it stands.
+    pub state: State,
+    /// The exact bytes that are sent, made once and the same on every attempt.
+    pub body: Vec<u8>,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Attempts of which nobody knows whether they arrived.
+    pub ambiguous: u32,
+    /// When the next attempt is due.
+    pub next_due: Timestamp,
+    /// What the newest attempt came to, where there was one.
+    pub last: Option<Attempt>,
+    /// The receiver's reference, where it gave one.
+    pub reference: Option<String>,
+    /// When it reached a final state.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// When it ended.
+    pub at: Timestamp,
+    /// A machine word, such as `connect` or `acknowledged`.
+    pub kind: String,
+    /// One sentence for people.
+    pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_way_leads_out_of_a_final_state() {
+        for from in State::ALL.into_iter().filter(|s| s.is_final()) {
+            assert!(State::ALL.into_iter().all(|to| !from.may_become(to)), "{from:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_attempt_under_way_can_be_acknowledged() {
+        let into_ack: Vec<State> =
+            State::ALL.into_iter().filter(|s| s.may_become(State::Acknowledged)).collect();
+        assert_eq!(into_ack, [State::InFlight]);
+    }
+
+    #[test]
+    fn a_damaged_row_is_never_sent() {
+        assert!(!State::Quarantined.may_be_sent() && !State::Quarantined.may_become(State::InFlight));
+    }
+
+    #[test]
+    fn words_round_trip() {
+        assert!(State::ALL.into_iter().all(|s| State::parse(s.as_str()) == Some(s)));
+        assert_eq!(State::parse("done"), None);
+    }
+}

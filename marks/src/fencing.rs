@@ -1,0 +1,83 @@
+//! A fencing: one record that a host was fenced. It is written once, judges nothing, and is never changed.
+
+use serde::Serialize;
+
+use crate::host::HostName;
+use crate::id::FencingId;
+use crate::time::Timestamp;
+
+/// Who asked for the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Pacemaker's fencer ran the agent.
+    Fencer,
+    /// The agent was run by hand or by a script.
+    Shell,
+    /// An operator gave the word with `nova-host-alerter mark`.
+    Operator,
+}
+
+impl Origin {
+    /// The word in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fencer => "fencer",
+            Self::Shell => "shell",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Fencer, Self::Shell, Self::Operator].into_iter().find(|origin| origin.as_str() == word)
+    }
+}
+
+/// Which connection to the host was the last good one when it was fenced (design, section 6): controller, call id and
+/// time of the newest successful start or monitor of its remote resource. Another one means that the host was back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Incarnation(String);
+
+impl Incarnation {
+    /// From the three facts in the CIB: controller, call id, time (epoch seconds).
+    pub fn new(controller: &str, call_id: u32, seconds: i64) -> Self {
+        Self(format!("{controller}/{call_id}/{seconds}"))
+    }
+
+    /// As the journal keeps it.
+    pub fn from_journal(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text to keep and to compare.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// One record that a host was fenced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fencing {
+    /// Its own id.
+    pub id: FencingId,
+    /// The host's Pacemaker node name.
+    pub node: HostName,
+    /// The plug that the fencer passed (`pcmk_host_map`), where it was passed.
+    pub plug: Option<HostName>,
+    /// When the agent was asked: the event's `failure_time`.
+    pub asked_at: Timestamp,
+    /// When the record was committed: the event's `generated_time`.
+    pub committed_at: Timestamp,
+    /// The controller that saw it.
+    pub seen_by: String,
+    /// Who asked for it.
+    pub origin: Origin,
+    /// The host's last good connection, where the CIB could be read.
+    pub incarnation: Option<Incarnation>,
+    /// `domain` as the agent was given it; counts only where `[hosts]` is silent.
+    pub given_domain: Option<String>,
+    /// The opposite of `no_shared_storage` as the agent was given it; counts only where `[hosts]` is silent.
+    pub given_shared_storage: Option<bool>,
+}

@@ -1,0 +1,288 @@
+//! Names of hosts: what is accepted, how they compare, how a node name becomes the name that is told.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde::Serialize;
+
+/// Longest accepted name in bytes (the limit of a DNS name).
+const MAX_LEN: usize = 255;
+
+/// A host's name as Pacemaker or an operator wrote it.
+///
+/// 1 to 255 bytes of `A-Z a-z 0-9 . _ -`, beginning with a letter or digit, without an empty label.
+/// It keeps its spelling and compares in lower case, as Pacemaker compares node names.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct HostName(String);
+
+/// Why a text is no host name. The text itself is never part of the message: it may be hostile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostNameError {
+    /// Nothing there.
+    #[error("the host name is empty")]
+    Empty,
+    /// More than 255 bytes.
+    #[error("the host name is longer than 255 bytes")]
+    TooLong,
+    /// A character outside of the safe alphabet, or a first one that is no letter or digit.
+    #[error(
+        "the host name holds a character that is not allowed (allowed: letters, digits, '.', '_', '-'; first a letter or digit)"
+    )]
+    Character,
+    /// Two dots in a row, or a dot at the end.
+    #[error("the host name has an empty label (two dots in a row, or a dot at the end)")]
+    EmptyLabel,
+}
+
+impl HostName {
+    /// Reads a name; see the type for what is accepted.
+    pub fn parse(text: &str) -> Result<Self, HostNameError> {
+        let bytes = text.as_bytes();
+        let first = bytes.first().ok_or(HostNameError::Empty)?;
+        if bytes.len() > MAX_LEN {
+            return Err(HostNameError::TooLong);
+        }
+        if !first.is_ascii_alphanumeric() || !bytes.iter().all(|b| is_name_byte(*b)) {
+            return Err(HostNameError::Character);
+        }
+        if text.split('.').any(str::is_empty) {
+            return Err(HostNameError::EmptyLabel);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The name as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether the name has a domain part.
+    pub fn has_domain(&self) -> bool {
+        self.0.contains('.')
+    }
+
+    /// The name with a domain behind it; the name itself where it already ends in that domain, label by label.
+    pub fn with_domain(&self, domain: &str) -> Result<Self, HostNameError> {
+        let domain = domain.trim_start_matches('.');
+        let already = self.lower().ends_with(&format!(".{}", domain.to_ascii_lowercase()));
+        if already { Ok(self.clone()) } else { Self::parse(&format!("{}.{domain}", self.0)) }
+    }
+
+    fn lower(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
+impl fmt::Display for HostName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl PartialEq for HostName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(&other.0)
+    }
+}
+
+impl Eq for HostName {}
+
+impl Hash for HostName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.lower().hash(state);
+    }
+}
+
+impl Ord for HostName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.lower().cmp(&other.lower())
+    }
+}
+
+impl PartialOrd for HostName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A list of shell-style patterns (`*` and `?`), compared without case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPatterns(Vec<String>);
+
+/// Why a text is no list of patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostPatternError {
+    /// No pattern at all.
+    #[error("the list of host patterns is empty")]
+    Empty,
+    /// A character that no host name can hold.
+    #[error(
+        "a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')"
+    )]
+    Character,
+}
+
+impl HostPatterns {
+    /// Reads a comma list; spaces around an entry and empty entries are passed over.
+    pub fn parse(list: &str) -> Result<Self, HostPatternError> {
+        Self::from_entries(list.split(','))
+    }
+
+    /// Reads a list that is already split.
+    pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, HostPatternError> {
+        let patterns: Vec<String> = entries
+            .into_iter()
+            .map(str::trim)
+            .filter(|e| !e.is_empty())
+            .map(str::to_ascii_lowercase)
+            .collect();
+        if patterns.is_empty() {
+            return Err(HostPatternError::Empty);
+        }
+        if patterns.iter().flat_map(|p| p.bytes()).any(|b| !is_name_byte(b) && !matches!(b, b'*' | b'?')) {
+            return Err(HostPatternError::Character);
+        }
+        Ok(Self(patterns))
+    }
+
+    /// Whether any pattern matches the whole name.
+    pub fn covers(&self, host: &HostName) -> bool {
+        let name = host.lower();
+        self.0.iter().any(|pattern| glob_matches(pattern.as_bytes(), name.as_bytes()))
+    }
+
+    /// Whether the name itself stands in the list, not merely a pattern that matches it.
+    pub fn names_literally(&self, host: &HostName) -> bool {
+        self.0.iter().any(|pattern| pattern.eq_ignore_ascii_case(host.as_str()))
+    }
+}
+
+/// Linear in practice: on a mismatch only the newest `*` is tried again.
+fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                retry = Some((p + 1, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => match retry {
+                Some((after_star, from)) => {
+                    retry = Some((after_star, from + 1));
+                    p = after_star;
+                    n = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+/// The name that is told for a node (design, section 2, "host"): the configured name, the mapped plug, the node name
+/// if it has a domain, the node name with `domain`. `None` means that the mark is held as `no-fqdn`.
+///
+/// A plug that equals the node is no mapping. A mapped plug without a dot is a short name: it too wants `domain`.
+pub fn resolve_fqdn(
+    node: &HostName,
+    plug: Option<&HostName>,
+    names: &BTreeMap<HostName, HostName>,
+    domain: Option<&str>,
+) -> Option<HostName> {
+    if let Some(name) = names.get(node) {
+        return Some(name.clone());
+    }
+    let base = plug.filter(|plug| *plug != node).unwrap_or(node);
+    if base.has_domain() {
+        return Some(base.clone());
+    }
+    base.with_domain(domain?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name(text: &str) -> HostName {
+        HostName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn keeps_its_spelling_and_compares_without_case() {
+        assert_eq!(name("Compute1").as_str(), "Compute1");
+        assert_eq!(name("Compute1"), name("cOMPUTE1"));
+    }
+
+    #[test]
+    fn refuses_what_could_be_read_as_something_else() {
+        for bad in [
+            "", "-N", ".", "a..b", "a.b.", "../../x", "$(id)", "a b", "a\nb", "a\0b", "a\"b", "é", "a/b",
+            "a%00",
+        ] {
+            assert!(HostName::parse(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(HostName::parse(&"a".repeat(256)), Err(HostNameError::TooLong));
+        assert!(HostName::parse(&"a".repeat(255)).is_ok());
+    }
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let patterns = HostPatterns::parse("compute*, ?tl1").unwrap();
+        assert!(patterns.covers(&name("COMPUTE17")) && patterns.covers(&name("ctl1")));
+        assert!(!patterns.covers(&name("mycompute1")) && !patterns.covers(&name("ctl12")));
+        assert!(!patterns.names_literally(&name("ctl1")));
+        assert!(HostPatterns::parse("*,ctl1").unwrap().names_literally(&name("CTL1")));
+        assert_eq!(HostPatterns::parse(" , "), Err(HostPatternError::Empty));
+        assert_eq!(HostPatterns::parse("a;b"), Err(HostPatternError::Character));
+    }
+
+    /// S1-37: short name to FQDN, and an FQDN left as it is; the suffix test is by label.
+    #[test]
+    fn the_told_name_is_chosen_in_the_order_of_the_design() {
+        let names = BTreeMap::from([(name("compute9"), name("nine.example.org"))]);
+        let told = |node: &str, plug: Option<&str>, domain| {
+            resolve_fqdn(&name(node), plug.map(name).as_ref(), &names, domain).map(|n| n.to_string())
+        };
+        assert_eq!(told("Compute9", Some("x.y"), Some("d.e")).as_deref(), Some("nine.example.org"));
+        assert_eq!(told("c1", Some("c1.cloud.example"), Some("d.e")).as_deref(), Some("c1.cloud.example"));
+        assert_eq!(told("c1", Some("nova1"), Some("d.e")).as_deref(), Some("nova1.d.e"));
+        assert_eq!(told("c1.x.y", Some("c1.x.y"), Some("d.e")).as_deref(), Some("c1.x.y"));
+        assert_eq!(told("C1", Some("c1"), Some("d.e")).as_deref(), Some("C1.d.e"));
+        assert_eq!(told("c1", None, None), None);
+        assert_eq!(
+            name("compute3example.com").with_domain("example.com").unwrap().as_str(),
+            "compute3example.com.example.com"
+        );
+        assert_eq!(name("c3.Example.com").with_domain("example.com").unwrap().as_str(), "c3.Example.com");
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_name_is_safe_everywhere(text in ".{0,40}") {
+            if let Ok(host) = HostName::parse(&text) {
+                prop_assert_eq!(host.as_str(), &text);
+                prop_assert!(text.bytes().all(is_name_byte) && !text.starts_with('-'));
+            }
+        }
+
+        #[test]
+        fn a_star_matches_any_tail(head in "[a-z]{1,8}", tail in "[a-z0-9.-]{0,12}") {
+            let pattern = format!("{head}*");
+            let joined = format!("{head}{tail}");
+            prop_assert!(glob_matches(pattern.as_bytes(), joined.as_bytes()));
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Fencings in the journal: appended by the agent, read by the intake.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde::Serialize;
+
+use super::digest::Digest;
+use super::history::{self, NewHistory};
+use super::{Journal, JournalError};
+use crate::fencing::{Fencing, Incarnation, Origin};
+use crate::host::HostName;
+use crate::id::{FencingId, MarkId};
+use crate::time::Timestamp;
+
+const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.digest";
+
+/// A row whose digest does not fit: never sent, never dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The table.
+    pub table: &'static str,
+    /// The row's key, as far as it can be read.
+    pub key: String,
+}
+
+/// What was read: sound rows, and the keys of damaged ones.
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    /// Rows whose digest fits.
+    pub sound: Vec<T>,
+    /// Rows whose digest does not fit.
+    pub damaged: Vec<Damage>,
+}
+
+impl<T> Rows<T> {
+    pub(super) fn sort(read: impl IntoIterator<Item = Result<T, Damage>>) -> Self {
+        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+        for row in read {
+            match row {
+                Ok(row) => sound.push(row),
+                Err(row) => damaged.push(row),
+            }
+        }
+        Self { sound, damaged }
+    }
+}
+
+/// A row that could be read but not believed.
+pub(super) type Checked<T> = Result<T, Damage>;
+
+impl Journal {
+    /// Appends a fencing, makes it durable and reads it back. `Ok` means that it survives a power cut.
+    ///
+    /// # Errors
+    /// After an error the fencing may or may not be there: the caller must not say that the host is marked.
+    pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            insert(transaction, fencing)?;
+            let detail = format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by);
+            Ok(history::append(
+                transaction,
+                &NewHistory {
+                    at: fencing.committed_at,
+                    event: "fenced",
+                    mark: None,
+                    node: Some(&fencing.node),
+                    route: None,
+                    detail: &detail,
+                    actor: match fencing.origin {
+                        Origin::Fencer | Origin::Shell => "fence_mark",
+                        Origin::Operator => "operator",
+                    },
+                },
+            )?)
+        })?;
+        self.place.sync()?;
+        self.confirm(fencing)?;
+        if self.role == super::Role::Agent {
+            self.checkpoint_if_large();
+        }
+        Ok(())
+    }
+
+    /// Fencings that no mark and no rule has taken in yet, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
+        self.fencings_where("NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id)", None)
+    }
+
+    /// The fencings of one mark, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn fencings_of(&self, mark: MarkId) -> Result<Rows<Fencing>, JournalError> {
+        self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1)", Some(mark))
+    }
+
+    fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE {condition} ORDER BY f.asked_at, f.id");
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let mut rows = match mark {
+                Some(mark) => query.query([mark.to_string()])?,
+                None => query.query([])?,
+            };
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(decode(row));
+            }
+            Ok(all)
+        };
+        Ok(Rows::sort(self.sqlite(read())?))
+    }
+
+    /// Reads the row back, and says `Ok` only if it is the one that was written.
+    fn confirm(&self, fencing: &Fencing) -> Result<(), JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE f.id = ?1");
+        let read =
+            self.connection.query_row(&sql, [fencing.id.to_string()], |row| Ok(decode(row))).optional();
+        match self.sqlite(read)? {
+            Some(Ok(back)) if back == *fencing => Ok(()),
+            _ => Err(JournalError::Damaged {
+                path: self.place.file.clone(),
+                reason: format!("the fencing of {} did not read back as it was written", fencing.node),
+            }),
+        }
+    }
+}
+
+pub(super) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
+    let digest = digest(fencing);
+    transaction
+        .prepare_cached("INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
+        .execute(params![
+            fencing.id.to_string(),
+            fencing.node.as_str(),
+            fencing.plug.as_ref().map(HostName::as_str),
+            fencing.asked_at.0,
+            fencing.committed_at.0,
+            fencing.seen_by,
+            fencing.origin.as_str(),
+            fencing.incarnation.as_ref().map(Incarnation::as_str),
+            fencing.given_domain,
+            fencing.given_shared_storage,
+            digest,
+        ])?;
+    Ok(())
+}
+
+fn digest(fencing: &Fencing) -> Vec<u8> {
+    Digest::of("fencing")
+        .text(&fencing.id.to_string())
+        .text(fencing.node.as_str())
+        .maybe_text(fencing.plug.as_ref().map(HostName::as_str))
+        .int(fencing.asked_at.0)
+        .int(fencing.committed_at.0)
+        .text(&fencing.seen_by)
+        .text(fencing.origin.as_str())
+        .maybe_text(fencing.incarnation.as_ref().map(Incarnation::as_str))
+        .maybe_text(fencing.given_domain.as_deref())
+        .maybe_int(fencing.given_shared_storage.map(i64::from))
+        .finish()
+}
+
+fn decode(row: &Row<'_>) -> Checked<Fencing> {
+    let damage = || Damage { table: "fencing", key: printable_key(row) };
+    let fencing = decode_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(10).map_err(|_| damage())?;
+    if kept == digest(&fencing) { Ok(fencing) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
+    let plug: Option<String> = row.get(2).ok()?;
+    let plug = match plug {
+        Some(text) => Some(HostName::parse(&text).ok()?),
+        None => None,
+    };
+    let incarnation: Option<String> = row.get(7).ok()?;
+    Some(Fencing {
+        id: FencingId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
+        plug,
+        asked_at: Timestamp(row.get(3).ok()?),
+        committed_at: Timestamp(row.get(4).ok()?),
+        seen_by: row.get(5).ok()?,
+        origin: Origin::parse(&row.get::<_, String>(6).ok()?)?,
+        incarnation: incarnation.map(Incarnation::from_journal),
+        given_domain: row.get(8).ok()?,
+        given_shared_storage: row.get(9).ok()?,
+    })
+}
+
+/// The first column as far as it is safe to print: a damaged key may hold anything.
+pub(super) fn printable_key(row: &Row<'_>) -> String {
+    let key: String = row.get(0).unwrap_or_default();
+    key.chars().filter(char::is_ascii_graphic).take(64).collect()
+}

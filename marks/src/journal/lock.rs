@@ -1,0 +1,116 @@
+//! One alerter for each journal: an exclusive lock on `<journal>.lock`, which names its holder.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::libc::O_NOFOLLOW;
+
+use super::JournalError;
+use super::place::Place;
+
+/// The held lock. Dropping it removes the file and releases the lock.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    _held: Flock<File>,
+}
+
+impl Lock {
+    /// Takes the lock of the journal at `journal`, whose directory must exist.
+    ///
+    /// # Errors
+    /// `Locked` names the holder.
+    pub fn take(journal: &Path) -> Result<Self, JournalError> {
+        let place = Place::check(journal)?;
+        let path = place.beside(".lock");
+        loop {
+            let file = open(&path)?;
+            let mut held = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+                .map_err(|(file, _)| locked(&path, file))?;
+            // A holder that ended between our open and our lock took the name with it: look at the new file then.
+            if still_named(&held, &path) {
+                write_holder(&mut held).map_err(|e| JournalError::io(&path, e))?;
+                return Ok(Self { path, _held: held });
+            }
+        }
+    }
+
+    /// Who holds the lock of the journal at `journal`, if anybody does: the holder's own words, `PID STARTTIME`.
+    ///
+    /// Nothing is locked for the look: that could make a daemon fail that starts at this moment. A process of that id
+    /// and start time is the one that wrote the line, and it holds the lock for as long as it lives.
+    ///
+    /// # Errors
+    /// The place is not safe, or the lock file cannot be read.
+    pub fn holder(journal: &Path) -> Result<Option<String>, JournalError> {
+        let path = Place::check(journal)?.beside(".lock");
+        match fs::read_to_string(&path) {
+            Ok(line) => Ok(Some(printable(&line)).filter(|holder| is_alive(holder))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(JournalError::io(&path, e)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before the lock goes: afterwards the name may be somebody else's.
+        let _already_gone = fs::remove_file(&self.path);
+    }
+}
+
+fn open(path: &Path) -> Result<File, JournalError> {
+    let opened = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(O_NOFOLLOW)
+        .open(path);
+    opened.map_err(|e| JournalError::io(path, e))
+}
+
+fn still_named(held: &Flock<File>, path: &Path) -> bool {
+    match (held.metadata(), fs::symlink_metadata(path)) {
+        (Ok(ours), Ok(named)) => ours.ino() == named.ino() && ours.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+fn write_holder(held: &mut Flock<File>) -> std::io::Result<()> {
+    held.set_len(0)?;
+    held.rewind()?;
+    let id = process::id();
+    let start = start_time(&id.to_string()).unwrap_or_else(|| "0".to_owned());
+    writeln!(held, "{id} {start}")
+}
+
+/// Field 22 of `/proc/PID/stat`: with it a process id that was used again is told apart.
+fn start_time(pid: &str) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The process name before it may hold anything, spaces and brackets too.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19).map(str::to_owned)
+}
+
+fn is_alive(holder: &str) -> bool {
+    let Some((pid, start)) = holder.split_once(' ') else { return false };
+    pid.bytes().all(|b| b.is_ascii_digit()) && start_time(pid).as_deref() == Some(start)
+}
+
+fn locked(path: &Path, mut file: File) -> JournalError {
+    let mut text = String::new();
+    let _unreadable_is_unknown = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    let words = printable(&text);
+    let holder = words.split(' ').next().filter(|pid| !pid.is_empty()).unwrap_or("of unknown id");
+    JournalError::Locked { path: path.to_owned(), holder: format!("process {holder}") }
+}
+
+fn printable(line: &str) -> String {
+    line.trim().chars().filter(|c| c.is_ascii_digit() || *c == ' ').take(64).collect()
+}

@@ -1,0 +1,246 @@
+//! The journal: SQLite on each controller, the truth of what this controller knows and the alerter's queue.
+//!
+//! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
+//! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
+
+mod deliveries;
+mod digest;
+mod error;
+mod fencings;
+mod history;
+mod lock;
+mod marks;
+mod place;
+mod schema;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::sys::statvfs::{FsFlags, statvfs};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use uuid::Uuid;
+
+pub use deliveries::{DueDelivery, NewDelivery, Verdict};
+pub use error::JournalError;
+pub use fencings::{Damage, Rows};
+pub use history::{HistoryFilter, HistoryRow, NewHistory};
+pub use lock::Lock;
+pub use marks::{MarkRow, Outage, Resolved};
+use place::Place;
+
+/// The journal's path where nothing else is configured.
+pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";
+
+/// SQLite before this version can lose committed pages when two connections write and checkpoint at once.
+const SQLITE_FLOOR: i32 = 3_051_003;
+/// A quarter of the shortest time that the fencer gives the agent.
+const AGENT_BUSY: Duration = Duration::from_secs(5);
+const ALERTER_BUSY: Duration = Duration::from_secs(30);
+/// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
+const WAL_LIMIT: u64 = 4 << 20;
+/// Less free room than this is no place for a mark.
+const ROOM_FLOOR: u64 = 1 << 20;
+
+/// Who opens the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `fence_mark`: makes the journal where it is missing, never checkpoints on close.
+    Agent,
+    /// The daemon: makes the journal where it is missing, and checkpoints.
+    Alerter,
+    /// A command that only reads.
+    Reader,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    connection: Connection,
+    place: Place,
+    role: Role,
+}
+
+impl Journal {
+    /// Opens the journal at an absolute path, after checking that nobody else could have written it.
+    ///
+    /// # Errors
+    /// See [`JournalError`]; a reader gets `Missing` where nothing was marked yet.
+    pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
+        refuse_old_sqlite(rusqlite::version_number())?;
+        let place = Place::check(path)?;
+        if !place.exists() {
+            if role == Role::Reader {
+                return Err(JournalError::Missing { path: place.file });
+            }
+            make(&place)?;
+        }
+        let sqlite = |e| JournalError::sqlite(&place.file, e);
+        let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
+        configure(&connection, role).map_err(sqlite)?;
+        schema::check(&connection, &place.file)?;
+        Ok(Self { connection, place, role })
+    }
+
+    /// The database file, symlinks resolved.
+    pub fn path(&self) -> &Path {
+        &self.place.file
+    }
+
+    /// The directory to watch.
+    pub fn directory(&self) -> &Path {
+        &self.place.directory
+    }
+
+    /// Whether a mark could be written now: the write lock can be had, and there is room. Nothing is changed.
+    ///
+    /// # Errors
+    /// `Busy`, `Full` or `ReadOnly`, as a mark would meet it.
+    pub fn check_writable(&mut self) -> Result<(), JournalError> {
+        let path = self.place.file.clone();
+        self.transaction()?.rollback().map_err(|e| JournalError::sqlite(&path, e))?;
+        let room = statvfs(&self.place.directory).map_err(|e| JournalError::io(&path, e.into()))?;
+        if room.flags().contains(FsFlags::ST_RDONLY) {
+            return Err(JournalError::ReadOnly { path });
+        }
+        // A file system without a count of inodes says zero of zero.
+        let inodes = room.files() == 0 || room.files_available() > 0;
+        let bytes = room.blocks_available().saturating_mul(room.fragment_size());
+        if bytes < ROOM_FLOOR || !inodes { Err(JournalError::Full { path }) } else { Ok(()) }
+    }
+
+    /// The files' sizes together, in bytes.
+    pub fn size(&self) -> u64 {
+        ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
+    }
+
+    /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.
+    fn transaction(&mut self) -> Result<Transaction<'_>, JournalError> {
+        let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        begun.map_err(|e| JournalError::sqlite(&self.place.file, e))
+    }
+
+    /// Runs `work` in one write transaction.
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, JournalError> {
+        let path = self.place.file.clone();
+        let transaction = self.transaction()?;
+        let done = work(&transaction).map_err(|fault| fault.at(&path))?;
+        transaction.commit().map_err(|e| JournalError::sqlite(&path, e))?;
+        Ok(done)
+    }
+
+    fn sqlite<T>(&self, result: rusqlite::Result<T>) -> Result<T, JournalError> {
+        result.map_err(|e| JournalError::sqlite(&self.place.file, e))
+    }
+
+    fn wal(&self) -> PathBuf {
+        self.place.beside("-wal")
+    }
+
+    /// Keeps the WAL bounded where no alerter runs. The mark is safe already, so a failure is no failure of the mark.
+    fn checkpoint_if_large(&self) {
+        let large = fs::metadata(self.wal()).is_ok_and(|wal| wal.len() > WAL_LIMIT);
+        if large {
+            let _best_effort = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+}
+
+/// What may go wrong inside a transaction.
+enum Fault {
+    Sqlite(rusqlite::Error),
+    Journal(JournalError),
+}
+
+impl Fault {
+    fn at(self, path: &Path) -> JournalError {
+        match self {
+            Self::Sqlite(e) => JournalError::sqlite(path, e),
+            Self::Journal(e) => e,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(e: rusqlite::Error) -> Self {
+        Self::Sqlite(e)
+    }
+}
+
+impl From<JournalError> for Fault {
+    fn from(e: JournalError) -> Self {
+        Self::Journal(e)
+    }
+}
+
+fn refuse_old_sqlite(version: i32) -> Result<(), JournalError> {
+    if version >= SQLITE_FLOOR {
+        return Ok(());
+    }
+    Err(JournalError::SqliteTooOld { found: rusqlite::version().to_owned() })
+}
+
+fn flags(role: Role) -> OpenFlags {
+    let access = match role {
+        Role::Agent | Role::Alerter => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    access | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
+    let alerter = role == Role::Alerter;
+    connection.busy_timeout(if alerter { ALERTER_BUSY } else { AGENT_BUSY })?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
+    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
+    let frames = if alerter { 256 } else { 0 };
+    connection.pragma_update(None, "wal_autocheckpoint", frames)
+}
+
+/// Makes a whole journal under a name of its own and then moves it into place, so that nobody ever sees half of one.
+fn make(place: &Place) -> Result<(), JournalError> {
+    place.make_directory()?;
+    let draft = place.beside(&format!(".{}.new", Uuid::now_v7()));
+    let made = fill(&draft).and_then(|()| publish(&draft, place));
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = draft.clone().into_os_string();
+        name.push(suffix);
+        let _gone_already = fs::remove_file(name);
+    }
+    made?;
+    place.sync()
+}
+
+fn fill(draft: &Path) -> Result<(), JournalError> {
+    let sqlite = |e| JournalError::sqlite(draft, e);
+    Place::make_file(draft)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(draft, flags).map_err(sqlite)?;
+    let filled = (|| {
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        let transaction = connection.transaction()?;
+        schema::create(&transaction)?;
+        transaction.commit()
+    })();
+    filled.map_err(sqlite)?;
+    connection.close().map_err(|(_, e)| sqlite(e))
+}
+
+fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
+    match renameat2(AT_FDCWD, draft, AT_FDCWD, &place.file, RenameFlags::RENAME_NOREPLACE) {
+        // Another process was faster: its journal is as good as ours.
+        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Err(e) => Err(JournalError::io(&place.file, e.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

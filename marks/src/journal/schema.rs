@@ -1,0 +1,111 @@
+//! The journal's tables, and the check that a file holds these and nothing else.
+//!
+//! Until the first release the schema changes in place. A file with any other table, trigger or view is refused: a
+//! planted trigger could rewrite a mark.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction};
+
+use super::JournalError;
+
+/// "NHA1" in the header of every journal.
+pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
+/// The only schema so far.
+pub(super) const VERSION: i64 = 1;
+
+/// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
+const OBJECTS: [(&str, &str); 10] = [
+    (
+        "fencing",
+        "CREATE TABLE fencing (
+  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, plug TEXT, asked_at INTEGER NOT NULL,
+  committed_at INTEGER NOT NULL, seen_by TEXT NOT NULL, origin TEXT NOT NULL, incarnation TEXT,
+  given_domain TEXT, given_shared_storage INTEGER, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "mark",
+        "CREATE TABLE mark (
+  id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL COLLATE NOCASE, fqdn TEXT, on_shared_storage INTEGER NOT NULL,
+  failure_time INTEGER NOT NULL, generated_time INTEGER NOT NULL, settlement TEXT, settled_at INTEGER,
+  digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    // Apart from the fencing, so that a fencing is written once and never touched again.
+    (
+        "folded",
+        "CREATE TABLE folded (
+  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "delivery",
+        "CREATE TABLE delivery (
+  mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
+  attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
+  last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, digest BLOB NOT NULL,
+  PRIMARY KEY (mark, route)
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "history",
+        "CREATE TABLE history (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, event TEXT NOT NULL, mark TEXT, node TEXT,
+  route TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL
+) STRICT",
+    ),
+    ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
+    ("delivery_due", "CREATE INDEX delivery_due ON delivery (state, next_due)"),
+    ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
+    (
+        "history_is_kept",
+        "CREATE TRIGGER history_is_kept BEFORE UPDATE ON history BEGIN SELECT RAISE(ABORT, 'history is append-only'); END",
+    ),
+    (
+        "fencing_is_kept",
+        "CREATE TRIGGER fencing_is_kept BEFORE UPDATE ON fencing BEGIN SELECT RAISE(ABORT, 'a fencing is never changed'); END",
+    ),
+];
+
+/// Makes every object in an empty database.
+pub(super) fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    for (_, sql) in OBJECTS {
+        transaction.execute(sql, [])?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)
+}
+
+/// Refuses a database that is not exactly ours.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), JournalError> {
+    let sqlite = |e| JournalError::sqlite(path, e);
+    let foreign = |reason: &str| JournalError::Foreign { path: path.to_owned(), reason: reason.to_owned() };
+    let application: i64 =
+        connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(sqlite)?;
+    if application != APPLICATION_ID {
+        return Err(foreign("another application's database"));
+    }
+    let found: i64 = connection.pragma_query_value(None, "user_version", |r| r.get(0)).map_err(sqlite)?;
+    if found > VERSION {
+        return Err(JournalError::NewerSchema { path: path.to_owned(), found, known: VERSION });
+    }
+    if objects(connection).map_err(sqlite)? != expected() {
+        return Err(foreign("its tables are not the ones of this release"));
+    }
+    Ok(())
+}
+
+fn expected() -> Vec<(String, String)> {
+    let mut all: Vec<_> = OBJECTS.iter().map(|(name, sql)| ((*name).to_owned(), (*sql).to_owned())).collect();
+    all.sort();
+    all
+}
+
+fn objects(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    // Only SQLite's own objects have no text or a reserved name.
+    let mut query = connection.prepare(
+        "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )?;
+    query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}

@@ -1,0 +1,184 @@
+//! The few settings of `alerter.toml` that the fence agent needs, read so that no typo can keep it from marking.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use crate::journal::DEFAULT_PATH;
+
+/// Where the configuration stands.
+pub const CONFIG_PATH: &str = "/etc/nova-host-alerter/alerter.toml";
+/// Larger files are not read: nobody writes them by hand.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What the fence agent takes from the site's configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// `[store] path`: the journal.
+    pub store: PathBuf,
+    /// `[store] register`, as it is written.
+    pub register: Option<String>,
+    /// `[hosts] domain`, as it is written.
+    pub domain: Option<String>,
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Self { store: PathBuf::from(DEFAULT_PATH), register: None, domain: None }
+    }
+}
+
+impl Site {
+    /// Reads a configuration file and the `*.toml` files of `alerter.d` beside it, in the order of their names; the
+    /// last word on a setting counts. A file that cannot be used is passed over with a warning. A file that does not
+    /// exist is none.
+    pub fn read(config: &Path) -> (Self, Vec<String>) {
+        let mut site = Self::default();
+        let mut warnings = Vec::new();
+        for file in std::iter::once(config.to_owned()).chain(fragments(config, &mut warnings)) {
+            match text_of(&file) {
+                Ok(text) => site.take(&text, &file, &mut warnings),
+                Err(Unusable::Absent) => {}
+                Err(Unusable::Because(why)) => warnings.push(warning(&file, &why)),
+            }
+        }
+        (site, warnings)
+    }
+
+    /// What stands in the text never becomes part of a message: it may hold secrets.
+    fn take(&mut self, text: &str, file: &Path, warnings: &mut Vec<String>) {
+        let document = match DeTable::parse(text) {
+            Ok(document) => document,
+            Err(e) => {
+                return warnings
+                    .push(warning(file, &format!("it is not valid TOML{}", line(text, e.span()))));
+            }
+        };
+        let mut setting = |section: &str, key: &str| {
+            let value = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?.get_ref();
+            if value.as_str().is_none() {
+                warnings.push(warning(file, &format!("{section}.{key} is no text")));
+            }
+            value.as_str().map(str::to_owned)
+        };
+        let (store, register, domain) =
+            (setting("store", "path"), setting("store", "register"), setting("hosts", "domain"));
+        if let Some(store) = store {
+            self.store = PathBuf::from(store);
+        }
+        self.register = register.or(self.register.take());
+        self.domain = domain.or(self.domain.take());
+    }
+}
+
+fn warning(file: &Path, why: &str) -> String {
+    format!(
+        "{}: {why}; the settings in it are not used by fence_mark, run `nova-host-alerter check-config`",
+        file.display()
+    )
+}
+
+fn fragments(config: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
+    let directory = config.with_file_name("alerter.d");
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Vec::new(),
+        Err(e) => {
+            warnings.push(warning(&directory, &e.to_string()));
+            return Vec::new();
+        }
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
+    files.sort();
+    files
+}
+
+enum Unusable {
+    Absent,
+    Because(String),
+}
+
+fn text_of(file: &Path) -> Result<String, Unusable> {
+    let because = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => Unusable::Absent,
+        _ => Unusable::Because(e.to_string()),
+    };
+    let meta = fs::metadata(file).map_err(because)?;
+    if !meta.is_file() || meta.len() > MAX_BYTES {
+        return Err(Unusable::Because("it is no plain file, or too large".to_owned()));
+    }
+    fs::read_to_string(file).map_err(because)
+}
+
+fn line(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+    let before = span.and_then(|span| text.get(..span.start));
+    before.map_or_else(String::new, |before| format!(" (line {})", before.matches('\n').count() + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("alerter.d")).unwrap();
+        for (name, text) in files {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        dir
+    }
+
+    fn read(dir: &tempfile::TempDir) -> (Site, Vec<String>) {
+        Site::read(&dir.path().join("alerter.toml"))
+    }
+
+    #[test]
+    fn without_a_file_the_built_in_values_hold_and_nothing_is_said() {
+        let dir = directory(&[]);
+        assert_eq!(read(&dir), (Site::default(), vec![]));
+        assert_eq!(Site::read(Path::new("/nonexistent/alerter.toml")), (Site::default(), vec![]));
+    }
+
+    #[test]
+    fn fragments_come_later_in_the_order_of_their_names() {
+        let dir = directory(&[
+            (
+                "alerter.toml",
+                "[store]\npath = \"/a\"\nregister = \"attrd\"\n[hosts]\ndomain = \"a.example\"\n",
+            ),
+            ("alerter.d/20-b.toml", "[store]\npath = \"/c\"\n"),
+            ("alerter.d/10-a.toml", "[store]\npath = \"/b\"\nregister = \"none\"\n"),
+            ("alerter.d/ignored.bak", "nonsense"),
+        ]);
+        let (site, warnings) = read(&dir);
+        assert_eq!(site.store, PathBuf::from("/c"));
+        assert_eq!((site.register.as_deref(), site.domain.as_deref()), (Some("none"), Some("a.example")));
+        assert!(warnings.is_empty());
+    }
+
+    /// A broken file costs its own settings and a warning, never the mark; what stands in it is not told.
+    #[test]
+    fn a_broken_file_is_passed_over() {
+        let dir = directory(&[
+            ("alerter.toml", "[store]\npath = \"/a\"\n"),
+            ("alerter.d/10.toml", "[http.x]\nsecret = \"s3kr1t\n"),
+            ("alerter.d/20.toml", "[hosts]\ndomain = 7\n"),
+        ]);
+        fs::create_dir(dir.path().join("alerter.d/30.toml")).unwrap();
+        let (site, warnings) = read(&dir);
+        assert_eq!(site.store, PathBuf::from("/a"));
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(warnings[0].contains("10.toml") && warnings[0].contains("line 2"), "{warnings:?}");
+        assert!(!warnings.concat().contains("s3kr1t"));
+    }
+
+    #[test]
+    fn other_settings_are_of_no_concern() {
+        let dir = directory(&[("alerter.toml", "[http.recovery]\nurl = \"https://x\"\n[nonsense]\na = 1\n")]);
+        assert_eq!(read(&dir), (Site::default(), vec![]));
+    }
+}

@@ -1,0 +1,78 @@
+//! Points in time as the journal keeps them.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+/// Milliseconds since the Unix epoch, by the wall clock. Waiting is never measured with it, only dated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The wall clock's time; a clock before 1970 counts as 1970.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// From whole seconds since the epoch.
+    pub fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1000))
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// How far apart two points are, whichever is the earlier.
+    pub fn distance(self, other: Self) -> Duration {
+        Duration::from_millis(self.0.abs_diff(other.0))
+    }
+
+    /// From `earlier` to here; zero where `earlier` lies later (a clock was set back).
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl Add<Duration> for Timestamp {
+    type Output = Self;
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+    fn sub(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.seconds(), self.0.rem_euclid(1000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_round_down_also_before_the_epoch() {
+        assert_eq!(Timestamp(1999).seconds(), 1);
+        assert_eq!(Timestamp(-1).seconds(), -1);
+    }
+
+    #[test]
+    fn arithmetic_saturates_instead_of_wrapping() {
+        assert_eq!(Timestamp(i64::MAX) + Duration::from_secs(1), Timestamp(i64::MAX));
+        assert_eq!(Timestamp(i64::MIN) - Duration::MAX, Timestamp(i64::MIN));
+        assert_eq!(Timestamp(5).since(Timestamp(9)), Duration::ZERO);
+    }
+}
