@@ -1,1 +1,4 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
+
+pub mod lab;
+pub mod receiver;
