@@ -12,7 +12,8 @@ demo: ## the whole path on this machine in seconds: a fencing, an outage, the ac
 	$(CARGO) run --locked --quiet -p tests --bin demo
 
 deps: ## install what the tests need (Debian, Ubuntu; Fedora untried); starts and enables nothing
-	@set -e; for script in tests/deps/*.sh; do $$script; done
+	@tests/deps/install.sh
+	@command -v pacemaker-remoted >/dev/null || tests/deps/pacemaker-remoted.sh $${CARGO_TARGET_DIR:-target}/lab-deps
 
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins

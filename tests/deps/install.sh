@@ -8,7 +8,7 @@ set -eu
 debian_packages='pacemaker corosync pacemaker-cli-utils crmsh pcs resource-agents fence-agents
     iproute2 util-linux strace libxml2-utils gcc libc6-dev'
 # crmsh is not packaged there: what needs it says so.
-fedora_packages='pacemaker corosync pacemaker-cli pcs resource-agents fence-agents-all
+fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
     iproute util-linux strace libxml2 gcc glibc-devel'
 
 policy=/usr/sbin/policy-rc.d
