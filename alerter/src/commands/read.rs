@@ -22,11 +22,15 @@ pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
         rows.sound.into_iter().map(|mark| report(&journal, mark)).collect::<Result<_, _>>()?;
     if cli.json {
         print_json(&reports)?;
-    } else if reports.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let new = journal.unfolded_fencings()?;
+    warn_of_damage(&new);
+    let rows: Vec<_> = reports.iter().map(text::line).chain(new.sound.iter().map(text::new_fencing)).collect();
+    if rows.is_empty() {
         println_all(&format!("no open marks ({VIEW})"));
     } else {
-        let lines: Vec<_> = std::iter::once(text::heading()).chain(reports.iter().map(text::line)).collect();
-        println_all(&text::table(&lines));
+        println_all(&text::table(&[vec![text::heading()], rows].concat()));
     }
     Ok(ExitCode::SUCCESS)
 }

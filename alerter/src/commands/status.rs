@@ -46,6 +46,8 @@ struct Status {
     view: &'static str,
     running: bool,
     daemon: Option<Daemon>,
+    /// Fencings that no daemon has made a mark of yet.
+    new_fencings: usize,
     open: usize,
     held: usize,
     damaged: usize,
@@ -83,6 +85,7 @@ fn count(journal: &Journal, daemon: Option<Daemon>) -> Result<Status, JournalErr
         view: VIEW,
         running: daemon.is_some(),
         daemon,
+        new_fencings: fencings.sound.len(),
         open: open.sound.len(),
         held: open.sound.iter().filter(|mark| mark.fqdn.is_none()).count(),
         damaged: open.damaged.len() + deliveries.damaged.len() + fencings.damaged.len(),
@@ -102,6 +105,9 @@ fn sentences(status: &Status) -> String {
         "{}: {} open mark(s), {} held, {} damaged row(s)\n",
         status.view, status.open, status.held, status.damaged
     );
+    if status.new_fencings > 0 {
+        out += &format!("{} fencing(s) wait for the daemon to tell them\n", status.new_fencings);
+    }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.health.reasons.iter().map(|reason| format!("degraded: {reason}\n")).collect::<String>();
     let heading = ["ROUTE", "DRIVER", "WAITING", "ENDPOINT", "STATE"].map(str::to_owned).to_vec();

@@ -1,5 +1,6 @@
 //! How answers look on a terminal.
 
+use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
 use super::report::{DeliveryReport, MarkReport, Story};
@@ -50,6 +51,12 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
         deliveries.join("; "),
     ];
     cells.to_vec()
+}
+
+/// A line of `list` for a fencing of which no daemon has made a mark yet.
+pub(super) fn new_fencing(fencing: &Fencing) -> Vec<String> {
+    let why = "waits for the daemon".to_owned();
+    vec![fencing.node.to_string(), "fenced".to_owned(), time(fencing.asked_at), "1".to_owned(), fencing.id.to_string(), why]
 }
 
 fn short(delivery: &DeliveryReport) -> String {
