@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tests::installed::{self, Installed, OCF_AGENT};
+use tests::programs;
 use tests::trials::{self, Named};
 
 const TOOLS: [&str; 4] = ["ocf-tester", "xmllint", "setsid", "pcs"];
@@ -70,7 +71,7 @@ impl Resource {
         let room = TempDir::new().unwrap();
         let endpoint = TcpListener::bind("127.0.0.1:0").unwrap();
         let resource = Self {
-            binary: installed::built("nova-host-alerter").unwrap(),
+            binary: programs::built("nova-host-alerter").unwrap(),
             timeout: 20_000,
             endpoint: Some(endpoint),
             room,
@@ -316,7 +317,7 @@ fn a_dead_endpoint_is_no_matter_for_monitor() {
 
 /// Makes a mark as the fence agent does.
 fn mark(resource: &Resource) {
-    let mut agent = Command::new(installed::built("fence_mark").unwrap());
+    let mut agent = Command::new(programs::built("fence_mark").unwrap());
     let mut agent = agent.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let input =
         format!("action=off\nnodename=compute1\nstore={}\n", resource.path("journal/marks.db").display());
