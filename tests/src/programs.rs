@@ -19,7 +19,8 @@ use tempfile::TempDir;
 /// It is not built.
 pub fn built(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("this program has no path")?;
-    let found = own.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
+    let found =
+        own.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
     found.with_context(|| format!("{name} is not built beside this program: run `make build`"))
 }
 

@@ -57,14 +57,19 @@ fn agent_off(site: &Site) -> anyhow::Result<()> {
     println!("static program, spawn and wait      {spawns}");
     println!("4 KiB overwrite and fdatasync       {syncs}");
     println!("fence_mark off, alerter running     {offs}");
-    println!("  ratio to (spawn + fdatasync)      {:.2}   wanted <= 4", offs.median() / (spawns.median() + syncs.median()));
+    println!(
+        "  ratio to (spawn + fdatasync)      {:.2}   wanted <= 4",
+        offs.median() / (spawns.median() + syncs.median())
+    );
     println!("  peak memory                       {peak:.1} MiB   wanted <= 10\n");
     Ok(())
 }
 
 /// `fence_mark metadata` against the Python agent that every distribution has.
 fn agent_metadata() -> anyhow::Result<()> {
-    let Some(peer) = ["/usr/sbin/fence_dummy", "/sbin/fence_dummy"].into_iter().find(|path| Path::new(path).exists()) else {
+    let Some(peer) =
+        ["/usr/sbin/fence_dummy", "/sbin/fence_dummy"].into_iter().find(|path| Path::new(path).exists())
+    else {
         println!("fence_mark metadata: no fence_dummy here to compare with (run `make deps`)\n");
         return Ok(());
     };
@@ -154,7 +159,8 @@ fn static_program(directory: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn run(program: &Path, stdin: &str) -> anyhow::Result<()> {
-    let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // A program that reads nothing may be gone before we write.
     let _unread = child.stdin.take().map(|mut pipe| pipe.write_all(stdin.as_bytes()));
     ensure!(child.wait()?.success(), "{} failed", program.display());
