@@ -26,7 +26,8 @@ pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     }
     let new = journal.unfolded_fencings()?;
     warn_of_damage(&new);
-    let rows: Vec<_> = reports.iter().map(text::line).chain(new.sound.iter().map(text::new_fencing)).collect();
+    let rows: Vec<_> =
+        reports.iter().map(text::line).chain(new.sound.iter().map(text::new_fencing)).collect();
     if rows.is_empty() {
         println_all(&format!("no open marks ({VIEW})"));
     } else {

@@ -63,6 +63,7 @@ pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
             view: VIEW,
             running: daemon.is_some(),
             daemon,
+            new_fencings: 0,
             open: 0,
             held: 0,
             damaged: 0,

@@ -56,7 +56,14 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
 /// A line of `list` for a fencing of which no daemon has made a mark yet.
 pub(super) fn new_fencing(fencing: &Fencing) -> Vec<String> {
     let why = "waits for the daemon".to_owned();
-    vec![fencing.node.to_string(), "fenced".to_owned(), time(fencing.asked_at), "1".to_owned(), fencing.id.to_string(), why]
+    vec![
+        fencing.node.to_string(),
+        "fenced".to_owned(),
+        time(fencing.asked_at),
+        "1".to_owned(),
+        fencing.id.to_string(),
+        why,
+    ]
 }
 
 fn short(delivery: &DeliveryReport) -> String {
