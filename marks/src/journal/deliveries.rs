@@ -58,13 +58,18 @@ pub enum Verdict {
 }
 
 impl Journal {
-    /// Deliveries whose next attempt may begin, oldest first: due, sound, and the first open one of their host on
-    /// their route. A damaged one is put into quarantine on the way: it neither goes out nor stands in another's way.
+    /// Deliveries on `routes` whose next attempt may begin, oldest first: due, sound, and the first open one of their
+    /// host on their route. A damaged one is put into quarantine on the way: it neither goes out nor stands in another's way.
     ///
     /// # Errors
     /// As any write.
-    pub fn due(&mut self, now: Timestamp, limit: usize) -> Result<Rows<DueDelivery>, JournalError> {
-        let found = self.sqlite(self.due_rows(now, limit))?;
+    pub fn due(
+        &mut self,
+        now: Timestamp,
+        routes: &[String],
+        limit: usize,
+    ) -> Result<Rows<DueDelivery>, JournalError> {
+        let found = self.sqlite(self.due_rows(now, routes, limit))?;
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         for (key, row) in found {
             match row {
@@ -78,13 +83,15 @@ impl Journal {
         Ok(Rows { sound, damaged })
     }
 
-    /// When the next attempt of anything is due.
+    /// When the next attempt on `routes` is due that is not due at `now` already.
     ///
     /// # Errors
     /// As any read.
-    pub fn next_due(&self) -> Result<Option<Timestamp>, JournalError> {
-        let sql = "SELECT min(next_due) FROM delivery WHERE state IN ('pending', 'parked')";
-        let read: rusqlite::Result<Option<i64>> = self.connection.query_row(sql, [], |row| row.get(0));
+    pub fn next_due(&self, now: Timestamp, routes: &[String]) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT min(next_due) FROM delivery
+                   WHERE state IN ('pending', 'parked') AND next_due > ?1 AND route IN (SELECT value FROM json_each(?2))";
+        let read: rusqlite::Result<Option<i64>> =
+            self.connection.query_row(sql, params![now.0, json(routes)], |row| row.get(0));
         Ok(self.sqlite(read)?.map(Timestamp))
     }
 
@@ -230,10 +237,16 @@ impl Journal {
     }
 
     /// The key comes beside the row, since the row may not be believed.
-    fn due_rows(&self, now: Timestamp, limit: usize) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    fn due_rows(
+        &self,
+        now: Timestamp,
+        routes: &[String],
+        limit: usize,
+    ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
         let sql = format!(
             "SELECT {}, {COLUMNS} FROM delivery d JOIN mark m ON m.id = d.mark
-             WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1 AND NOT EXISTS (
+             WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1
+               AND d.route IN (SELECT value FROM json_each(?3)) AND NOT EXISTS (
                SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
                WHERE n.settlement IS NULL AND n.node = m.node AND e.route = d.route
                  AND (n.failure_time, n.id) < (m.failure_time, m.id)
@@ -242,10 +255,13 @@ impl Journal {
             marks::COLUMNS
         );
         let mut query = self.connection.prepare_cached(&sql)?;
-        let rows = query.query_map(params![now.0, i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            let key = Key { mark: row.get(9)?, route: row.get(10)? };
-            Ok((key, both(row)))
-        })?;
+        let rows = query.query_map(
+            params![now.0, i64::try_from(limit).unwrap_or(i64::MAX), json(routes)],
+            |row| {
+                let key = Key { mark: row.get(9)?, route: row.get(10)? };
+                Ok((key, both(row)))
+            },
+        )?;
         rows.collect()
     }
 
@@ -295,6 +311,11 @@ impl Journal {
             Ok(delivery)
         })
     }
+}
+
+/// A list as one SQL parameter.
+fn json(routes: &[String]) -> String {
+    serde_json::Value::from(routes).to_string()
 }
 
 struct Key {

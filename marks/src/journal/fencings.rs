@@ -65,7 +65,10 @@ impl Journal {
                     node: Some(&fencing.node),
                     route: None,
                     detail: &detail,
-                    actor: "fence_mark",
+                    actor: match fencing.origin {
+                        Origin::Fencer | Origin::Shell => "fence_mark",
+                        Origin::Operator => "operator",
+                    },
                 },
             )?)
         })?;

@@ -196,6 +196,19 @@ impl Journal {
         }
     }
 
+    /// The mark that took a fencing in; none if it was set aside or not looked at yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
+        let sql = "SELECT mark FROM folded WHERE fencing = ?1";
+        let read = self
+            .connection
+            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
+    }
+
     /// Marks that are not settled, oldest first.
     ///
     /// # Errors

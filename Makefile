@@ -1,0 +1,41 @@
+# nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
+.DEFAULT_GOAL := help
+.PHONY: help deps build test test-long bench demo lint deny requirements
+
+CARGO ?= cargo
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the whole path on this machine in seconds: a fencing, an outage, the acknowledgement
+	$(CARGO) build --locked --workspace --bins
+	$(CARGO) run --locked --quiet -p tests --bin demo
+
+deps: ## install what the tests need (Debian, Ubuntu; Fedora untried); starts and enables nothing
+	@tests/deps/install.sh
+	@command -v pacemaker-remoted >/dev/null || tests/deps/pacemaker-remoted.sh $${CARGO_TARGET_DIR:-target}/lab-deps
+
+build: ## build all programs
+	$(CARGO) build --locked --workspace --bins
+
+test: deps build ## all tests, those of the real cluster too (as root)
+	$(CARGO) test --locked --workspace --no-fail-fast
+
+test-long: deps build ## also the tests that are too long for .ci/run
+	NOVA_HOST_ALERTER_LONG=1 $(CARGO) test --locked --workspace --no-fail-fast
+
+bench: ## speed and memory, as ratios to a floor of this machine
+	$(CARGO) build --locked --release --workspace --bins
+	$(CARGO) run --locked --release --quiet -p tests --bin bench
+
+lint: ## formatting, clippy, and the shell scripts' syntax
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh; do dash -n $$script; done
+
+deny: ## licences, banned crates and sources of what is linked in
+	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features
+	$(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources
+
+requirements: ## the requirements, the tests that show each, and those without one
+	@$(CARGO) run --locked --quiet -p tests --bin requirements

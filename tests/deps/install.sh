@@ -1,0 +1,117 @@
+#!/bin/sh
+# Installs what the tests need beside a Rust toolchain. Says first what; starts and enables nothing; does nothing when all is there.
+#
+# Debian and Ubuntu: tried. Fedora: untried.
+# A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
+set -eu
+
+debian_packages='pacemaker corosync pacemaker-cli-utils crmsh pcs resource-agents fence-agents
+    iproute2 util-linux strace libxml2-utils gcc libc6-dev'
+# crmsh is not packaged there: what needs it says so.
+fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
+    iproute util-linux strace libxml2 gcc glibc-devel'
+
+policy=/usr/sbin/policy-rc.d
+saved_policy=$policy.before-nova-host-alerter
+
+say() { echo "make deps: $*"; }
+
+# Prints those of the packages that are not installed.
+missing_on_debian() {
+    # shellcheck disable=SC2086 # a list
+    installed=" $(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $debian_packages 2>/dev/null |
+        awk '$2 == "installed" { printf "%s ", $1 }')"
+    for package in $debian_packages; do
+        case $installed in *" $package "*) ;; *) echo "$package" ;; esac
+    done
+}
+
+missing_on_fedora() {
+    for package in $fedora_packages; do
+        rpm -q "$package" >/dev/null 2>&1 || echo "$package"
+    done
+}
+
+# Debian asks this script before any service is started: 101 is "do not".
+forbid_starts() {
+    allow_starts # mends what a killed run left
+    if [ -e "$policy" ] || [ -L "$policy" ]; then mv "$policy" "$saved_policy"; fi
+    printf '#!/bin/sh\n# nova-host-alerter: make deps\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+}
+
+allow_starts() {
+    if grep -qs '^# nova-host-alerter: make deps' "$policy"; then rm -f "$policy"; fi
+    if [ -e "$saved_policy" ] || [ -L "$saved_policy" ]; then mv "$saved_policy" "$policy"; fi
+}
+
+# Prints what is enabled: systemd's links, and the start links of old init scripts.
+enabled() {
+    find /etc/systemd/system -type l 2>/dev/null || true
+    find /etc/rc[2-5].d -name 'S*' 2>/dev/null || true
+}
+
+# Disables what $2 lists and $1 does not; works without a running systemd.
+disable_new() {
+    comm -13 "$1" "$2" | while read -r link; do
+        case $link in
+        /etc/systemd/*) deb-systemd-helper disable "${link##*/}" >/dev/null 2>&1 || true ;;
+        /etc/rc*) name=${link##*/} && update-rc.d "${name#S[0-9][0-9]}" disable >/dev/null 2>&1 || true ;;
+        esac
+        [ ! -L "$link" ] || rm -f "$link"
+        say "left disabled: ${link##*/}"
+    done
+}
+
+install_on_debian() {
+    work=$(mktemp -d)
+    trap 'allow_starts; rm -rf "$work"' EXIT
+    trap 'exit 130' INT TERM HUP
+    enabled | sort >"$work/before"
+    forbid_starts
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    # shellcheck disable=SC2086 # a list
+    apt-get install -q -y --no-install-recommends $1
+    enabled | sort >"$work/after"
+    disable_new "$work/before" "$work/after"
+}
+
+# Fedora's presets enable and start nothing by themselves.
+install_on_fedora() {
+    # shellcheck disable=SC2086 # a list
+    dnf install -y --setopt=install_weak_deps=False $1
+}
+
+family() {
+    # shellcheck source=/dev/null
+    . /etc/os-release
+    case " $ID ${ID_LIKE:-} " in
+    *' debian '* | *' ubuntu '*) echo debian ;;
+    *' fedora '*) echo fedora ;;
+    *) echo "$ID" ;;
+    esac
+}
+
+main() {
+    system=$(family)
+    case $system in
+    debian) missing=$(missing_on_debian) tool=apt-get ;;
+    fedora) missing=$(missing_on_fedora) tool=dnf && say 'Fedora: never tried; crmsh is not packaged there' ;;
+    *) say "no list of packages for $system; Debian's is: $debian_packages" && exit 1 ;;
+    esac
+    if [ -z "$missing" ]; then
+        say 'all packages are there'
+        return
+    fi
+    missing=$(echo "$missing" | tr '\n' ' ')
+    say "installs with $tool, and starts and enables nothing of it: $missing"
+    if [ "$(id -u)" != 0 ]; then
+        say 'that needs root: sudo make deps'
+        exit 1
+    fi
+    "install_on_$system" "$missing"
+    say 'done'
+}
+
+main
