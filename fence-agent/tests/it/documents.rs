@@ -79,7 +79,7 @@ fn the_pipelines_of_fence_agents_take_the_documents() {
     }
     let shell = |script: &str| {
         let mut sh = Command::new("sh");
-        sh.args(["-ec", &format!("{script}")]).env("AGENT", AGENT);
+        sh.args(["-ec", script]).env("AGENT", AGENT);
         run(sh, b"")
     };
     let rng = shell(

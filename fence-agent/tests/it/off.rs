@@ -25,7 +25,7 @@ fn a_fencing_is_written_and_nothing_is_said() {
     let after = Timestamp::now();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!(fencing.node.as_str(), "Compute1");
-    assert_eq!(fencing.plug.as_ref().map(|plug| plug.as_str()), Some("compute1.my.cloud.com"));
+    assert_eq!(fencing.plug.as_ref().map(marks::host::HostName::as_str), Some("compute1.my.cloud.com"));
     assert_eq!(
         (fencing.given_domain.as_deref(), fencing.given_shared_storage),
         (Some("my.cloud.com"), Some(false))
