@@ -2,11 +2,14 @@
 # Puts Debian's pacemaker-remoted below DIR without installing it: the package
 # conflicts with pacemaker, and the test cluster needs both on one machine.
 #
-# usage: pacemaker-remoted.sh DIR        (result: DIR/usr/sbin/pacemaker-remoted)
+# usage: pacemaker-remoted.sh [DIR]      (result: DIR/usr/sbin/pacemaker-remoted; DIR is below the target directory)
 set -eu
 
-dir=${1:?usage: pacemaker-remoted.sh DIR}
+dir=${1:-${CARGO_TARGET_DIR:-$(dirname "$0")/../../target}/lab-deps}
 daemon=$dir/usr/sbin/pacemaker-remoted
+
+# Elsewhere the two packages can be installed side by side.
+command -v dpkg-query >/dev/null || exit 0
 
 # Both halves of a cluster come from one source package: another version is fetched again.
 wanted=$(dpkg-query -W -f '${Version}' pacemaker)
