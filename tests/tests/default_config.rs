@@ -1,5 +1,7 @@
 //! The configuration file that the packages ship: every key in it is one that the program knows, with a value it takes.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -13,7 +15,11 @@ fn check(text: &str) -> Output {
     let file = room.path().join("alerter.toml");
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    Command::new(built("nova-host-alerter").unwrap()).args(["check-config", "--config"]).arg(file).output().unwrap()
+    Command::new(built("nova-host-alerter").unwrap())
+        .args(["check-config", "--config"])
+        .arg(file)
+        .output()
+        .unwrap()
 }
 
 fn shipped() -> String {
