@@ -77,7 +77,7 @@ fn what_is_installed_is_neither_started_nor_enabled() {
         &install_script(),
         "DEPS && dpkg-query -W corosync && echo enabled: $(enabled); test ! -e /usr/sbin/policy-rc.d",
     );
-    let announced = said.find("starts and enables nothing of it: corosync").unwrap();
+    let announced = said.find("starts and enables nothing of them: corosync").unwrap();
     assert!(announced < said.find("Unpacking corosync").unwrap(), "it is said first:\n{said}");
     assert!(said.contains("starts are forbidden: 101"), "{said}");
     assert!(said.contains("corosync\t99\nenabled:\n"), "{said}");

@@ -328,8 +328,7 @@ fn mark(resource: &Resource) {
 /// 190 with its reason, once a route has been refused for longer than `degraded-after`.
 fn a_refused_route_is_degraded() {
     let mut resource = Resource::new();
-    let text = fs::read_to_string(resource.config()).unwrap();
-    resource.configure(&format!("degraded-after = 1\n{text}"));
+    resource.append("[delivery]\ndegraded-after = 1\n");
     // Nobody listens any more: each attempt is refused at once.
     resource.endpoint = None;
     resource.expect("start", SUCCESS);

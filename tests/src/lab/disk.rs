@@ -10,7 +10,7 @@
 //! ```
 
 use std::fs::{self, File, Permissions};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -78,17 +78,22 @@ fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
 pub(super) fn choose_mark_agent(lab: &Path, recorded: bool) -> anyhow::Result<()> {
     let bin = lab.join("shared/bin");
     let chosen = if recorded { std::env::current_exe()? } else { bin.join(parts::REAL_MARK_AGENT) };
+    // Renaming one of two links to a file over the other does nothing: the last one may still be there.
     let new = bin.join("new");
+    let _ = fs::remove_file(&new);
     place(&chosen, &new)?;
-    Ok(fs::rename(new, bin.join(parts::MARK_AGENT))?)
+    Ok(fs::rename(&new, bin.join(parts::MARK_AGENT))?)
 }
 
 /// A hard link where the file system allows it: these programs are large, and a test run has many labs.
 fn place(from: &Path, to: &Path) -> anyhow::Result<()> {
     let from =
         fs::canonicalize(from).with_context(|| format!("{} is missing: build first", from.display()))?;
-    fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))?;
-    Ok(())
+    match fs::hard_link(&from, to) {
+        Err(error) if error.kind() == ErrorKind::CrossesDevices => fs::copy(&from, to).map(drop),
+        done => done,
+    }
+    .with_context(|| format!("installing {}", from.display()))
 }
 
 fn etc(etc: &Path, plan: &NodePlan, plans: &[NodePlan], corosync: &str, key: &[u8]) -> anyhow::Result<()> {
