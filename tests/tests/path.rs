@@ -8,6 +8,11 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::FencingId;
+use marks::journal::{Journal, Role};
+use marks::time::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -180,24 +185,39 @@ fn no_host_waits_for_another() {
 }
 
 fn the_marks_of_one_host_are_told_in_order() {
-    let (mut receiver, site) = stopped();
-    fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + "\n[intake]\ncoalesce = 0\n")
-        .unwrap();
-    let mut site = site;
+    let (mut receiver, mut site) = stopped();
     receiver.down();
-    site.fence("compute1").unwrap();
-    // Another outage by time: later by the clock than the first, with no coalescing at all.
-    let first = Instant::now();
-    until("the clock moves on", || first.elapsed() > Duration::from_millis(5));
-    site.fence("compute1").unwrap();
+    // Two outages an hour apart, as the agent would have written them; the newer one is written first.
+    for seconds in [1_790_003_600, 1_790_000_000] {
+        let mut journal = Journal::open(&site.journal(), Role::Agent).unwrap();
+        journal.append_fencing(&fencing("compute1", Timestamp::from_seconds(seconds))).unwrap();
+    }
     site.start().unwrap();
     until("both are marked", || json(&site, &["show", "compute1"]).as_array().unwrap().len() == 2);
     receiver.up().unwrap();
-    let got = receiver.wait_for(2, LIMIT).unwrap();
-    let ids: Vec<String> =
-        got.iter().map(|request| event(request)["id"].as_str().unwrap().to_owned()).collect();
-    assert!(ids[0] < ids[1], "ids sort by time: {ids:?}");
+    let times: Vec<Value> = receiver
+        .wait_for(2, LIMIT)
+        .unwrap()
+        .iter()
+        .map(|got| event(got)["payload"]["failure_time"].clone())
+        .collect();
+    assert_eq!(times, [1_790_000_000, 1_790_003_600]);
     until_settled(&site);
+}
+
+fn fencing(host: &str, at: Timestamp) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host).unwrap(),
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "ctl1".into(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
 }
 
 /// S1-14: a rack at once.
