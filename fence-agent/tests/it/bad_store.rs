@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
-use marks::journal::{Journal, Role};
+use rusqlite::Connection;
 
 use crate::common::{AGENT, Outcome, Store, World, call, have_namespaces, run};
 
@@ -19,7 +19,11 @@ fn mode(path: impl AsRef<std::path::Path>, mode: u32) {
 #[test]
 fn a_file_that_is_no_journal_is_left_alone() {
     let store = Store::filled();
-    for content in ["#!/bin/sh\necho not a database, but some script of somebody\n".repeat(20), String::new(), "short".to_owned()] {
+    for content in [
+        "#!/bin/sh\necho not a database, but some script of somebody\n".repeat(20),
+        String::new(),
+        "short".to_owned(),
+    ] {
         for suffix in ["-wal", "-shm"] {
             let _absent = fs::remove_file(store.directory().join(format!("marks.db{suffix}")));
         }
@@ -33,13 +37,11 @@ fn a_file_that_is_no_journal_is_left_alone() {
 #[test]
 fn a_newer_schema_is_left_alone() {
     let store = Store::filled();
-    // The version stands at byte 60 of an SQLite database, four bytes, high one first.
-    drop(Journal::open(&store.path(), Role::Alerter).unwrap());
-    let mut bytes = fs::read(store.path()).unwrap();
-    bytes[60..64].copy_from_slice(&9999_u32.to_be_bytes());
-    fs::write(store.path(), &bytes).unwrap();
+    let newer = Connection::open(store.path()).unwrap();
+    newer.pragma_update(None, "user_version", 9999).unwrap();
+    let rows = || newer.query_row("SELECT count(*) FROM fencing", [], |row| row.get::<_, i64>(0)).unwrap();
     off(&store).is_one_line_failure("newer than this release knows");
-    assert_eq!(fs::read(store.path()).unwrap(), bytes);
+    assert_eq!(rows(), 1);
 }
 
 #[test]
@@ -72,8 +74,15 @@ fn a_symlink_in_its_place_is_refused() {
 #[test]
 fn a_directory_that_cannot_be_made_is_told() {
     let store = Store::new();
-    for path in ["/proc/none/marks.db", "/dev/null/marks.db", "/", "relative/marks.db", "/nonexistent/deeper/marks.db"] {
-        call(&format!("action=off\nnodename=compute1\nstore={path}\n")).is_one_line_failure("compute1 is not marked: ");
+    for path in [
+        "/proc/none/marks.db",
+        "/dev/null/marks.db",
+        "/",
+        "relative/marks.db",
+        "/nonexistent/deeper/marks.db",
+    ] {
+        call(&format!("action=off\nnodename=compute1\nstore={path}\n"))
+            .is_one_line_failure("compute1 is not marked: ");
     }
     assert!(!store.directory().exists());
 }
@@ -123,7 +132,8 @@ fn a_read_only_mount_is_told() {
     let mut world = World::new();
     let directory = store.directory();
     world.mount(&format!("mount --bind {0} {0}; mount -o remount,ro,bind {0}", directory.display()));
-    run(world.command(AGENT), store.off("nodename=compute1").as_bytes()).is_one_line_failure("compute1 is not marked: ");
+    run(world.command(AGENT), store.off("nodename=compute1").as_bytes())
+        .is_one_line_failure("compute1 is not marked: ");
     run(world.command(AGENT), store.input("monitor").as_bytes()).is_one_line_failure("");
     assert_eq!(store.fencings().len(), 1);
 }
@@ -141,7 +151,9 @@ fn a_read_only_directory_is_told() {
         mode(path, 0o755);
     }
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--clear-groups", "--bounding-set=-all"]).arg(program.path().join("fence_mark"));
+    command
+        .args(["--reuid=65534", "--clear-groups", "--bounding-set=-all"])
+        .arg(program.path().join("fence_mark"));
     run(command, store.off("nodename=compute1").as_bytes()).is_one_line_failure("compute1 is not marked: ");
     assert_eq!(store.fencings().len(), 1);
 }
@@ -150,9 +162,9 @@ fn a_read_only_directory_is_told() {
 #[test]
 fn a_lock_that_is_held_is_told() {
     let store = Store::filled();
-    let mut holder = Journal::open(&store.path(), Role::Alerter).unwrap();
-    let busy = holder.hold_for_test(|| off(&store));
-    busy.is_one_line_failure("locked by another process");
+    let holder = Connection::open(store.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    off(&store).is_one_line_failure("locked by another process");
     drop(holder);
     off(&store).is_silent_success();
 }

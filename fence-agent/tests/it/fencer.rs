@@ -24,7 +24,9 @@ fn cib(levels: &str, status: &str) -> String {
 }
 
 fn level(target: &str, index: u32, devices: &str) -> String {
-    format!("<fencing-level id=\"l{index}{devices}\" target=\"{target}\" index=\"{index}\" devices=\"{devices}\"/>")
+    format!(
+        "<fencing-level id=\"l{index}{devices}\" target=\"{target}\" index=\"{index}\" devices=\"{devices}\"/>"
+    )
 }
 
 fn pattern(text: &str, devices: &str) -> String {
@@ -81,7 +83,8 @@ fn only_behind_another_device() {
         (pattern("compute1.", "power,mark"), false),
     ] {
         let store = Store::new();
-        let outcome = fence(&controller(Some(&cib(&levels, "")), None), &store, "nodename=compute1\nplug=compute1");
+        let outcome =
+            fence(&controller(Some(&cib(&levels, "")), None), &store, "nodename=compute1\nplug=compute1");
         if fine {
             outcome.is_silent_success();
         } else {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use marks::fencing::Origin;
 use marks::time::Timestamp;
 
-use crate::common::{AGENT, Store, World, agent, call, call_with, fencings, have, have_namespaces, run, start};
+use crate::common::{
+    AGENT, Store, World, agent, call, call_with, fencings, have, have_namespaces, run, start,
+};
 
 /// S1-23, S1-39: the mark is on disk with the time at which the agent was asked. The design decides otherwise than
 /// conformance 19 and 20 only in this: each `off` is one more fencing, and the alerter folds them.
@@ -16,14 +18,24 @@ use crate::common::{AGENT, Store, World, agent, call, call_with, fencings, have,
 fn a_fencing_is_written_and_nothing_is_said() {
     let store = Store::new();
     let before = Timestamp::now();
-    call(&store.off("nodename=Compute1\nplug=compute1.my.cloud.com\ndomain=my.cloud.com\nno_shared_storage=1")).is_silent_success();
+    call(
+        &store.off("nodename=Compute1\nplug=compute1.my.cloud.com\ndomain=my.cloud.com\nno_shared_storage=1"),
+    )
+    .is_silent_success();
     let after = Timestamp::now();
     let fencing = store.fencings().pop().unwrap();
     assert_eq!(fencing.node.as_str(), "Compute1");
-    assert_eq!(fencing.plug.as_ref().map(|plug| plug.as_str()), Some("compute1.my.cloud.com"));
-    assert_eq!((fencing.given_domain.as_deref(), fencing.given_shared_storage), (Some("my.cloud.com"), Some(false)));
+    assert_eq!(fencing.plug.as_ref().map(marks::host::HostName::as_str), Some("compute1.my.cloud.com"));
+    assert_eq!(
+        (fencing.given_domain.as_deref(), fencing.given_shared_storage),
+        (Some("my.cloud.com"), Some(false))
+    );
     assert_eq!((fencing.origin, fencing.incarnation), (Origin::Shell, None));
-    assert!(before <= fencing.asked_at && fencing.asked_at <= fencing.committed_at && fencing.committed_at <= after);
+    assert!(
+        before <= fencing.asked_at
+            && fencing.asked_at <= fencing.committed_at
+            && fencing.committed_at <= after
+    );
     assert_eq!(fencing.seen_by, fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim());
 }
 
@@ -59,9 +71,23 @@ fn other_actions_are_refused_and_touch_nothing() {
     let store = Store::filled();
     let bytes = || ["marks.db", "marks.db-wal"].map(|name| fs::read(store.directory().join(name)).unwrap());
     let before = bytes();
-    for action in ["on", "reboot", "enable", "disable", "list", "list-status", "start", "stop", "cycle", "diag", "of", "off off"] {
+    for action in [
+        "on",
+        "reboot",
+        "enable",
+        "disable",
+        "list",
+        "list-status",
+        "start",
+        "stop",
+        "cycle",
+        "diag",
+        "of",
+        "off off",
+    ] {
         call(&format!("{}nodename=first\n", store.input(action))).is_one_line_failure("Unrecognised action");
-        call_with(["-o", action, "-n", "first", "--store", store.path().to_str().unwrap()]).is_one_line_failure("Unrecognised action");
+        call_with(["-o", action, "-n", "first", "--store", store.path().to_str().unwrap()])
+            .is_one_line_failure("Unrecognised action");
     }
     assert_eq!(bytes(), before);
 }
@@ -73,7 +99,9 @@ fn both_generations_of_pacemaker_are_understood() {
     for key in ["port", "plug"] {
         call(&store.off(&format!("{key}=compute1\nnodename=compute1"))).is_silent_success();
     }
-    assert!(store.fencings().iter().all(|fencing| fencing.node.as_str() == "compute1" && fencing.plug.is_none()));
+    assert!(
+        store.fencings().iter().all(|fencing| fencing.node.as_str() == "compute1" && fencing.plug.is_none())
+    );
 }
 
 /// Conformance 37: any working directory, any umask, no environment, no open descriptors beside the three.
@@ -105,12 +133,18 @@ fn no_network_and_no_other_program() {
     let store = Store::filled();
     let trace = store.dir.path().join("trace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-e", "trace=%network,%process", "-o", trace.to_str().unwrap(), AGENT]).env_remove("PCMK_service");
+    command
+        .args(["-f", "-qq", "-e", "trace=%network,%process", "-o", trace.to_str().unwrap(), AGENT])
+        .env_remove("PCMK_service");
     run(command, store.off("nodename=compute1").as_bytes()).is_silent_success();
     let trace = fs::read_to_string(trace).unwrap();
     assert_eq!(complaint(&trace), None, "{trace}");
     // What the check is for: a trace with one forbidden call must not pass.
-    for line in ["7 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC, IPPROTO_IP) = 3", "7 execve(\"/usr/sbin/attrd_updater\", []) = 0", "7 vfork() = 8"] {
+    for line in [
+        "7 socket(AF_INET, SOCK_STREAM|SOCK_CLOEXEC, IPPROTO_IP) = 3",
+        "7 execve(\"/usr/sbin/attrd_updater\", []) = 0",
+        "7 vfork() = 8",
+    ] {
         assert!(complaint(&format!("{trace}{line}\n")).is_some(), "{line}");
     }
 }
@@ -118,7 +152,9 @@ fn no_network_and_no_other_program() {
 /// The first forbidden call: one execve is the agent itself, threads and local sockets are its own.
 fn complaint(trace: &str) -> Option<&str> {
     let starts = trace.lines().filter(|line| line.contains("execve(")).skip(1);
-    let forks = trace.lines().filter(|line| line.contains("fork(") || (line.contains("clone") && !line.contains("CLONE_THREAD")));
+    let forks = trace
+        .lines()
+        .filter(|line| line.contains("fork(") || (line.contains("clone") && !line.contains("CLONE_THREAD")));
     let network = trace.lines().filter(|line| line.contains("socket(") && !line.contains("AF_UNIX"));
     starts.chain(forks.filter(|line| !line.contains("resumed"))).chain(network).next()
 }
@@ -145,7 +181,8 @@ fn the_delay_is_real_and_only_for_off() {
 #[test]
 fn sixty_four_agents_at_once() {
     let store = Store::new();
-    let children: Vec<_> = (0..64).map(|n| start(agent(), store.off(&format!("nodename=compute{n}")).as_bytes())).collect();
+    let children: Vec<_> =
+        (0..64).map(|n| start(agent(), store.off(&format!("nodename=compute{n}")).as_bytes())).collect();
     for child in children {
         let outcome: crate::common::Outcome = child.wait_with_output().unwrap().into();
         outcome.is_silent_success();
@@ -165,12 +202,20 @@ fn the_site_says_where_and_parameters_override() {
     }
     let dir = tempfile::tempdir().unwrap();
     let world = World::new();
-    let site = |name: &str| format!("[store]\npath = \"{}/{name}/marks.db\"\nregister = \"attrd\"\n[hosts]\ndomain = \"site.example\"\n", dir.path().display());
+    let site = |name: &str| {
+        format!(
+            "[store]\npath = \"{}/{name}/marks.db\"\nregister = \"attrd\"\n[hosts]\ndomain = \"site.example\"\n",
+            dir.path().display()
+        )
+    };
     world.file("etc/nova-host-alerter/alerter.toml", site("site"), 0o600);
     run(world.command(AGENT), b"action=off\nnodename=compute1\n").is_silent_success();
     let of = |name: &str| fencings(&dir.path().join(name).join("marks.db"));
     assert_eq!(of("site")[0].given_domain.as_deref(), Some("site.example"));
-    let own = format!("action=off\nnodename=compute1\nstore={}/own/marks.db\ndomain=own.example\n", dir.path().display());
+    let own = format!(
+        "action=off\nnodename=compute1\nstore={}/own/marks.db\ndomain=own.example\n",
+        dir.path().display()
+    );
     run(world.command(AGENT), own.as_bytes()).is_silent_success();
     assert_eq!(of("own")[0].given_domain.as_deref(), Some("own.example"));
     world.file("etc/nova-host-alerter/alerter.toml", "[store\npath = 1\n", 0o600);
@@ -204,7 +249,11 @@ fn the_peak_of_memory_stays_small() {
     command.stdin(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
-    std::io::Write::write_all(child.stdin.as_mut().unwrap(), store.off("nodename=compute1\ndelay=1").as_bytes()).unwrap();
+    std::io::Write::write_all(
+        child.stdin.as_mut().unwrap(),
+        store.off("nodename=compute1\ndelay=1").as_bytes(),
+    )
+    .unwrap();
     drop(child.stdin.take());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {

@@ -120,7 +120,24 @@ fn an_input_without_end_is_given_up() {
 fn the_command_line_is_read_as_getopt_reads_it() {
     let store = Store::new();
     let path = store.path().display().to_string();
-    let args = ["extra", "-qooff", "--plu", "compute1", "--reg=none", "--store", &path, "-d", "my.cloud.com", "-lx", "-py", "-S", "z", "-D", "/dev/null", "-v"];
+    let args = [
+        "extra",
+        "-qooff",
+        "--nod",
+        "compute1",
+        "--regis=none",
+        "--store",
+        &path,
+        "-d",
+        "my.cloud.com",
+        "-lx",
+        "-py",
+        "-S",
+        "z",
+        "-D",
+        "/dev/null",
+        "-v",
+    ];
     let outcome = call_with(args);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
     assert_eq!(store.fencings()[0].given_domain.as_deref(), Some("my.cloud.com"));
@@ -137,8 +154,13 @@ fn the_node_is_nodename_and_the_plug_its_mapped_name() {
     call(&store.off("plug=compute1.my.cloud.com\nnodename=compute1")).is_silent_success();
     call(&store.off("port=compute2.my.cloud.com\nnodename=compute2")).is_silent_success();
     call(&store.off("port=other\nplug=compute3")).is_silent_success();
-    let seen: Vec<_> = store.fencings().into_iter().map(|f| (f.node.to_string(), f.plug.map(|p| p.to_string()))).collect();
-    let expected = [("compute1", Some("compute1.my.cloud.com")), ("compute2", Some("compute2.my.cloud.com")), ("compute3", None)];
+    let seen: Vec<_> =
+        store.fencings().into_iter().map(|f| (f.node.to_string(), f.plug.map(|p| p.to_string()))).collect();
+    let expected = [
+        ("compute1", Some("compute1.my.cloud.com")),
+        ("compute2", Some("compute2.my.cloud.com")),
+        ("compute3", None),
+    ];
     assert_eq!(seen, expected.map(|(node, plug)| (node.to_owned(), plug.map(str::to_owned))));
 }
 
@@ -172,9 +194,12 @@ fn secrets_stay_where_they_are() {
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(lines.iter().any(|line| line.contains("unknown option \"api_key\"")), "{lines:?}");
     assert!(lines.iter().all(|line| line.starts_with('<') && line.contains(" fence_mark[")), "{lines:?}");
-    let files: Vec<u8> =
-        fs::read_dir(store.directory()).unwrap().flat_map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
-    for text in [lines.concat(), outcome.stdout, outcome.stderr, String::from_utf8_lossy(&files).into_owned()] {
+    let files: Vec<u8> = fs::read_dir(store.directory())
+        .unwrap()
+        .flat_map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    for text in [lines.concat(), outcome.stdout, outcome.stderr, String::from_utf8_lossy(&files).into_owned()]
+    {
         assert!(!text.contains("C4N4RY"), "{text}");
     }
     assert_eq!(store.fencings().len(), 1);
