@@ -7,7 +7,7 @@ use marks::journal::{Journal, Role};
 
 use crate::call::{Call, Failure, is_cluster_host};
 use crate::cluster;
-use crate::settings::{Settings, Target};
+use crate::settings::{Look, Settings, Target};
 
 /// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
 const OFF_FLOOR: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ pub fn status(call: &Call, target: &Target) -> Result<(), Failure> {
 /// [`Failure`] with everything that an operator should correct.
 pub fn validate(call: &Call) -> Result<(), Failure> {
     let settings = call.settings()?;
-    failed_if(settings.complaints(&call.given))
+    failed_if(settings.complaints(&call.given, Look::Everything))
 }
 
 /// Whether a mark could be written now, and whether the cluster would ask for it in the right place.
@@ -35,7 +35,7 @@ pub fn validate(call: &Call) -> Result<(), Failure> {
 /// [`Failure`] with everything that an operator should correct.
 pub fn monitor(call: &Call) -> Result<(), Failure> {
     let settings = call.settings()?;
-    let mut complaints = settings.complaints(&call.given);
+    let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
     if let Err(e) =
         Journal::open(&settings.store, Role::Agent).and_then(|mut journal| journal.check_writable())
     {
@@ -62,7 +62,11 @@ fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String
 fn limit_complaint(device: &MarkDevice, floor: Duration) -> Option<String> {
     let limit = device.off_limit.filter(|limit| *limit < floor)?;
     let (id, limit, floor) = (&device.id, limit.as_secs(), floor.as_secs());
-    Some(format!("{id} has only {limit} s for off, it needs {floor} s: set pcmk_off_timeout={}s", floor + 10))
+    // Pacemaker takes the parameter's whole name in a message for its own limit having passed.
+    Some(format!(
+        "{id} allows only {limit} s for off, it needs {floor} s: allow {} s in its pcmk_off_* parameter",
+        floor + 10
+    ))
 }
 
 fn failed_if(complaints: Vec<String>) -> Result<(), Failure> {

@@ -123,17 +123,23 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed_with_its_group() {
         let dir = tempfile::tempdir().unwrap();
-        let note = dir.path().join("pid");
-        for script in [
+        let scripts = [
             "sleep 1000 & echo $! > NOTE; wait",
             "sleep 1000 & echo $! > NOTE; exit 0",
-            "exec >&-; echo $$ > NOTE; sleep 1000",
-        ] {
-            let script = script.replace("NOTE", note.to_str().unwrap());
-            assert!(matches!(shell(&script, 300), Err(ChildError::TooSlow(_))), "{script}");
-            let pid = std::fs::read_to_string(&note).unwrap();
-            assert!(ends(pid.trim()), "{script}: {pid}");
-        }
+            "exec >&-; echo $$ > NOTE; exec sleep 1000",
+        ];
+        let note = |number: usize| dir.path().join(number.to_string());
+        thread::scope(|scope| {
+            for (number, script) in scripts.iter().enumerate() {
+                let note = note(number);
+                scope.spawn(move || {
+                    let script = script.replace("NOTE", note.to_str().unwrap());
+                    assert!(matches!(shell(&script, 2000), Err(ChildError::TooSlow(_))), "{script}");
+                    let pid = std::fs::read_to_string(&note).unwrap();
+                    assert!(ends(pid.trim()), "{script}: {pid}");
+                });
+            }
+        });
     }
 
     /// Whether a killed process is gone, or dead and not yet reaped by whoever takes over orphans.

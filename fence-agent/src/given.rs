@@ -1,6 +1,6 @@
 //! What the caller gave: one value for each option, wherever it came from.
 
-use crate::table::{self, Kind, TABLE};
+use crate::table::{self, Kind, Parameter, TABLE};
 
 /// Longest accepted value in bytes.
 pub const MAX_VALUE: usize = 4096;
@@ -93,12 +93,9 @@ impl Given {
     }
 
     /// Options whose value is not of their kind, in the order of the table.
-    pub fn mistyped(&self) -> Vec<&'static str> {
-        let wrong = |(at, parameter): (usize, &table::Parameter)| {
-            let mut own = self.values.iter().filter(|e| e.at == at);
-            own.any(|e| !fits(parameter.kind, &e.value)).then_some(parameter.name)
-        };
-        TABLE.iter().enumerate().filter_map(wrong).collect()
+    pub fn mistyped(&self) -> Vec<&'static Parameter> {
+        let wrong = |at: usize| self.values.iter().any(|e| e.at == at && !fits(TABLE[at].kind, &e.value));
+        (0..TABLE.len()).filter(|at| wrong(*at)).map(|at| &TABLE[at]).collect()
     }
 
     /// Options that have different values under their present and their old name; the present name counts.
@@ -151,6 +148,10 @@ mod tests {
         given
     }
 
+    fn names(given: &Given) -> Vec<&'static str> {
+        given.mistyped().into_iter().map(|parameter| parameter.name).collect()
+    }
+
     /// Conformance 10: the last duplicate wins, in any order of keys.
     #[test]
     fn the_last_duplicate_wins() {
@@ -199,7 +200,7 @@ mod tests {
             );
         }
         let odd = given(&[("no_shared_storage", "maybe")]);
-        assert_eq!((odd.flag("no_shared_storage"), odd.mistyped()), (None, vec!["no_shared_storage"]));
+        assert_eq!((odd.flag("no_shared_storage"), names(&odd)), (None, vec!["no_shared_storage"]));
     }
 
     #[test]
@@ -213,7 +214,7 @@ mod tests {
             ("power_timeout", ""),
             ("login_timeout", "99999999999"),
         ]);
-        assert_eq!(wrong.mistyped(), ["delay", "login_timeout", "power_timeout", "retry_on"]);
+        assert_eq!(names(&wrong), ["delay", "login_timeout", "power_timeout", "retry_on"]);
     }
 
     /// Conformance 15: over-long values and line breaks.

@@ -11,7 +11,7 @@ use marks::time::Timestamp;
 use crate::call::{Call, Failure, controller};
 use crate::cluster;
 use crate::guard;
-use crate::settings::{Settings, Target, domain};
+use crate::settings::{Look, Settings, Target, domain};
 
 /// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
 ///
@@ -33,7 +33,7 @@ fn warn_of_oddities(call: &Call, settings: &Settings) {
     let conflicts = call.given.conflicts().into_iter();
     let conflicts = conflicts
         .map(|name| format!("{name} is also given under its old name, with another value that is ignored"));
-    for text in settings.complaints(&call.given).into_iter().chain(conflicts) {
+    for text in settings.complaints(&call.given, Look::Everything).into_iter().chain(conflicts) {
         call.report.warning(&text);
     }
 }

@@ -7,6 +7,7 @@ use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::site::Site;
 
 use crate::given::{Given, whole};
+use crate::table::{Parameter, Use};
 
 /// The only register that this release knows.
 pub const NO_REGISTER: &str = "none";
@@ -60,6 +61,15 @@ impl Target {
     }
 }
 
+/// How far options are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All of them, also those that are only accepted.
+    Everything,
+    /// Those that decide something.
+    WhatIsUsed,
+}
+
 /// What the options and the site say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -110,12 +120,12 @@ impl Settings {
     }
 
     /// Everything that an operator should correct before it is needed, in whole sentences.
-    pub fn complaints(&self, given: &Given) -> Vec<String> {
-        let mut all: Vec<String> = given
-            .mistyped()
-            .into_iter()
-            .map(|name| format!("the value of {name} is not of its type"))
-            .collect();
+    pub fn complaints(&self, given: &Given, look: Look) -> Vec<String> {
+        let matters =
+            |parameter: &&Parameter| look == Look::Everything || parameter.usage != Use::Compatibility;
+        let mistyped = given.mistyped().into_iter().filter(matters);
+        let mut all: Vec<String> =
+            mistyped.map(|parameter| format!("the value of {} is not of its type", parameter.name)).collect();
         if let Some(Err(e)) = self.domain.as_deref().map(domain) {
             all.push(format!("domain is no domain name: {e}"));
         }
@@ -246,11 +256,11 @@ mod tests {
     #[test]
     fn complaints_name_options_and_tell_no_values() {
         let odd = given(&[("delay", "s3kr1t"), ("register", "s3kr1t"), ("domain", "s3kr1t!")]);
-        let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd);
+        let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Look::Everything);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(!complaints.concat().contains("s3kr1t"));
         let known = given(&[("register", "cib")]);
-        let complaints = Settings::new(&known, Site::default()).unwrap().complaints(&known);
+        let complaints = Settings::new(&known, Site::default()).unwrap().complaints(&known, Look::WhatIsUsed);
         assert!(complaints[0].contains("\"cib\""), "{complaints:?}");
     }
 }

@@ -58,7 +58,7 @@ pub struct Parameter {
 
 /// All options, in the order in which people see them.
 pub const TABLE: &[Parameter] = &[
-    text("action", 'o', "action", Use::Call, "Fencing action: off, status, monitor, metadata, manpage or validate-all. There is no default").formerly(Old::Silent("option")),
+    text("action", 'o', "action", Use::Call, "Fencing action: off, status, monitor, metadata, manpage or validate-all. There is no default.").formerly(Old::Silent("option")),
     text("nodename", NONE, "name", Use::Mark, "Pacemaker node name of the host"),
     text("plug", 'n', "id", Use::Mark, "Name of the host where nodename is absent; beside nodename, the name it is mapped to").formerly(Old::Published("port")),
     text("hosts", NONE, "patterns", Use::Mark, "Hosts that may be marked, a comma-separated list of shell patterns. A cluster node needs its own name here, a pattern is not enough").or("*"),

@@ -9,6 +9,8 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
+use crate::programs::built;
+
 /// Lays the product over the system's directories (read-only), then becomes the command.
 const ENTER: &str = r#"
     mount -t overlay -o "lowerdir=$1/sbin:/usr/sbin" overlay /usr/sbin
@@ -82,16 +84,6 @@ fn check(tools: &[&str]) -> anyhow::Result<()> {
     let complaint = String::from_utf8_lossy(&trial.stderr);
     ensure!(trial.status.success(), "no private mounts: {}", complaint.lines().next().unwrap_or("refused"));
     Ok(())
-}
-
-/// A program of this workspace, from the same build as this test.
-///
-/// # Errors
-/// It was not built: `cargo test` alone builds no other package's programs.
-pub fn built(program: &str) -> anyhow::Result<PathBuf> {
-    let test = std::env::current_exe()?;
-    let path = test.ancestors().skip(1).map(|directory| directory.join(program)).find(|path| path.is_file());
-    path.with_context(|| format!("{program} is not built: run `make build`"))
 }
 
 /// A file of the source tree.

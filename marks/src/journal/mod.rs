@@ -228,7 +228,10 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
         schema::create(&transaction)?;
-        transaction.commit()
+        transaction.commit()?;
+        // Closing would move the log into the database as well, but keep a fault to itself: then an empty file would
+        // be published.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     })();
     filled.map_err(sqlite)?;
     connection.close().map_err(|(_, e)| sqlite(e))

@@ -88,9 +88,9 @@ fn print_request(request: &Received) -> anyhow::Result<()> {
     for (name, value) in &request.headers {
         say(&format!("  {name}: {value}"));
     }
-    let json: serde_json::Value = serde_json::from_slice(&request.body).context("the body is no JSON")?;
-    let pretty = serde_json::to_string_pretty(&json)?;
-    say(&format!("\n  {}\n", pretty.replace('\n', "\n  ")));
+    let body = std::str::from_utf8(&request.body).context("the body is no text")?;
+    serde_json::from_str::<serde_json::Value>(body).context("the body is no JSON")?;
+    say(&format!("\n  {body}\n"));
     Ok(())
 }
 

@@ -1,0 +1,38 @@
+//! The configuration in three stages: fragments (each file by itself), inputs (merged), settings (validated).
+
+mod file;
+mod fragments;
+mod inputs;
+mod problem;
+mod reader;
+mod settings;
+mod suggest;
+
+use std::path::Path;
+
+use fragments::Fragment;
+use problem::{Place, Problems, Source};
+use reader::Section;
+
+pub use file::read_trusted;
+pub use problem::{ConfigErrors, Problem};
+pub use reader::Section as TableReader;
+pub use settings::{HostRules, Register, Route, RouteName, Settings, StorePlace};
+
+/// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
+/// file overrides the same key of an earlier one.
+///
+/// # Errors
+/// Every problem in all files at once.
+pub fn load(file: &Path) -> Result<Settings, ConfigErrors> {
+    let mut problems = Problems::default();
+    let sources = fragments::read(file, &mut problems);
+    let parsed: Vec<Fragment<'_>> =
+        sources.iter().map(|source| fragments::parse(source, &mut problems)).collect();
+    let nothing = Source { rank: 0, file: file.to_owned(), text: String::new() };
+    let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
+    let inputs = inputs::merge(&parsed, start);
+    let settings = settings::read(Section::root(&inputs, &mut problems), file);
+    problems.into_result()?;
+    Ok(settings)
+}

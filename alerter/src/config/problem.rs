@@ -1,0 +1,178 @@
+//! Problems of the configuration: each at its place, all listed at once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// One thing that is wrong, and where. It never holds a value or a line of the file: these may be secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file, as it was named on the command line or found beside that one.
+    pub file: String,
+    /// Counted from 1; 1 also where the file as a whole is meant.
+    pub line: usize,
+    /// Counted from 1, in characters.
+    pub column: usize,
+    /// One sentence: what is wrong, and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+    }
+}
+
+/// Everything that is wrong with a configuration; displayed one problem a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigErrors(Vec<Problem>);
+
+impl ConfigErrors {
+    /// The problems, in the order of the files and of the places in them. Never empty.
+    pub fn problems(&self) -> &[Problem] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            let newline = if i == 0 { "" } else { "\n" };
+            write!(f, "{newline}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// One file that was read.
+#[derive(Debug)]
+pub struct Source {
+    /// Its place in the order of reading.
+    pub rank: usize,
+    /// Its path.
+    pub file: PathBuf,
+    /// Its whole text.
+    pub text: String,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The file.
+    pub source: &'a Source,
+    /// Byte offset in its text.
+    pub offset: usize,
+}
+
+impl Place<'_> {
+    /// Line and column, both from 1; the column counts characters.
+    fn line_and_column(&self) -> (usize, usize) {
+        let text = &self.source.text;
+        let mut ends = (0..=self.offset.min(text.len())).rev();
+        let before = ends.find_map(|end| text.get(..end)).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// Collects problems while the configuration is read.
+#[derive(Debug, Default)]
+pub struct Problems {
+    found: Vec<(usize, Problem)>,
+    /// Lines (of files by rank) that are no valid TOML: what was made of them is a guess.
+    broken: BTreeSet<(usize, usize)>,
+    /// Whether anything could not be read, so that what seems to be missing may stand there.
+    incomplete: bool,
+}
+
+impl Problems {
+    /// Notes a problem. On a line with a syntax error it is dropped: the parser guessed what stands there, and a value
+    /// without its key would be named as if it were a key.
+    pub fn at(&mut self, place: Place<'_>, message: impl Into<String>) {
+        let (line, _) = place.line_and_column();
+        if !self.broken.contains(&(place.source.rank, line)) {
+            self.add(place, message.into());
+        }
+    }
+
+    /// Notes that something is missing, unless it may stand in a part that could not be read.
+    pub fn missing(&mut self, place: Place<'_>, message: impl Into<String>) {
+        if !self.incomplete {
+            self.at(place, message);
+        }
+    }
+
+    /// Notes that a line is no valid TOML.
+    pub fn syntax(&mut self, place: Place<'_>, message: impl Into<String>) {
+        let (line, _) = place.line_and_column();
+        self.incomplete = true;
+        self.broken.insert((place.source.rank, line));
+        self.add(place, message.into());
+    }
+
+    /// Notes that a whole file cannot be used.
+    pub fn unusable(&mut self, rank: usize, file: &Path, (line, column): (usize, usize), message: String) {
+        self.incomplete = true;
+        self.found.push((rank, Problem { file: printable(file), line, column, message }));
+    }
+
+    /// How many there are so far.
+    pub fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// All of them in order.
+    ///
+    /// # Errors
+    /// If there is any.
+    pub fn into_result(mut self) -> Result<(), ConfigErrors> {
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        self.found.sort_by_key(|(rank, problem)| (*rank, problem.line, problem.column));
+        self.found.dedup();
+        Err(ConfigErrors(self.found.into_iter().map(|(_, problem)| problem).collect()))
+    }
+
+    fn add(&mut self, place: Place<'_>, message: String) {
+        let (line, column) = place.line_and_column();
+        let file = printable(&place.source.file);
+        self.found.push((place.source.rank, Problem { file, line, column, message }));
+    }
+}
+
+/// A path on one line: a file's name may hold anything.
+fn printable(file: &Path) -> String {
+    file.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let source = Source { rank: 0, file: "f".into(), text: "ä = 1\nöö = x".into() };
+        let at = |offset| Place { source: &source, offset }.line_and_column();
+        assert_eq!(at(0), (1, 1));
+        assert_eq!(at(3), (1, 3));
+        assert_eq!(at(source.text.find('x').unwrap()), (2, 6));
+        assert_eq!(at(usize::MAX), (2, 7), "behind the end is the end");
+    }
+
+    #[test]
+    fn problems_come_in_the_order_of_files_and_places_and_only_once() {
+        let first = Source { rank: 0, file: "z.toml".into(), text: "a\nb\n".into() };
+        let second = Source { rank: 1, file: "a.toml".into(), text: "c\n".into() };
+        let mut problems = Problems::default();
+        for (source, offset) in [(&second, 0), (&first, 2), (&first, 0), (&first, 0)] {
+            problems.at(Place { source, offset }, "wrong");
+        }
+        let errors = problems.into_result().unwrap_err();
+        assert_eq!(errors.to_string(), "z.toml:1:1: wrong\nz.toml:2:1: wrong\na.toml:1:1: wrong");
+    }
+}

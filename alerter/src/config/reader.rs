@@ -1,0 +1,272 @@
+//! A typed reader over the merged tree: it goes on after a problem, and knows which keys nobody asked for.
+
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use toml::de::DeValue;
+
+use super::inputs::{Entry, Table, Value};
+use super::problem::{Place, Problems};
+use super::suggest;
+
+/// One table of the configuration while it is read. An absent table reads as an empty one.
+///
+/// Every value of a key is checked, also one that a later file overrides; the last one counts.
+#[derive(Debug)]
+pub struct Section<'a, 'p> {
+    /// As it is written in a header, without brackets; empty for the whole configuration.
+    title: String,
+    table: Option<&'a Table<'a>>,
+    place: Place<'a>,
+    asked: Vec<&'static str>,
+    problems: &'p mut Problems,
+    problems_before: usize,
+}
+
+impl<'a, 'p> Section<'a, 'p> {
+    /// The whole configuration.
+    pub fn root(table: &'a Table<'a>, problems: &'p mut Problems) -> Self {
+        Self::new(String::new(), Some(table), table.place, problems)
+    }
+
+    fn new(
+        title: String,
+        table: Option<&'a Table<'a>>,
+        place: Place<'a>,
+        problems: &'p mut Problems,
+    ) -> Self {
+        let problems_before = problems.count();
+        Self { title, table, place, asked: Vec::new(), problems, problems_before }
+    }
+
+    /// A table below this one.
+    pub fn section(&mut self, key: &'static str) -> Section<'a, '_> {
+        let entry = self.ask(key);
+        let title = self.path(key);
+        if let Some(value) = entry.and_then(|entry| entry.values.first()) {
+            self.problems.at(value.place, format!("must be a table: write [{title}]"));
+        }
+        let place = entry.map_or(self.place, |entry| entry.key);
+        Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
+    }
+
+    /// The tables below this one, whatever their names, each with its key; what is no table is a problem.
+    pub fn sections(&self) -> Vec<&'a str> {
+        self.entries().filter(|(_, entry)| entry.table.is_some()).map(|(key, _)| key).collect()
+    }
+
+    /// A table below this one whose name the configuration chose.
+    pub fn named_section(&mut self, key: &'a str) -> Section<'a, '_> {
+        let entry = self.table.and_then(|table| table.entries.get(key));
+        let place = entry.map_or(self.place, |entry| entry.key);
+        let title = self.path(&shown(key));
+        Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
+    }
+
+    /// Every entry of this table, in the order of the keys.
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Entry<'a>)> + use<'a> {
+        self.table.into_iter().flat_map(|table| table.entries.iter().map(|(key, entry)| (*key, entry)))
+    }
+
+    /// A text, parsed.
+    pub fn text<T>(&mut self, key: &'static str, parse: impl FnMut(&str) -> Result<T, String>) -> Option<T> {
+        let entry = self.ask(key)?;
+        self.last_text(entry, parse)
+    }
+
+    /// The text of an entry whose key the configuration chose, parsed.
+    pub fn last_text<T>(
+        &mut self,
+        entry: &Entry<'a>,
+        mut parse: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.last(entry, "text in quotes", |value| value.as_str().map(&mut parse))
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        self.text(key, |text| match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(unknown_word(text, words.iter().map(|(word, _)| *word))),
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let entry = self.ask(key)?;
+        self.last(entry, "true or false", |value| value.as_bool().map(Ok))
+    }
+
+    /// A whole number within `range`.
+    pub fn number(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number", |value| {
+            let integer = value.as_integer()?;
+            let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+            let fits = number.filter(|number| range.contains(number));
+            Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
+        })
+    }
+
+    /// A list of texts; each entry is checked at its own place.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        mut check: impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
+        let entry = self.ask(key)?;
+        let mut last = None;
+        self.no_table(entry);
+        for value in &entry.values {
+            last = self.list(value, &mut check);
+        }
+        last
+    }
+
+    fn list(
+        &mut self,
+        value: &Value<'a>,
+        check: &mut impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
+        let Some(list) = value.value.as_array() else {
+            self.problems.at(value.place, wrong_type("a list such as [\"a\", \"b\"]", value.value));
+            return None;
+        };
+        let mut texts = Vec::new();
+        for item in list {
+            let place = Place { offset: item.span().start, ..value.place };
+            match item.get_ref().as_str().map(|text| check(text).map(|()| text)) {
+                Some(Ok(text)) => texts.push(text),
+                Some(Err(why)) => self.problems.at(place, why),
+                None => self.problems.at(place, wrong_type("text in quotes", item.get_ref())),
+            }
+        }
+        Some(texts)
+    }
+
+    /// Notes a problem with a key's last value, or with the table where the key is absent.
+    pub fn complain(&mut self, key: &str, message: impl Into<String>) {
+        let entry = self.table.and_then(|table| table.entries.get(key));
+        let place = entry.and_then(|entry| entry.values.last()).map_or(self.place, |value| value.place);
+        self.problems.at(place, message);
+    }
+
+    /// Notes a problem at a place.
+    pub fn complain_at(&mut self, place: Place<'a>, message: impl Into<String>) {
+        self.problems.at(place, message);
+    }
+
+    /// Notes a problem with the table itself.
+    pub fn complain_here(&mut self, message: impl Into<String>) {
+        self.problems.at(self.place, message);
+    }
+
+    /// Notes that something is not there.
+    pub fn missing(&mut self, message: impl Into<String>) {
+        self.problems.missing(self.place, message);
+    }
+
+    /// Whether the key stands in the table, with whatever value.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.entries.contains_key(key))
+    }
+
+    /// Whether nothing was wrong in this table so far.
+    pub fn is_sound(&self) -> bool {
+        self.problems.count() == self.problems_before
+    }
+
+    /// The table's title, as in its header.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Ends the reading: a key that nobody asked for is unknown.
+    pub fn finish(self) {
+        for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
+            let message = self.unknown_key(key);
+            self.problems.at(entry.key, message);
+        }
+    }
+
+    fn unknown_key(&self, key: &str) -> String {
+        let mut message = match self.title.as_str() {
+            "" => format!("unknown section {}", shown(key)),
+            title => format!("unknown key {} in [{title}]", shown(key)),
+        };
+        let known = self.asked.iter().copied();
+        let _to_a_string = match suggest::closest(key, known.clone()) {
+            Some(meant) => write!(message, "; did you mean {meant}?"),
+            None => write!(message, "; known are: {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        message
+    }
+
+    fn ask(&mut self, key: &'static str) -> Option<&'a Entry<'a>> {
+        self.asked.push(key);
+        self.table?.entries.get(key)
+    }
+
+    fn path(&self, key: &str) -> String {
+        if self.title.is_empty() { key.to_owned() } else { format!("{}.{key}", self.title) }
+    }
+
+    fn no_table(&mut self, entry: &Entry<'a>) {
+        if entry.table.is_some() {
+            self.problems.at(entry.key, "must be a value, not a table (a key with dots in it wants quotes)");
+        }
+    }
+
+    /// Checks all values of a key and gives the last. `read` says `None` to a value of another type.
+    fn last<T>(
+        &mut self,
+        entry: &Entry<'a>,
+        wanted: &str,
+        mut read: impl FnMut(&'a DeValue<'a>) -> Option<Result<T, String>>,
+    ) -> Option<T> {
+        self.no_table(entry);
+        let mut last = None;
+        for value in &entry.values {
+            last = match read(value.value).unwrap_or_else(|| Err(wrong_type(wanted, value.value))) {
+                Ok(read) => Some(read),
+                Err(why) => {
+                    self.problems.at(value.place, why);
+                    None
+                }
+            };
+        }
+        last
+    }
+}
+
+/// What a text that is none of the known words gets to hear. The text itself is not repeated.
+fn unknown_word<'k>(text: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+    let list: Vec<String> = known.clone().map(|word| format!("\"{word}\"")).collect();
+    match suggest::closest(text, known) {
+        Some(meant) => format!("unknown word; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
+        None => format!("unknown word; known are: {}", list.join(", ")),
+    }
+}
+
+fn wrong_type(wanted: &str, found: &DeValue<'_>) -> String {
+    let found = match found {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("must be {wanted}, not {found}")
+}
+
+/// A key as it may stand in a message: only if it looks like one.
+pub(super) fn shown(key: &str) -> String {
+    let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if plain && (1..=64).contains(&key.len()) {
+        key.to_owned()
+    } else {
+        "(not shown: no plain word)".to_owned()
+    }
+}

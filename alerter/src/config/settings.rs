@@ -1,0 +1,278 @@
+//! Third stage: typed and validated settings.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::host::{HostName, HostPatterns};
+use marks::journal::DEFAULT_PATH;
+use tracing::Level;
+
+use super::reader::{Section, shown};
+use crate::drivers::{self, Driver};
+
+/// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
+const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
+
+/// The whole configuration of the daemon.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `[store]`: where marks are kept.
+    pub store: StorePlace,
+    /// `[hosts]`: which hosts are told, and as what.
+    pub hosts: HostRules,
+    /// `[intake] coalesce`: fencings of a host within it are one outage, where nothing better is known.
+    pub coalesce: Duration,
+    /// `[delivery] degraded-after`: how long a route may accept nothing until the daemon calls itself degraded.
+    pub degraded_after: Duration,
+    /// `[delivery] max-in-flight`: how many exchanges may run at once, over all routes.
+    pub max_in_flight: usize,
+    /// `[log] level`.
+    pub log_level: Level,
+    /// `[DRIVER.NAME]`: one or more.
+    pub routes: Vec<Route>,
+    /// The main file that this was read from.
+    pub file: PathBuf,
+}
+
+/// Where marks are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlace {
+    /// The journal; absolute.
+    pub path: PathBuf,
+    /// The register beside it.
+    pub register: Register,
+}
+
+/// The cluster-wide register of fencings and marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// There is none: one controller, and its journal is all.
+    None,
+}
+
+/// Which hosts are told, and as what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostRules {
+    /// What makes an FQDN of a short node name.
+    pub domain: Option<String>,
+    /// Node names that are told as something else.
+    pub names: BTreeMap<HostName, HostName>,
+    /// Whether instances are on shared storage; where unset, what the agent was given counts.
+    pub on_shared_storage: Option<bool>,
+    /// The nodes that are told; where unset, all that were fenced.
+    pub matching: Option<HostPatterns>,
+}
+
+/// One endpoint with its driver.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Unique over all drivers.
+    pub name: RouteName,
+    /// What speaks with the endpoint.
+    pub driver: Arc<dyn Driver>,
+}
+
+/// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteName(String);
+
+impl RouteName {
+    /// Reads a name; `None` if it is no such name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        (plain && (1..=64).contains(&text.len())).then(|| Self(text.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RouteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
+pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
+    let store = store(root.section("store"));
+    let hosts = hosts(root.section("hosts"));
+    let coalesce = intake(root.section("intake"));
+    let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
+    let log_level = log(root.section("log"));
+    let routes = routes(&mut root, drivers::KINDS);
+    root.finish();
+    Settings {
+        store,
+        hosts,
+        coalesce,
+        degraded_after,
+        max_in_flight,
+        log_level,
+        routes,
+        file: file.to_owned(),
+    }
+}
+
+fn store(mut section: Section<'_, '_>) -> StorePlace {
+    let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_PATH));
+    let register = section.text("register", register).unwrap_or(Register::None);
+    section.finish();
+    StorePlace { path, register }
+}
+
+fn journal_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.is_absolute() && path.file_name().is_some() && !text.ends_with('/') && !text.contains('\0') {
+        true => Ok(path),
+        false => Err(format!("must be the absolute path of a file, such as {DEFAULT_PATH}")),
+    }
+}
+
+fn register(text: &str) -> Result<Register, String> {
+    match text {
+        "none" => Ok(Register::None),
+        "attrd" | "cib" => Err(format!("the register \"{text}\" is not in this release yet: use \"none\"")),
+        _ => {
+            Err("unknown register: use \"none\" (\"attrd\" and \"cib\" are not in this release yet)"
+                .to_owned())
+        }
+    }
+}
+
+fn hosts(mut section: Section<'_, '_>) -> HostRules {
+    let domain = section.text("domain", domain);
+    let on_shared_storage = section.flag("on-shared-storage");
+    let matching = matching(&mut section);
+    let names = names(section.section("names"));
+    section.finish();
+    HostRules { domain, names, on_shared_storage, matching }
+}
+
+fn domain(text: &str) -> Result<String, String> {
+    let domain = text.strip_prefix('.').unwrap_or(text);
+    HostName::parse(domain).map(|name| name.as_str().to_owned()).map_err(|why| format!("no domain: {why}"))
+}
+
+fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
+    let patterns = section.texts("match", |text| match HostPatterns::from_entries([text]) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(why.to_string()),
+    })?;
+    if patterns.is_empty() {
+        section.complain(
+            "match",
+            "the list is empty, so no host would ever be told: name hosts, or remove the key",
+        );
+    }
+    HostPatterns::from_entries(patterns).ok()
+}
+
+/// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused.
+fn names(mut section: Section<'_, '_>) -> BTreeMap<HostName, HostName> {
+    let mut names = BTreeMap::new();
+    for (key, entry) in section.entries() {
+        let told = section.last_text(entry, fqdn);
+        let Ok(node) = HostName::parse(key) else {
+            section.complain_at(entry.key, "the key must be a node name");
+            continue;
+        };
+        let Some(told) = told else { continue };
+        if names.values().any(|other| *other == told) {
+            section.complain_at(
+                entry.key,
+                format!("{node} has the same name as another node: one would be reported for the other"),
+            );
+        }
+        if names.insert(node.clone(), told).is_some() {
+            section.complain_at(
+                entry.key,
+                format!("{node} stands here twice (upper and lower case are the same)"),
+            );
+        }
+    }
+    names
+}
+
+fn fqdn(text: &str) -> Result<HostName, String> {
+    let name = HostName::parse(text).map_err(|why| why.to_string())?;
+    if name.has_domain() { Ok(name) } else { Err("must be a full name with its domain".to_owned()) }
+}
+
+fn intake(mut section: Section<'_, '_>) -> Duration {
+    let coalesce = section.number("coalesce", SECONDS).unwrap_or(180);
+    section.finish();
+    Duration::from_secs(coalesce.into())
+}
+
+fn delivery(mut section: Section<'_, '_>) -> (Duration, usize) {
+    let degraded_after = section.number("degraded-after", SECONDS).unwrap_or(300);
+    let max_in_flight = section.number("max-in-flight", 1..=1024).unwrap_or(32);
+    section.finish();
+    (Duration::from_secs(degraded_after.into()), max_in_flight as usize)
+}
+
+fn log(mut section: Section<'_, '_>) -> Level {
+    let words =
+        [("error", Level::ERROR), ("warn", Level::WARN), ("info", Level::INFO), ("debug", Level::DEBUG)];
+    let level = section.choice("level", &words).unwrap_or(Level::INFO);
+    section.finish();
+    level
+}
+
+fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Route> {
+    let mut routes = Vec::new();
+    let mut seen = BTreeMap::new();
+    let mut any = false;
+    for kind in kinds {
+        let mut of_kind = root.section(kind.word);
+        any |= of_kind.entries().next().is_some();
+        only_tables(&mut of_kind);
+        for key in of_kind.sections() {
+            if let Some(other) = seen.insert(key, kind.word) {
+                let message =
+                    format!("[{other}.{key}] has this name already: names are unique over all drivers");
+                of_kind.named_section(key).complain_here(message);
+            }
+            routes.extend(route(of_kind.named_section(key), key, kind));
+        }
+    }
+    if !any {
+        root.missing(format!(
+            "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
+            kinds[0].word
+        ));
+    }
+    routes
+}
+
+/// `[http]` itself holds nothing but routes.
+fn only_tables(of_kind: &mut Section<'_, '_>) {
+    for (key, entry) in of_kind.entries() {
+        if let Some(value) = entry.values.first() {
+            let title = of_kind.title().to_owned();
+            of_kind.complain_at(
+                value.place,
+                format!(
+                    "{title}.{} belongs into a route: write [{title}.NAME], one table for each",
+                    shown(key)
+                ),
+            );
+        }
+    }
+}
+
+fn route(mut section: Section<'_, '_>, key: &str, kind: &drivers::Kind) -> Option<Route> {
+    let name = RouteName::parse(key);
+    if name.is_none() {
+        section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
+    }
+    let driver = (kind.configure)(&mut section);
+    section.finish();
+    Some(Route { name: name?, driver: driver? })
+}

@@ -1,0 +1,163 @@
+//! The standard body of a host failure (design, section 5): a pure function of the mark.
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde::Serialize;
+
+/// How times are written. The seed's `failure_time` is seconds since the epoch, its `generated_time` is not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeFormat {
+    /// Whole seconds since the Unix epoch, as a number.
+    #[default]
+    Epoch,
+    /// RFC 3339 in UTC with whole seconds, as a text.
+    Rfc3339,
+}
+
+/// Serialised in the order of its fields: the order is part of the contract.
+#[derive(Serialize)]
+struct Event<'a> {
+    id: &'a MarkId,
+    event_type: &'a str,
+    version: &'a str,
+    generated_time: Time,
+    payload: Payload<'a>,
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    hostname: &'a str,
+    on_shared_storage: bool,
+    failure_time: Time,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Time {
+    Seconds(i64),
+    Text(String),
+}
+
+/// The body that tells a mark: compact JSON, the same bytes for the same mark.
+pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event {
+        id: &mark.id,
+        event_type: "host failure",
+        version: "1.0",
+        generated_time: format.write(mark.generated_time),
+        payload: Payload {
+            hostname: mark.fqdn.as_str(),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: format.write(mark.failure_time),
+        },
+    })
+}
+
+/// The body of a test: of the same shape, of another type, and about a host that cannot exist (RFC 2606).
+pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event {
+        id,
+        event_type: "test",
+        version: "1.0",
+        generated_time: format.write(now),
+        payload: Payload {
+            hostname: "send-test.invalid",
+            on_shared_storage: true,
+            failure_time: format.write(now),
+        },
+    })
+}
+
+fn bytes(event: &Event<'_>) -> Vec<u8> {
+    serde_json::to_vec(event).expect("texts, numbers and truth values are always JSON")
+}
+
+impl TimeFormat {
+    fn write(self, time: Timestamp) -> Time {
+        let seconds = time.seconds();
+        match (self, jiff::Timestamp::from_second(seconds)) {
+            (Self::Rfc3339, Ok(time)) => Time::Text(time.to_string()),
+            // A clock beyond the year 9999 has no RFC 3339 form: the number says as much.
+            _ => Time::Seconds(seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use marks::host::HostName;
+    use proptest::prelude::*;
+
+    const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
+
+    fn mark() -> Mark {
+        Mark {
+            id: MarkId::parse(ID).unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_000_999),
+            generated_time: Timestamp(1_784_600_001_001),
+        }
+    }
+
+    /// S1-10, S1-18, S1-35, S1-36, S1-37, S1-38, S1-39, S1-40, S1-41, S1-42: the seed's fields, in its order, and
+    /// nothing else; valid JSON; times in whole seconds since the epoch.
+    #[test]
+    fn the_body_is_the_seeds() {
+        let golden = concat!(
+            r#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b","event_type":"host failure","version":"1.0","#,
+            r#""generated_time":1784600001,"payload":{"hostname":"Compute1.my.cloud.com","on_shared_storage":true,"#,
+            r#""failure_time":1784600000}}"#
+        );
+        let body = of_mark(&mark(), TimeFormat::Epoch);
+        assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
+        let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(parsed["payload"]["failure_time"], 1_784_600_000);
+    }
+
+    /// S1-38: false where instances are not on shared storage.
+    #[test]
+    fn storage_that_is_not_shared_is_told_as_such() {
+        let body = of_mark(&Mark { on_shared_storage: false, ..mark() }, TimeFormat::Epoch);
+        assert!(String::from_utf8(body).unwrap().contains(r#""on_shared_storage":false"#));
+    }
+
+    /// S1-41: the other format, where the receiver wants it.
+    #[test]
+    fn times_can_be_rfc_3339() {
+        let parsed: serde_json::Value =
+            serde_json::from_slice(&of_mark(&mark(), TimeFormat::Rfc3339)).unwrap();
+        assert_eq!(parsed["generated_time"], "2026-07-21T02:13:21Z");
+        assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
+    }
+
+    /// A receiver that looks at the type, or for the host, or for either, takes no test for a failure.
+    #[test]
+    fn a_test_cannot_be_taken_for_a_failure() {
+        let body = of_test(&mark().id, Timestamp(5_000), TimeFormat::Epoch);
+        let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(parsed["event_type"], "test");
+        assert_eq!(parsed["payload"]["hostname"], "send-test.invalid");
+        assert!(
+            !String::from_utf8(body).unwrap().contains("failure\""),
+            "the failure's type is nowhere in it"
+        );
+    }
+
+    proptest! {
+        /// Whatever a host is called and whatever its clock said, the body is JSON that says it, and below 2 KiB.
+        #[test]
+        fn every_mark_has_a_valid_body(name in "[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\\.[a-z0-9]{1,60}){1,3}", at in any::<i64>(), rfc in any::<bool>()) {
+            let format = if rfc { TimeFormat::Rfc3339 } else { TimeFormat::Epoch };
+            let mark = Mark { fqdn: HostName::parse(&name).unwrap(), failure_time: Timestamp(at), ..mark() };
+            let body = of_mark(&mark, format);
+            let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            prop_assert_eq!(parsed["payload"]["hostname"].as_str(), Some(name.as_str()));
+            prop_assert!(body.len() < 2048);
+            prop_assert_eq!(body, of_mark(&mark, format));
+        }
+    }
+}

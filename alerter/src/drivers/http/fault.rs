@@ -1,0 +1,202 @@
+//! Exchanges without an answer: what went wrong, and whether the message may have arrived.
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
+
+use crate::drivers::{Failure, Outcome};
+
+/// Why there was no answer with a complete header section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The request could not be made.
+    Request,
+    /// The endpoint's name has no address.
+    Dns,
+    /// No connection; the system's reason.
+    Connect(Option<io::ErrorKind>),
+    /// No connection, or no TLS session, within the time for it.
+    ConnectTimeout,
+    /// No TLS session.
+    Tls(Tls),
+    /// No answer within the time for the whole exchange.
+    Timeout,
+    /// The answer was too large for the client's limits.
+    TooLarge,
+    /// The answer was no HTTP.
+    Protocol,
+    /// The connection ended before the answer was complete.
+    Closed,
+}
+
+/// Why there was no TLS session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tls {
+    /// The certificate is past its time.
+    Expired,
+    /// The certificate's time has not come.
+    NotYetValid,
+    /// Nobody whom we trust signed it.
+    UnknownCa,
+    /// It is for another name.
+    Name,
+    /// It is a CA's own certificate, as `openssl req -x509` makes it.
+    SelfSigned,
+    /// Anything else: no common version, no TLS at all, a broken handshake.
+    Other,
+}
+
+impl Fault {
+    /// Whether the message may have arrived decides between "retry" and "unknown". In doubt it may have.
+    pub(super) fn outcome(&self) -> Outcome {
+        let failure = Failure::new(self.kind(), &self.detail());
+        match self {
+            Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_) => {
+                Outcome::Retry(failure)
+            }
+            Self::Timeout | Self::TooLarge | Self::Protocol | Self::Closed => Outcome::Unknown(failure),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Dns => "dns",
+            Self::Connect(_) => "connect",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Tls(tls) => tls.kind(),
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too-large",
+            Self::Protocol => "protocol",
+            Self::Closed => "closed",
+        }
+    }
+
+    fn detail(&self) -> String {
+        let sentence = match self {
+            Self::Connect(Some(reason)) => return format!("the endpoint cannot be reached: {reason}"),
+            Self::Connect(None) => "the endpoint cannot be reached",
+            Self::Request => "the request could not be made: check url",
+            Self::Dns => "the endpoint's name has no address: check url and the name service",
+            Self::ConnectTimeout => "the endpoint did not take the connection in time",
+            Self::Tls(tls) => tls.detail(),
+            Self::Timeout => "the endpoint took the message and did not answer in time",
+            Self::TooLarge => "the endpoint's answer has more header fields than are read",
+            Self::Protocol => "the endpoint's answer is not HTTP: check url",
+            Self::Closed => "the endpoint closed the connection before its answer was complete",
+        };
+        sentence.to_owned()
+    }
+}
+
+impl Tls {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Expired => "tls-expired",
+            Self::NotYetValid => "tls-not-yet-valid",
+            Self::UnknownCa => "tls-unknown-ca",
+            Self::Name => "tls-name",
+            Self::SelfSigned => "tls-self-signed",
+            Self::Other => "tls",
+        }
+    }
+
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Expired => "the endpoint's certificate has expired: renew it there",
+            Self::NotYetValid => "the endpoint's certificate is not valid yet: check the clocks",
+            Self::UnknownCa => {
+                "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did"
+            }
+            Self::Name => "the endpoint's certificate is for another name than the one in url",
+            Self::SelfSigned => {
+                "the endpoint's certificate is a CA's own: give the endpoint one that this CA signed"
+            }
+            Self::Other => "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there",
+        }
+    }
+}
+
+/// Reads the client's error. Its text is not used: it may hold the URL, or what the endpoint sent.
+pub(super) fn of(error: &reqwest::Error) -> Fault {
+    if error.is_connect() {
+        return before_sending(error);
+    }
+    let hyper = find::<hyper::Error>(error);
+    match hyper {
+        _ if error.is_builder() => Fault::Request,
+        _ if error.is_timeout() => Fault::Timeout,
+        Some(hyper) if hyper.is_parse_too_large() => Fault::TooLarge,
+        Some(hyper) if hyper.is_parse() => Fault::Protocol,
+        _ => Fault::Closed,
+    }
+}
+
+fn before_sending(error: &reqwest::Error) -> Fault {
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return Fault::Tls(tls_of(tls));
+    }
+    match find::<io::Error>(error) {
+        _ if error.is_dns() => Fault::Dns,
+        _ if error.is_timeout() => Fault::ConnectTimeout,
+        // The endpoint hung up in the middle of the handshake.
+        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => Fault::Tls(Tls::Other),
+        Some(io) => Fault::Connect(Some(io.kind())),
+        None => Fault::Connect(None),
+    }
+}
+
+fn tls_of(error: &rustls::Error) -> Tls {
+    let rustls::Error::InvalidCertificate(certificate) = error else { return Tls::Other };
+    match certificate {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::Name,
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => Tls::UnknownCa,
+        // The verifier's own error type is not exported; its name is all there is to tell it by.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            Tls::SelfSigned
+        }
+        _ => Tls::Other,
+    }
+}
+
+/// The first error of a type in a chain of causes. `io::Error` hides the error that it wraps from `source()`.
+fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_before_the_message_was_sent_is_a_plain_retry() {
+        let tls = [Tls::Expired, Tls::NotYetValid, Tls::UnknownCa, Tls::Name, Tls::SelfSigned, Tls::Other];
+        let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
+        before.extend([Fault::Request, Fault::Dns, Fault::Connect(None), Fault::ConnectTimeout]);
+        for fault in before {
+            assert!(matches!(fault.outcome(), Outcome::Retry(_)), "{fault:?}");
+        }
+        for fault in [Fault::Timeout, Fault::TooLarge, Fault::Protocol, Fault::Closed] {
+            assert!(matches!(fault.outcome(), Outcome::Unknown(_)), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_inside_an_io_error_is_found() {
+        let inner = rustls::Error::InvalidCertificate(CertificateError::Expired);
+        let outer = io::Error::other(io::Error::other(inner));
+        assert_eq!(find::<rustls::Error>(&outer).map(tls_of), Some(Tls::Expired));
+        assert!(find::<std::fmt::Error>(&outer).is_none());
+    }
+}

@@ -1,0 +1,136 @@
+//! Drivers: each turns a delivery into one exchange with a recovery controller, and its answer into an outcome.
+//!
+//! A driver knows nothing of the journal, of retries or of other routes. A new driver is one file and one line in
+//! [`KINDS`].
+
+pub mod event;
+pub mod http;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+
+use crate::config::TableReader;
+
+/// Every driver there is.
+pub const KINDS: &[Kind] = &[http::KIND];
+
+/// One kind of driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// Its word in the configuration: routes are `[WORD.NAME]`.
+    pub word: &'static str,
+    /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
+    pub configure: fn(&mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>>,
+}
+
+/// One endpoint, ready to be told.
+pub trait Driver: Send + Sync + fmt::Debug {
+    /// The driver's word in the configuration.
+    fn kind(&self) -> &'static str;
+
+    /// The endpoint for people: no secret, no query.
+    fn endpoint(&self) -> String;
+
+    /// The exact bytes that tell this mark. They are made once, at intake, and stored.
+    fn body(&self, mark: &Mark) -> Vec<u8>;
+
+    /// The bytes of a test message, which nobody can take for a failure of a host.
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
+
+    /// One exchange. It ends by itself, within the route's time limit. Dropped before its end its outcome is unknown.
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
+}
+
+/// What is delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// The mark's id, and the idempotency key.
+    pub id: &'a MarkId,
+    /// The stored bytes.
+    pub body: &'a [u8],
+}
+
+/// An exchange under way.
+pub type Exchange<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// What came of an exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The controller took the mark over.
+    Acknowledged {
+        /// The controller's own name for what it made of it.
+        reference: Option<String>,
+    },
+    /// It did not take it, or could not be reached: try again.
+    Retry(Failure),
+    /// It will not take it as things stand: somebody must change something.
+    Refused(Failure),
+    /// It may have taken it, or not: send the same bytes again.
+    Unknown(Failure),
+}
+
+impl Outcome {
+    /// The failure, unless it is an acknowledgement.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Acknowledged { .. } => None,
+            Self::Retry(failure) | Self::Refused(failure) | Self::Unknown(failure) => Some(failure),
+        }
+    }
+}
+
+/// Why a mark was not acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// A word for machines, of a closed set for each driver.
+    pub kind: &'static str,
+    /// The same for people: one printable clause of at most [`Failure::DETAIL`] characters, without a secret.
+    pub detail: String,
+    /// How long the endpoint asks to be left alone.
+    pub after: Option<Duration>,
+}
+
+impl Failure {
+    /// Longest detail in characters.
+    pub const DETAIL: usize = 256;
+
+    /// A failure; what is not printable in `detail`, or too long, is taken out.
+    pub fn new(kind: &'static str, detail: &str) -> Self {
+        let printable = detail.chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self { kind, detail: printable.take(Self::DETAIL).collect(), after: None }
+    }
+
+    /// The same with the endpoint's wish.
+    pub fn after(self, after: Option<Duration>) -> Self {
+        Self { after, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S1-17, S1-33: drivers come from one list, and their words do not collide.
+    #[test]
+    fn every_driver_has_a_word_of_its_own() {
+        let mut words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
+        assert!(!words.is_empty());
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), KINDS.len());
+    }
+
+    #[test]
+    fn a_detail_is_one_short_printable_line() {
+        let failure = Failure::new("closed", &"a\r\n\x1b[31m".repeat(1000));
+        assert_eq!(failure.detail.chars().count(), Failure::DETAIL);
+        assert!(failure.detail.chars().all(|c| !c.is_control()));
+    }
+}
