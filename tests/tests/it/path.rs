@@ -1,11 +1,9 @@
 //! The whole path with the built programs on one machine: journal, daemon, commands, and a receiver that behaves badly.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use marks::fencing::{Fencing, Origin};
@@ -19,13 +17,14 @@ use serde_json::Value;
 use tests::installed;
 use tests::programs::{Site, built};
 use tests::receiver::{Answer, Received, Receiver};
-use tests::trials::{self, Named};
+use tests::trials::Group;
 
 /// Longer than the longest wait between two attempts.
 const LIMIT: Duration = Duration::from_secs(40);
 
-fn main() -> ExitCode {
-    let tests: Vec<Named> = tests::trials![
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
         a_fenced_host_is_told_and_settled,
         what_is_not_accepted_is_sent_again_byte_for_byte,
         a_redirect_acknowledges_nothing,
@@ -50,7 +49,7 @@ fn main() -> ExitCode {
         a_wrong_configuration_says_where,
         commands_say_where_they_cannot_look,
     ];
-    trials::run(installed::cannot(&["unshare", "nsenter", "setpriv"]).as_deref(), tests)
+    Group { cannot: installed::cannot(&["unshare", "nsenter", "setpriv"]), tests }
 }
 
 /// A receiver, and a site whose alerter runs.
