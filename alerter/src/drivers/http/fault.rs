@@ -82,7 +82,7 @@ impl Fault {
             Self::ConnectTimeout => "the endpoint did not take the connection in time",
             Self::Tls(tls) => tls.detail(),
             Self::Timeout => "the endpoint took the message and did not answer in time",
-            Self::TooLarge => "the endpoint's answer has more header fields than are read",
+            Self::TooLarge => "the endpoint's answer has a longer header than is read",
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",
         };
