@@ -11,8 +11,9 @@ demo: ## the whole path on this machine in seconds: a fencing, an outage, the ac
 	$(CARGO) build --locked --workspace --bins
 	$(CARGO) run --locked --quiet -p tests --bin demo
 
-deps: ## install what the tests need (Debian, Ubuntu; Fedora untried); starts and enables nothing
-	@set -e; for script in tests/deps/*.sh; do $$script; done
+deps: ## install what the tests need (tried on Debian 12); starts and enables nothing
+	@tests/deps/install.sh
+	@command -v pacemaker-remoted >/dev/null || tests/deps/pacemaker-remoted.sh $${CARGO_TARGET_DIR:-target}/lab-deps
 
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
@@ -30,7 +31,7 @@ bench: ## speed and memory, as ratios to a floor of this machine
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh; do dash -n $$script; done
+	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features

@@ -1,4 +1,15 @@
 //! nova-host-alerter: takes marks from the journal and tells the recovery controllers until they acknowledge.
 
+pub mod cli;
+pub mod commands;
 pub mod config;
+pub mod control;
+pub mod daemon;
 pub mod drivers;
+pub mod engine;
+pub mod intake;
+pub mod log;
+pub mod schedule;
+pub mod store;
+pub mod trouble;
+pub mod watch;

@@ -52,7 +52,8 @@ impl Site {
         let document = match DeTable::parse(text) {
             Ok(document) => document,
             Err(e) => {
-                return warnings.push(warning(file, &format!("it is not valid TOML{}", line(text, e.span()))));
+                return warnings
+                    .push(warning(file, &format!("it is not valid TOML{}", line(text, e.span()))));
             }
         };
         let mut setting = |section: &str, key: &str| {

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Installs what the tests need beside a Rust toolchain. Says first what; starts and enables nothing; does nothing when all is there.
 #
-# Debian and Ubuntu: tried. Fedora: untried.
+# Debian 12: tried. Ubuntu and Fedora: untried, their lists are made from their documentation.
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
 set -eu
 
-debian_packages='pacemaker corosync pacemaker-cli-utils crmsh pcs resource-agents fence-agents
-    iproute2 util-linux strace libxml2-utils gcc libc6-dev'
+common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libxml2-utils gcc libc6-dev'
+debian_packages="$common resource-agents fence-agents"
+# Ubuntu has split both.
+ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"
 # crmsh is not packaged there: what needs it says so.
-fedora_packages='pacemaker corosync pacemaker-cli pcs resource-agents fence-agents-all
+fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
     iproute util-linux strace libxml2 gcc glibc-devel'
 
 policy=/usr/sbin/policy-rc.d
@@ -16,18 +18,18 @@ saved_policy=$policy.before-nova-host-alerter
 
 say() { echo "make deps: $*"; }
 
-# Prints those of the packages that are not installed.
-missing_on_debian() {
+# Prints those of the packages $1 that are not installed.
+missing_debs() {
     # shellcheck disable=SC2086 # a list
-    installed=" $(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $debian_packages 2>/dev/null |
+    installed=" $(dpkg-query -W -f '${Package} ${db:Status-Status}\n' $1 2>/dev/null |
         awk '$2 == "installed" { printf "%s ", $1 }')"
-    for package in $debian_packages; do
+    for package in $1; do
         case $installed in *" $package "*) ;; *) echo "$package" ;; esac
     done
 }
 
-missing_on_fedora() {
-    for package in $fedora_packages; do
+missing_rpms() {
+    for package in $1; do
         rpm -q "$package" >/dev/null 2>&1 || echo "$package"
     done
 }
@@ -63,7 +65,7 @@ disable_new() {
     done
 }
 
-install_on_debian() {
+install_with_apt_get() {
     work=$(mktemp -d)
     trap 'allow_starts; rm -rf "$work"' EXIT
     trap 'exit 130' INT TERM HUP
@@ -78,16 +80,18 @@ install_on_debian() {
 }
 
 # Fedora's presets enable and start nothing by themselves.
-install_on_fedora() {
+install_with_dnf() {
     # shellcheck disable=SC2086 # a list
     dnf install -y --setopt=install_weak_deps=False $1
 }
 
+# Prints the family of this distribution.
 family() {
     # shellcheck source=/dev/null
     . /etc/os-release
     case " $ID ${ID_LIKE:-} " in
-    *' debian '* | *' ubuntu '*) echo debian ;;
+    *' ubuntu '*) echo ubuntu ;;
+    *' debian '*) echo debian ;;
     *' fedora '*) echo fedora ;;
     *) echo "$ID" ;;
     esac
@@ -96,21 +100,23 @@ family() {
 main() {
     system=$(family)
     case $system in
-    debian) missing=$(missing_on_debian) tool=apt-get ;;
-    fedora) missing=$(missing_on_fedora) tool=dnf && say 'Fedora: never tried; crmsh is not packaged there' ;;
+    debian) missing=$(missing_debs "$debian_packages") tool=apt_get ;;
+    ubuntu) missing=$(missing_debs "$ubuntu_packages") tool=apt_get ;;
+    fedora) missing=$(missing_rpms "$fedora_packages") tool=dnf ;;
     *) say "no list of packages for $system; Debian's is: $debian_packages" && exit 1 ;;
     esac
     if [ -z "$missing" ]; then
         say 'all packages are there'
         return
     fi
+    [ "$system" = debian ] || say "this was never tried on $system"
     missing=$(echo "$missing" | tr '\n' ' ')
-    say "installs with $tool, and starts and enables nothing of it: $missing"
+    say "installs these packages, and starts and enables nothing of them: $missing"
     if [ "$(id -u)" != 0 ]; then
         say 'that needs root: sudo make deps'
         exit 1
     fi
-    "install_on_$system" "$missing"
+    "install_with_$tool" "$missing"
     say 'done'
 }
 

@@ -1,1 +1,7 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
+
+pub mod installed;
+pub mod lab;
+pub mod programs;
+pub mod receiver;
+pub mod trials;

@@ -80,7 +80,11 @@ impl Journal {
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
         configure(&connection, role).map_err(sqlite)?;
+        // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         schema::check(&connection, &place.file)?;
+        if role == Role::Alerter {
+            place.sync(&place.handle()?)?;
+        }
         Ok(Self { connection, place, role })
     }
 
@@ -215,7 +219,7 @@ fn make(place: &Place) -> Result<(), JournalError> {
         let _gone_already = fs::remove_file(name);
     }
     made?;
-    place.sync()
+    place.sync(&place.handle()?)
 }
 
 fn fill(draft: &Path) -> Result<(), JournalError> {
@@ -228,7 +232,10 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
         schema::create(&transaction)?;
-        transaction.commit()
+        transaction.commit()?;
+        // Closing would move the log into the database as well, but keep a fault to itself: then an empty file would
+        // be published.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     })();
     filled.map_err(sqlite)?;
     connection.close().map_err(|(_, e)| sqlite(e))

@@ -1,0 +1,120 @@
+//! The operator's commands: reading from the journal, changing through the control socket.
+
+mod change;
+mod read;
+mod report;
+mod status;
+mod text;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use marks::journal::{Journal, Role};
+use marks::site::Site;
+use serde::Serialize;
+
+use crate::cli::{Cli, Command};
+use crate::config::{self, Settings};
+use crate::{daemon, log};
+
+/// EX_CONFIG of sysexits.
+const WRONG_CONFIGURATION: u8 = 78;
+
+/// Runs one command.
+///
+/// # Errors
+/// One sentence for the operator; the exit code is then 1.
+pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
+    match &cli.command {
+        Command::Run => with_settings(cli, |settings| {
+            log::start(settings.log_level);
+            // Said here, so that it reaches syslog too: under Pacemaker nobody reads stderr.
+            daemon::run(settings).inspect_err(|error| tracing::error!("{error:#}"))
+        }),
+        Command::CheckConfig => check_config(cli),
+        Command::Status(options) if options.ocf => status::ocf(cli),
+        Command::Status(_) => status::show(cli),
+        Command::List(options) => read::list(cli, options),
+        Command::Show(target) => read::show(cli, target),
+        Command::History(options) => read::history(cli, options),
+        Command::Retry(options) => change::retry(cli, options),
+        Command::Mark(options) => change::mark(cli, options),
+        Command::Unmark(options) => change::unmark(cli, options),
+        Command::SendTest(options) => change::send_test(cli, options),
+    }
+}
+
+fn with_settings(cli: &Cli, work: impl FnOnce(Settings) -> anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    match config::load(&cli.config) {
+        Ok(settings) => work(settings).map(|()| ExitCode::SUCCESS),
+        Err(problems) => {
+            say(&format!("{problems}\n"), &mut std::io::stderr());
+            Ok(ExitCode::from(WRONG_CONFIGURATION))
+        }
+    }
+}
+
+fn check_config(cli: &Cli) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Verdict<'a> {
+        valid: bool,
+        routes: usize,
+        problems: &'a [config::Problem],
+    }
+    let (valid, routes, problems) = match config::load(&cli.config) {
+        Ok(settings) => (true, settings.routes.len(), None),
+        Err(problems) => (false, 0, Some(problems)),
+    };
+    if cli.json {
+        let problems = problems.as_ref().map_or(&[][..], |p| p.problems());
+        print_json(&Verdict { valid, routes, problems })?;
+    } else {
+        match &problems {
+            Some(problems) => println_all(&problems.to_string()),
+            None => println_all(&format!("{} is valid, with {routes} route(s)", cli.config.display())),
+        }
+    }
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(WRONG_CONFIGURATION) })
+}
+
+/// Where the journal is. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep an
+/// operator from looking.
+fn journal_path(cli: &Cli) -> PathBuf {
+    let (site, warnings) = Site::read(&cli.config);
+    for warning in warnings {
+        say(&format!("nova-host-alerter: {warning}\n"), &mut std::io::stderr());
+    }
+    site.store
+}
+
+fn reader(cli: &Cli) -> anyhow::Result<Journal> {
+    Journal::open(&journal_path(cli), Role::Reader).context("the journal cannot be read")
+}
+
+fn control(cli: &Cli) -> crate::control::client::Daemon {
+    crate::control::client::Daemon::at(&daemon::socket_path(&journal_path(cli)))
+}
+
+fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime did not start")?;
+    Ok(runtime.block_on(work))
+}
+
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    println_all(&serde_json::to_string_pretty(value).context("the answer is no JSON")?);
+    Ok(())
+}
+
+fn println_all(text: &str) {
+    say(&format!("{}\n", text.trim_end()), &mut std::io::stdout());
+}
+
+/// A reader that went away (`| head`) is no fault.
+fn say(text: &str, to: &mut impl std::io::Write) {
+    let _reader_is_gone = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+}

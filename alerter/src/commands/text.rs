@@ -1,0 +1,130 @@
+//! How answers look on a terminal.
+
+use marks::fencing::Fencing;
+use marks::time::Timestamp;
+
+use super::report::{DeliveryReport, MarkReport, Story};
+
+/// UTC, to the second.
+pub(super) fn time(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
+        Err(_) => format!("{at} s"),
+    }
+}
+
+/// Columns as wide as their widest cell, two spaces between them.
+pub(super) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The heading of `list`.
+pub(super) fn heading() -> Vec<String> {
+    ["HOST", "STATE", "FENCED AT", "FENCINGS", "MARK", "DELIVERIES"].map(str::to_owned).to_vec()
+}
+
+/// A line of `list`.
+pub(super) fn line(report: &MarkReport) -> Vec<String> {
+    let mark = &report.mark;
+    let mut deliveries: Vec<String> = report.deliveries.iter().map(short).collect();
+    deliveries.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
+    let state = match report.holds.as_slice() {
+        [] => report.state.to_owned(),
+        holds => format!("{} ({})", report.state, holds.join(", ")),
+    };
+    let cells = [
+        mark.node.to_string(),
+        state,
+        time(mark.failure_time),
+        report.fence_count.to_string(),
+        mark.id.to_string(),
+        deliveries.join("; "),
+    ];
+    cells.to_vec()
+}
+
+/// A line of `list` for a fencing of which no daemon has made a mark yet.
+pub(super) fn new_fencing(fencing: &Fencing) -> Vec<String> {
+    let why = "waits for the daemon".to_owned();
+    vec![
+        fencing.node.to_string(),
+        "fenced".to_owned(),
+        time(fencing.asked_at),
+        "1".to_owned(),
+        fencing.id.to_string(),
+        why,
+    ]
+}
+
+fn short(delivery: &DeliveryReport) -> String {
+    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final());
+    let why = last.map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
+    format!("{} {} ({} attempt(s){why})", delivery.route, delivery.state.as_str(), delivery.attempts)
+}
+
+/// All of `show`.
+pub(super) fn story(story: &Story) -> String {
+    let (report, mark) = (&story.report, &story.report.mark);
+    let told = mark
+        .fqdn
+        .as_ref()
+        .map_or("nothing yet: no FQDN is known; set [hosts] domain or a name in [hosts.names]", |name| {
+            name.as_str()
+        });
+    let mut out = format!(
+        "{}: {} ({})\n  mark            {}\n  told as         {told}\n  shared storage  {}\n  fenced at       {}\n",
+        mark.node,
+        report.state,
+        report.view,
+        mark.id,
+        mark.on_shared_storage,
+        time(mark.failure_time)
+    );
+    for delivery in &report.deliveries {
+        out += &format!("  delivery        {}\n", short(delivery));
+        if let Some(last) = &delivery.last {
+            out += &format!("                  {}: {}\n", time(last.at), last.detail);
+        }
+        if let Some(next) = delivery.next_due {
+            out += &format!("                  next attempt at {}\n", time(next));
+        }
+        out += &format!("                  {}\n", delivery.body);
+    }
+    for damage in &report.damaged {
+        out +=
+            &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
+    }
+    let fencings = story
+        .fencings
+        .iter()
+        .map(|f| format!("  {}  fenced, seen by {} ({})\n", time(f.asked_at), f.seen_by, f.origin.as_str()));
+    let history =
+        story.history.iter().map(|h| format!("  {}  {}: {} ({})\n", time(h.at), h.event, h.detail, h.actor));
+    out + &fencings.chain(history).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_lines_up() {
+        let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
+        assert_eq!(table(&rows), "a    bb\nccc  d\n");
+    }
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(time(Timestamp(1_500)), "1970-01-01 00:00:01Z");
+    }
+}

@@ -1,0 +1,134 @@
+//! What is said over the control socket: HTTP/1.1 with JSON.
+
+use serde::{Deserialize, Serialize};
+
+/// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// The daemon works.
+    pub healthy: bool,
+    /// It works, but somebody should look.
+    pub degraded: bool,
+    /// Why, one sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// `GET /v1/status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Daemon {
+    /// The program's version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// The controller it runs on.
+    pub controller: String,
+    /// As of `GET /v1/health`.
+    pub health: Health,
+    /// The configured routes.
+    pub routes: Vec<RouteStatus>,
+}
+
+/// One route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteStatus {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// Where it leads, without secrets.
+    pub endpoint: String,
+    /// Open deliveries.
+    pub waiting: usize,
+    /// Milliseconds since the epoch since when nothing was accepted; absent while all is well.
+    pub failing_since: Option<i64>,
+    /// The newest failure's machine word.
+    pub failure: Option<String>,
+    /// The newest failure in a sentence.
+    pub detail: Option<String>,
+}
+
+/// `POST /v1/mark`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarkRequest {
+    /// The host's node name.
+    pub host: String,
+    /// The operator's word that it was fenced.
+    pub fenced: bool,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// Its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkAnswer {
+    /// The mark.
+    pub mark: String,
+    /// Whether it was made now; else the host was already marked in this outage.
+    pub new: bool,
+    /// One sentence.
+    pub message: String,
+}
+
+/// `POST /v1/unmark`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnmarkRequest {
+    /// The host's node name, for all its open marks, or a mark's id.
+    pub target: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// `POST /v1/retry`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRequest {
+    /// A host's node name or a mark's id; absent means every open mark.
+    pub target: Option<String>,
+    /// Who.
+    pub user: String,
+}
+
+/// The answer to `unmark` and `retry`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeAnswer {
+    /// How many marks (`unmark`) or deliveries (`retry`).
+    pub changed: usize,
+    /// One sentence.
+    pub message: String,
+}
+
+/// `POST /v1/send-test`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestRequest {
+    /// A route; absent means each.
+    pub route: Option<String>,
+}
+
+/// What one route said to a test message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestAnswer {
+    /// The route.
+    pub route: String,
+    /// Whether it accepted.
+    pub accepted: bool,
+    /// A machine word.
+    pub kind: String,
+    /// One sentence.
+    pub detail: String,
+}
+
+/// Any answer that is no success.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorAnswer {
+    /// A machine word.
+    pub kind: String,
+    /// One sentence.
+    pub message: String,
+}

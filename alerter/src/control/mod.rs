@@ -1,0 +1,5 @@
+//! The control socket: everything that changes something goes through it, as root.
+
+pub mod api;
+pub mod client;
+pub mod server;

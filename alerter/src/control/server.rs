@@ -1,0 +1,368 @@
+//! The daemon's end of the control socket.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use axum::extract::connect_info::Connected;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::serve::IncomingStream;
+use axum::{Json, Router};
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId};
+use marks::journal::{Journal, JournalError, NewHistory};
+use marks::time::Timestamp;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+
+use super::api::{
+    ChangeAnswer, Daemon, ErrorAnswer, Health, MarkAnswer, MarkRequest, RetryRequest, RouteStatus,
+    TestAnswer, TestRequest, UnmarkRequest,
+};
+use crate::config::Route;
+use crate::drivers::{Message, Outcome};
+use crate::engine::{self, Shared};
+
+/// The bound socket; its file goes with it.
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Binds the socket for root alone. A file left by a killed daemon is replaced: the journal's lock, which the
+    /// caller holds, says that no other daemon lives.
+    ///
+    /// # Errors
+    /// The directory or the socket cannot be made.
+    pub fn bind(path: &Path) -> anyhow::Result<Self> {
+        let told = || format!("the control socket {} cannot be made", path.display());
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).with_context(told)?;
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(told),
+            _ => {}
+        }
+        let listener = UnixListener::bind(path).with_context(told)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).with_context(told)?;
+        Ok(Self { listener, path: path.to_owned() })
+    }
+
+    /// Answers until `stop`.
+    pub async fn serve(self, shared: Arc<Shared>, stop: CancellationToken) {
+        let service = router(shared).into_make_service_with_connect_info::<Peer>();
+        let serving = async { axum::serve(self.listener, service).await };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            ended = serving => if let Err(error) = ended {
+                tracing::error!(%error, "the control socket failed");
+            }
+        }
+        let _already_gone = fs::remove_file(&self.path);
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/health", get(health))
+        .route("/v1/status", get(status))
+        .route("/v1/mark", post(mark))
+        .route("/v1/unmark", post(unmark))
+        .route("/v1/retry", post(retry))
+        .route("/v1/send-test", post(send_test))
+        .layer(middleware::from_fn(only_root))
+        .with_state(shared)
+}
+
+/// Who is at the other end, by the kernel's word.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    uid: Option<u32>,
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        Self { uid: stream.io().peer_cred().ok().map(|peer| peer.uid()) }
+    }
+}
+
+/// Root, or whoever the daemon itself runs as: nobody else, whatever the file's mode has become.
+async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, request: Request, next: Next) -> Response {
+    let ours = nix::unistd::geteuid().as_raw();
+    if peer.uid.is_some_and(|uid| uid == 0 || uid == ours) {
+        return next.run(request).await;
+    }
+    let refusal = Refusal::new(
+        StatusCode::FORBIDDEN,
+        "not-root",
+        "only root may use the control socket: run the command with sudo",
+    );
+    refusal.into_response()
+}
+
+/// An answer that is no success.
+struct Refusal(StatusCode, ErrorAnswer);
+
+impl Refusal {
+    fn new(status: StatusCode, kind: &str, message: &str) -> Self {
+        Self(status, ErrorAnswer { kind: kind.to_owned(), message: message.to_owned() })
+    }
+
+    fn bad(kind: &str, message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, kind, message)
+    }
+
+    fn absent(message: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", message)
+    }
+}
+
+impl From<JournalError> for Refusal {
+    fn from(error: JournalError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.kind(), &error.to_string())
+    }
+}
+
+impl From<JsonRejection> for Refusal {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::bad("request", &rejection.body_text())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(self.1)).into_response()
+    }
+}
+
+type Answer<T> = Result<Json<T>, Refusal>;
+
+/// A JSON body whose faults come back as our own answer.
+struct Body<T>(T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &Arc<Shared>) -> Result<Self, Refusal> {
+        let Json(body) = Json::from_request(request, state).await?;
+        Ok(Self(body))
+    }
+}
+
+async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
+    Json(health_of(&shared))
+}
+
+fn health_of(shared: &Shared) -> Health {
+    let reasons = shared.reasons(Timestamp::now());
+    Health { healthy: true, degraded: !reasons.is_empty(), reasons }
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
+    let waiting = shared.store.run(|journal| engine::waiting(journal)).await?;
+    let routes = shared.settings.routes.iter().map(|route| {
+        let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
+        route_status(&shared, route, count)
+    });
+    Ok(Json(Daemon {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        controller: controller(),
+        health: health_of(&shared),
+        routes: routes.collect(),
+    }))
+}
+
+fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
+    let troubles = shared.troubles();
+    let trouble = troubles.of(route.name.as_str());
+    RouteStatus {
+        name: route.name.as_str().to_owned(),
+        driver: route.driver.kind().to_owned(),
+        endpoint: route.driver.endpoint(),
+        waiting,
+        failing_since: trouble.map(|t| t.since.0),
+        failure: trouble.map(|t| t.kind.clone()),
+        detail: trouble.map(|t| t.detail.clone()),
+    }
+}
+
+async fn mark(State(shared): State<Arc<Shared>>, Body(request): Body<MarkRequest>) -> Answer<MarkAnswer> {
+    let host = HostName::parse(&request.host).map_err(|e| Refusal::bad("host", &e.to_string()))?;
+    if !request.fenced || request.reason.trim().is_empty() {
+        return Err(Refusal::bad(
+            "unconfirmed",
+            "a mark by hand needs your word that the host was fenced, and a reason",
+        ));
+    }
+    let fencing = operators_fencing(host);
+    let (state, user, reason) = (Arc::clone(&shared), person(&request.user), plain(&request.reason));
+    let folded =
+        shared.store.run(move |journal| mark_by_hand(journal, &state, &fencing, &user, &reason)).await?;
+    shared.poke.notify_one();
+    let Some((mark, new)) = folded else {
+        return Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: it is not told"));
+    };
+    let message = match new {
+        true => format!("{} is marked and will be told", request.host),
+        false => format!("{} is already marked in this outage; nothing more is told", request.host),
+    };
+    Ok(Json(MarkAnswer { mark: mark.to_string(), new, message }))
+}
+
+fn operators_fencing(node: HostName) -> Fencing {
+    let now = Timestamp::now();
+    Fencing {
+        id: FencingId::generate(),
+        node,
+        plug: None,
+        asked_at: now,
+        committed_at: now,
+        seen_by: controller(),
+        origin: Origin::Operator,
+        incarnation: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
+}
+
+/// Gives the mark, and whether it is a new one; none if the host is not to be told.
+fn mark_by_hand(
+    journal: &mut Journal,
+    shared: &Shared,
+    fencing: &Fencing,
+    user: &str,
+    reason: &str,
+) -> Result<Option<(MarkId, bool)>, JournalError> {
+    journal.append_fencing(fencing)?;
+    engine::take_in(journal, shared)?;
+    let Some(mark) = journal.mark_of(fencing.id)? else { return Ok(None) };
+    journal.append_history(&NewHistory {
+        at: fencing.asked_at,
+        event: "marked-by-hand",
+        mark: Some(mark),
+        node: Some(&fencing.node),
+        route: None,
+        detail: reason,
+        actor: user,
+    })?;
+    Ok(Some((mark, mark == MarkId::from(fencing.id))))
+}
+
+async fn unmark(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<UnmarkRequest>,
+) -> Answer<ChangeAnswer> {
+    let marks = open_marks_of(&shared, &request.target).await?;
+    let (user, reason) = (person(&request.user), plain(&request.reason));
+    let changed = shared
+        .store
+        .run(move |journal| {
+            let now = Timestamp::now();
+            let mut ended = 0;
+            for mark in marks {
+                ended += usize::from(journal.dismiss(mark, &reason, &user, now)?);
+            }
+            Ok(ended)
+        })
+        .await?;
+    let waiting = shared.store.run(|journal| engine::waiting(journal)).await?;
+    shared.troubles().keep_only(|route| waiting.contains_key(route));
+    shared.poke.notify_one();
+    Ok(Json(ChangeAnswer {
+        changed,
+        message: format!("{} open mark(s) of {} ended by you", changed, plain(&request.target)),
+    }))
+}
+
+async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryRequest>) -> Answer<ChangeAnswer> {
+    let marks = match &request.target {
+        Some(target) => open_marks_of(&shared, target).await?.into_iter().map(Some).collect(),
+        None => vec![None],
+    };
+    let user = person(&request.user);
+    let changed = shared
+        .store
+        .run(move |journal| {
+            let now = Timestamp::now();
+            marks.into_iter().map(|mark| journal.retry_now(mark, &user, now)).sum()
+        })
+        .await?;
+    shared.poke.notify_one();
+    Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
+}
+
+/// The open marks that a host name or a mark's id stands for.
+async fn open_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+    let open = shared.store.run(|journal| journal.open_marks()).await?.sound;
+    let id = MarkId::parse(target).ok();
+    let host = HostName::parse(target).ok();
+    let meant = open.into_iter().filter(|mark| Some(mark.id) == id || Some(&mark.node) == host.as_ref());
+    let marks: Vec<MarkId> = meant.map(|mark| mark.id).collect();
+    if marks.is_empty() {
+        Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`"))
+    } else {
+        Ok(marks)
+    }
+}
+
+async fn send_test(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<TestRequest>,
+) -> Answer<Vec<TestAnswer>> {
+    let wanted = |route: &&Route| request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
+    let mut answers = Vec::new();
+    for route in shared.settings.routes.iter().filter(wanted) {
+        let id = MarkId::from(FencingId::generate());
+        let body = route.driver.test_body(&id, Timestamp::now());
+        let outcome = route.driver.deliver(Message { id: &id, body: &body }).await;
+        answers.push(test_answer(route, outcome));
+    }
+    if answers.is_empty() {
+        Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"))
+    } else {
+        Ok(Json(answers))
+    }
+}
+
+fn test_answer(route: &Route, outcome: Outcome) -> TestAnswer {
+    let route = route.name.as_str().to_owned();
+    match outcome {
+        Outcome::Acknowledged { .. } => TestAnswer {
+            route,
+            accepted: true,
+            kind: "acknowledged".into(),
+            detail: "the endpoint accepted the test message".into(),
+        },
+        Outcome::Retry(failure) | Outcome::Refused(failure) | Outcome::Unknown(failure) => {
+            TestAnswer { route, accepted: false, kind: failure.kind.into(), detail: failure.detail }
+        }
+    }
+}
+
+fn controller() -> String {
+    nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// A user's name as far as it is safe in a log.
+fn person(name: &str) -> String {
+    let name: String = plain(name).chars().take(64).collect();
+    if name.is_empty() { "root".to_owned() } else { name }
+}
+
+fn plain(text: &str) -> String {
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512).collect()
+}

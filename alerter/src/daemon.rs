@@ -1,0 +1,102 @@
+//! Starting and stopping the daemon: lock, journal, control socket, engine, signals.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use marks::journal::{Journal, Lock, Role};
+use nix::sys::stat::{Mode, umask};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::Settings;
+use crate::control::server::ControlSocket;
+use crate::engine::{self, Engine, Shared};
+use crate::store::Store;
+use crate::watch::{Identity, Watch};
+
+/// What an attempt under way may take after a stop; Pacemaker waits longer than that.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Runs the daemon until it is told to stop.
+///
+/// # Errors
+/// A sentence for the operator: what cannot be used, and what to do.
+pub fn run(settings: Settings) -> anyhow::Result<()> {
+    // Before anything is made: no file of ours is for others.
+    umask(Mode::from_bits_truncate(0o077));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("the runtime did not start")?;
+    runtime.block_on(serve(settings))
+}
+
+async fn serve(settings: Settings) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    let path = settings.store.path.clone();
+    let journal = Journal::open(&path, Role::Alerter)?;
+    let lock = Lock::take(journal.path())?;
+    let (watch, identity) = (Watch::directory(journal.directory()), Identity::of(journal.path()));
+    let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
+    let shared = Arc::new(Shared::new(settings, store));
+    let caught_up = Arc::clone(&shared);
+    shared.store.run(move |journal| engine::catch_up(journal, &caught_up)).await?;
+    let mut engine = Engine::start(Arc::clone(&shared), watch, identity).await?;
+    let socket = ControlSocket::bind(&socket_path(&path))?;
+    info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());
+
+    let stop = CancellationToken::new();
+    let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
+    let ended = tokio::select! {
+        ended = engine.run(&stop) => ended,
+        () = signals.stop() => Ok(()),
+    };
+    stop.cancel();
+    engine.drain(GRACE).await;
+    let _socket_is_gone = control.await;
+    // The journal closes before the lock goes, so that the next daemon finds it at rest.
+    drop((engine, shared));
+    let _joined = journal_thread.join();
+    drop(lock);
+    info!("nova-host-alerter has stopped");
+    Ok(ended?)
+}
+
+/// The control socket of a journal: in /run for the default one, else beside the journal.
+pub fn socket_path(journal: &Path) -> PathBuf {
+    if journal == Path::new(marks::journal::DEFAULT_PATH) {
+        return PathBuf::from("/run/nova-host-alerter/control.sock");
+    }
+    journal.with_file_name("control.sock")
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be received");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Returns on SIGTERM or SIGINT.
+    async fn stop(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => warn!("SIGHUP changes nothing: restart the resource to read a new configuration"),
+            }
+        }
+    }
+}

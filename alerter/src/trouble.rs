@@ -1,0 +1,105 @@
+//! Which routes have not accepted anything since when. Pure state; the daemon keeps one.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use marks::delivery::Delivery;
+use marks::time::Timestamp;
+use serde::Serialize;
+
+/// One route's trouble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// When the first of the failures in a row ended.
+    pub since: Timestamp,
+    /// The newest failure's machine word.
+    pub kind: String,
+    /// The newest failure in a sentence.
+    pub detail: String,
+}
+
+/// The routes in trouble.
+#[derive(Clone, Debug, Default)]
+pub struct Troubles(BTreeMap<String, Trouble>);
+
+impl Troubles {
+    /// What a former daemon left: a restart must not make an old trouble look young.
+    pub fn from_open_deliveries(open: &[Delivery]) -> Self {
+        let mut troubles = Self::default();
+        for delivery in open {
+            if let Some(last) = &delivery.last {
+                troubles.failed(&delivery.route, &last.kind, &last.detail, last.at);
+            }
+        }
+        troubles
+    }
+
+    /// A route did not accept a mark. Says whether this is news.
+    pub fn failed(&mut self, route: &str, kind: &str, detail: &str, at: Timestamp) -> bool {
+        let known = self.0.get(route);
+        let since = known.map_or(at, |trouble| trouble.since.min(at));
+        let news = known.is_none_or(|trouble| trouble.kind != kind);
+        self.0.insert(route.to_owned(), Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() });
+        news
+    }
+
+    /// A route accepted a mark. Says whether it was in trouble.
+    pub fn accepted(&mut self, route: &str) -> bool {
+        self.0.remove(route).is_some()
+    }
+
+    /// Forgets routes with nothing left to deliver: there is nothing that they refuse.
+    pub fn keep_only(&mut self, waiting: impl Fn(&str) -> bool) {
+        self.0.retain(|route, _| waiting(route));
+    }
+
+    /// The trouble of one route.
+    pub fn of(&self, route: &str) -> Option<&Trouble> {
+        self.0.get(route)
+    }
+
+    /// One sentence for each route that has been in trouble for longer than `limit`.
+    pub fn lasting(&self, now: Timestamp, limit: Duration) -> Vec<String> {
+        let lasting = self.0.iter().filter(|(_, trouble)| now.since(trouble.since) > limit);
+        lasting
+            .map(|(route, trouble)| {
+                let seconds = now.since(trouble.since).as_secs();
+                format!(
+                    "route {route} has accepted nothing for {seconds} s ({}): look at its endpoint",
+                    trouble.kind
+                )
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(300);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_seconds(second)
+    }
+
+    #[test]
+    fn a_route_is_degraded_only_after_the_limit_and_until_it_accepts() {
+        let mut troubles = Troubles::default();
+        assert!(troubles.failed("a", "connect", "refused", at(0)));
+        assert!(!troubles.failed("a", "connect", "refused", at(200)), "the same word is no news");
+        assert!(troubles.failed("a", "http-503", "busy", at(250)));
+        assert!(troubles.lasting(at(300), LIMIT).is_empty());
+        assert_eq!(troubles.lasting(at(301), LIMIT).len(), 1);
+        assert!(troubles.accepted("a") && !troubles.accepted("a"));
+        assert!(troubles.lasting(at(999), LIMIT).is_empty());
+    }
+
+    #[test]
+    fn a_route_with_nothing_to_deliver_is_in_no_trouble() {
+        let mut troubles = Troubles::default();
+        troubles.failed("a", "connect", "refused", at(0));
+        troubles.keep_only(|_| false);
+        assert!(troubles.of("a").is_none());
+    }
+}

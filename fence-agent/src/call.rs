@@ -1,0 +1,121 @@
+//! One call of the agent: who asked, with which options, and where things are.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use marks::journal::JournalError;
+use marks::site::Site;
+use marks::time::Timestamp;
+
+use crate::cluster::{self, ClusterError};
+use crate::given::Given;
+use crate::guard::{self, Refusal};
+use crate::paths::Paths;
+use crate::report::Report;
+use crate::settings::{self, Settings, SettingsError, Target, TargetError};
+
+/// Everything that an action looks at.
+#[derive(Debug)]
+pub struct Call {
+    /// When the agent was started.
+    pub asked_at: Timestamp,
+    /// The same moment, by the clock that limits are measured with.
+    pub started: Instant,
+    /// Whether Pacemaker's fencer asks (`PCMK_service` is in the environment).
+    pub from_fencer: bool,
+    /// The options.
+    pub given: Given,
+    /// Where things are.
+    pub paths: Paths,
+    /// Where reports go.
+    pub report: Report,
+}
+
+/// Why an action failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// No host is meant.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The host may not be marked.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The cluster's state is unknown.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Several things that an operator should correct.
+    #[error("{}", .0.join("; "))]
+    Complaints(Vec<String>),
+}
+
+impl Failure {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Target(_) => "target",
+            Self::Settings(_) => "settings",
+            Self::Refused(refusal) => refusal.kind(),
+            Self::Cluster(_) => "cluster",
+            Self::Journal(e) => e.kind(),
+            Self::Complaints(_) => "complaints",
+        }
+    }
+}
+
+impl Call {
+    /// The host that is meant.
+    ///
+    /// # Errors
+    /// [`TargetError`]
+    pub fn target(&self) -> Result<Target, TargetError> {
+        Target::from_given(&self.given, &mut |text| self.report.warning(text))
+    }
+
+    /// The options and the site's settings together. What is odd about them is only a warning here.
+    ///
+    /// # Errors
+    /// [`SettingsError`]
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        let (site, warnings) = Site::read(&self.paths.config);
+        warnings.iter().for_each(|text| self.report.warning(text));
+        Settings::new(&self.given, site)
+    }
+
+    /// Whether the host may be marked, judged by its name and by corosync's nodelist.
+    ///
+    /// # Errors
+    /// [`Failure`], also where the nodelist cannot be read.
+    pub fn judge_name(&self, target: &Target) -> Result<(), Failure> {
+        let nodes = cluster::corosync(&self.paths.corosync)?;
+        Ok(guard::by_name(&target.node, &settings::hosts(&self.given)?, &nodes)?)
+    }
+
+    /// How long the call may take beside the delay that was asked for.
+    pub fn delay(&self) -> Duration {
+        let seconds = self.given.get("delay").and_then(crate::given::whole).unwrap_or(0);
+        Duration::from_secs(seconds.into())
+    }
+}
+
+/// The name of this controller.
+pub fn controller() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The name under which the agent was called, for the metadata.
+pub fn program_name(first_argument: Option<&std::ffi::OsStr>) -> String {
+    let name = first_argument.map(std::path::Path::new).and_then(|path| path.file_name()?.to_str());
+    name.filter(|name| !name.is_empty()).unwrap_or(crate::report::IDENT).to_owned()
+}
+
+/// Whether Pacemaker has ever run here: where it has not, a shell's `monitor` only warns.
+pub fn is_cluster_host(paths: &Paths) -> bool {
+    fs::exists(&paths.cib).unwrap_or(true)
+}

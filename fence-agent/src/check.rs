@@ -1,0 +1,74 @@
+//! `status`, `monitor` and `validate-all`: what can be said without marking.
+
+use std::time::Duration;
+
+use marks::cib::{Cib, MarkDevice, MarkLevel};
+use marks::journal::{Journal, Role};
+
+use crate::call::{Call, Failure, is_cluster_host};
+use crate::cluster;
+use crate::settings::{Look, Settings, Target};
+
+/// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
+const OFF_FLOOR: Duration = Duration::from_secs(30);
+
+/// Whether the host may be marked, by its name alone: no journal is opened and no program started.
+///
+/// # Errors
+/// [`Failure`]: the device must not be asked for this host.
+pub fn status(call: &Call, target: &Target) -> Result<(), Failure> {
+    call.judge_name(target)
+}
+
+/// Whether the options can be used. Nothing outside of the configuration is looked at.
+///
+/// # Errors
+/// [`Failure`] with everything that an operator should correct.
+pub fn validate(call: &Call) -> Result<(), Failure> {
+    let settings = call.settings()?;
+    failed_if(settings.complaints(&call.given, Look::Everything))
+}
+
+/// Whether a mark could be written now, and whether the cluster would ask for it in the right place.
+///
+/// # Errors
+/// [`Failure`] with everything that an operator should correct.
+pub fn monitor(call: &Call) -> Result<(), Failure> {
+    let settings = call.settings()?;
+    let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
+    if let Err(e) =
+        Journal::open(&settings.store, Role::Agent).and_then(|mut journal| journal.check_writable())
+    {
+        complaints.push(e.to_string());
+    }
+    match cluster::cib(&call.paths) {
+        Ok(cib) => complaints.extend(cluster_complaints(call, &settings, &cib)),
+        Err(e) if call.from_fencer || is_cluster_host(&call.paths) => complaints.push(e.to_string()),
+        Err(e) => call.report.warning(&e.to_string()),
+    }
+    failed_if(complaints)
+}
+
+fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String> {
+    let levels = cib.mark_levels();
+    if levels.is_empty() {
+        call.report.warning("no level of the fencing topology holds a fence_mark device, so no host is marked: put it behind the power device of each compute host");
+    }
+    let floor = OFF_FLOOR + settings.delay;
+    let slow = cib.fence_mark_devices().into_iter().filter_map(|device| limit_complaint(&device, floor));
+    levels.iter().filter_map(MarkLevel::complaint).chain(slow).collect()
+}
+
+fn limit_complaint(device: &MarkDevice, floor: Duration) -> Option<String> {
+    let limit = device.off_limit.filter(|limit| *limit < floor)?;
+    let (id, limit, floor) = (&device.id, limit.as_secs(), floor.as_secs());
+    // Pacemaker takes the parameter's whole name in a message for its own limit having passed.
+    Some(format!(
+        "{id} allows only {limit} s for off, it needs {floor} s: allow {} s in its pcmk_off_* parameter",
+        floor + 10
+    ))
+}
+
+fn failed_if(complaints: Vec<String>) -> Result<(), Failure> {
+    if complaints.is_empty() { Ok(()) } else { Err(Failure::Complaints(complaints)) }
+}

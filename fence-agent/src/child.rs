@@ -1,0 +1,156 @@
+//! Running a program for a bounded time and with a bounded output.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+/// How often an exit is looked for once the output has ended; it is due at once then.
+const EXIT_POLL: Duration = Duration::from_millis(1);
+
+/// Why a program gave no output.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// It could not be started, or its output could not be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It did not end in time, and was killed.
+    #[error("no answer within {} ms", .0.as_millis())]
+    TooSlow(Duration),
+    /// It printed more than was wanted, and was killed.
+    #[error("its output is longer than {0} bytes")]
+    TooLong(usize),
+    /// It failed by its own account.
+    #[error("it failed ({0})")]
+    Failed(ExitStatus),
+}
+
+/// The standard output of a program that ends with success within `limit`. It runs in a process group of its own,
+/// which is killed whole when the limit is passed.
+///
+/// # Errors
+/// [`ChildError`]
+pub(crate) fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
+    let end = Instant::now() + limit;
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let result = match collect(&mut child, end, max_bytes) {
+        Ok(Some(output)) => {
+            exit(&mut child, end).map(|status| status.map(|status| (output, status))).map_err(Into::into)
+        }
+        Ok(None) => Ok(None),
+        Err(e) => Err(e),
+    };
+    match result {
+        Ok(Some((output, status))) if status.success() => Ok(output),
+        Ok(Some((_, status))) => Err(ChildError::Failed(status)),
+        Ok(None) => Err(kill(&mut child, ChildError::TooSlow(limit))),
+        Err(e) => Err(kill(&mut child, e)),
+    }
+}
+
+/// `None` where the output has not ended at the end of the time.
+fn collect(child: &mut Child, end: Instant, max_bytes: usize) -> Result<Option<Vec<u8>>, ChildError> {
+    let mut pipe = child.stdout.take().expect("standard output was asked for as a pipe");
+    let mut all = Vec::new();
+    let mut part = [0; 16 * 1024];
+    loop {
+        let left =
+            PollTimeout::try_from(end.saturating_duration_since(Instant::now())).unwrap_or(PollTimeout::MAX);
+        if poll(&mut [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)], left).map_err(io::Error::from)? == 0 {
+            return Ok(None);
+        }
+        match pipe.read(&mut part)? {
+            0 => return Ok(Some(all)),
+            count => all.extend_from_slice(&part[..count]),
+        }
+        if all.len() > max_bytes {
+            return Err(ChildError::TooLong(max_bytes));
+        }
+    }
+}
+
+/// `None` where it is still running at the end of the time.
+fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || Instant::now() >= end {
+            return Ok(status);
+        }
+        thread::sleep(EXIT_POLL);
+    }
+}
+
+/// A process that hangs in the kernel cannot be waited for; whoever takes over orphans does that.
+fn kill(child: &mut Child, why: ChildError) -> ChildError {
+    let _gone_already = i32::try_from(child.id()).map(|id| killpg(Pid::from_raw(id), Signal::SIGKILL));
+    let _reaped = child.try_wait();
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit_ms: u64) -> Result<Vec<u8>, ChildError> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        output(command, Duration::from_millis(limit_ms), 1000)
+    }
+
+    #[test]
+    fn the_output_of_a_program_that_succeeds() {
+        assert_eq!(shell("printf abc; printf no >&2", 5000).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        assert!(matches!(shell("exit 3", 5000), Err(ChildError::Failed(_))));
+        assert!(matches!(shell("yes", 5000), Err(ChildError::TooLong(1000))));
+        assert!(matches!(
+            output(Command::new("/nonexistent"), Duration::from_secs(1), 10),
+            Err(ChildError::Io(_))
+        ));
+    }
+
+    /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let scripts = [
+            "sleep 1000 & echo $! > NOTE; wait",
+            "sleep 1000 & echo $! > NOTE; exit 0",
+            "exec >&-; echo $$ > NOTE; exec sleep 1000",
+        ];
+        let note = |number: usize| dir.path().join(number.to_string());
+        thread::scope(|scope| {
+            for (number, script) in scripts.iter().enumerate() {
+                let note = note(number);
+                scope.spawn(move || {
+                    let script = script.replace("NOTE", note.to_str().unwrap());
+                    assert!(matches!(shell(&script, 2000), Err(ChildError::TooSlow(_))), "{script}");
+                    let pid = std::fs::read_to_string(&note).unwrap();
+                    assert!(ends(pid.trim()), "{script}: {pid}");
+                });
+            }
+        });
+    }
+
+    /// Whether a killed process is gone, or dead and not yet reaped by whoever takes over orphans.
+    fn ends(pid: &str) -> bool {
+        let state = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            stat.rsplit(") ").next()?.chars().next()
+        };
+        (0..1000).any(|_| {
+            thread::sleep(EXIT_POLL);
+            state().is_none_or(|state| state == 'Z')
+        })
+    }
+}

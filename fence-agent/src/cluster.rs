@@ -1,0 +1,178 @@
+//! What this controller knows of its cluster, read within a bounded time.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use marks::cib::{Cib, CibError};
+use marks::cluster::corosync_nodes;
+use marks::host::HostName;
+
+use crate::child::{self, ChildError};
+use crate::paths::Paths;
+
+/// How long the local cluster may take to give its CIB.
+pub const CIB_LIMIT: Duration = Duration::from_secs(2);
+/// A CIB of a thousand nodes has about a tenth of this.
+const CIB_MAX: usize = 64 << 20;
+/// No nodelist is longer.
+const COROSYNC_MAX: u64 = 1 << 20;
+
+/// Why the cluster's state is unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// Neither the running cluster nor its file gave a CIB.
+    #[error("the CIB cannot be read (cibadmin: {live}; {path}: {file}): look at Pacemaker on this controller", path = .path.display())]
+    Cib {
+        /// Why `cibadmin` gave none.
+        live: CibUnreadable,
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why the file gave none.
+        file: CibUnreadable,
+    },
+    /// Corosync's configuration is there, but cannot be read.
+    #[error("{path} cannot be read ({source}): make it readable for root", path = .path.display())]
+    Corosync {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// Why one source gave no CIB.
+#[derive(Debug, thiserror::Error)]
+pub enum CibUnreadable {
+    /// The program.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// The file.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Not UTF-8.
+    #[error("it is not UTF-8 text")]
+    NotText,
+    /// No CIB.
+    #[error(transparent)]
+    Content(#[from] CibError),
+}
+
+/// The local CIB: from the running cluster, else from the file in which Pacemaker keeps it (without status).
+///
+/// # Errors
+/// [`ClusterError::Cib`] where both are silent.
+pub fn cib(paths: &Paths) -> Result<Cib, ClusterError> {
+    let live = match live_cib(&paths.cibadmin) {
+        Ok(cib) => return Ok(cib),
+        Err(e) => e,
+    };
+    stored_cib(&paths.cib).map_err(|file| ClusterError::Cib { live, path: paths.cib.clone(), file })
+}
+
+fn live_cib(cibadmin: &Path) -> Result<Cib, CibUnreadable> {
+    let mut command = Command::new(cibadmin);
+    // A shell may have pointed the tools at another CIB; here only the cluster's own counts.
+    command.args(["--query", "--local"]).env_remove("CIB_file").env_remove("CIB_shadow");
+    parse(child::output(command, CIB_LIMIT, CIB_MAX)?)
+}
+
+fn stored_cib(path: &Path) -> Result<Cib, CibUnreadable> {
+    parse(bounded(path, CIB_MAX as u64)?)
+}
+
+fn parse(bytes: Vec<u8>) -> Result<Cib, CibUnreadable> {
+    let text = String::from_utf8(bytes).map_err(|_| CibUnreadable::NotText)?;
+    Ok(Cib::parse(&text)?)
+}
+
+/// The cluster nodes that corosync's configuration names; none where there is no such file.
+///
+/// # Errors
+/// [`ClusterError::Corosync`]: who is a cluster node is unknown then.
+pub fn corosync(path: &Path) -> Result<Vec<HostName>, ClusterError> {
+    match bounded(path, COROSYNC_MAX) {
+        Ok(bytes) => Ok(corosync_nodes(&String::from_utf8_lossy(&bytes))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(ClusterError::Corosync { path: path.to_owned(), source }),
+    }
+}
+
+fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > max {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no plain file, or too large"));
+    }
+    fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A stand-in for `cibadmin`, and a CIB file.
+    fn paths(dir: &Path, cibadmin: &str, cib: Option<&str>) -> Paths {
+        let tool = dir.join("cibadmin");
+        fs::write(&tool, format!("#!/bin/sh\n{cibadmin}\n")).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        if let Some(cib) = cib {
+            fs::write(dir.join("cib.xml"), cib).unwrap();
+        }
+        Paths {
+            cibadmin: tool,
+            cib: dir.join("cib.xml"),
+            corosync: dir.join("corosync.conf"),
+            ..Paths::default()
+        }
+    }
+
+    fn nodes(paths: &Paths) -> Result<Vec<String>, String> {
+        let cib = cib(paths).map_err(|e| e.to_string())?;
+        Ok(cib.cluster_nodes().iter().map(ToString::to_string).collect())
+    }
+
+    const FILE: &str = "<?xml version=\"1.0\"?>\n<cib><configuration><nodes><node uname=\"stored\"/></nodes></configuration></cib>";
+
+    #[test]
+    fn the_running_cluster_is_asked_first_and_by_its_own_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let live =
+            "test \"$*\" = '--query --local' && echo '<cib><nodes><node uname=\"live\"/></nodes></cib>'";
+        assert_eq!(nodes(&paths(dir.path(), live, Some(FILE))), Ok(vec!["live".to_owned()]));
+    }
+
+    #[test]
+    fn a_silent_failing_or_garbled_cluster_leads_to_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        for cibadmin in
+            ["exec sleep 1000", "exit 102", "echo '<cib><nodes>'", "printf '\\377'", "echo '<cib/>'; exit 1"]
+        {
+            assert_eq!(
+                nodes(&paths(dir.path(), cibadmin, Some(FILE))),
+                Ok(vec!["stored".to_owned()]),
+                "{cibadmin}"
+            );
+        }
+    }
+
+    #[test]
+    fn both_silent_is_an_error_that_names_both() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = nodes(&paths(dir.path(), "exit 102", None)).unwrap_err();
+        assert!(error.contains("cibadmin") && error.contains("cib.xml"), "{error}");
+        assert!(nodes(&paths(dir.path(), "exit 102", Some("<cib>"))).is_err());
+    }
+
+    #[test]
+    fn a_missing_corosync_is_no_cluster_and_an_unreadable_one_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("corosync.conf");
+        assert!(corosync(&path).unwrap().is_empty());
+        fs::write(&path, "nodelist {\n node {\n name: ctl1\n }\n}\n").unwrap();
+        assert_eq!(corosync(&path).unwrap().len(), 1);
+        assert!(corosync(dir.path()).is_err());
+    }
+}

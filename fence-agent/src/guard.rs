@@ -1,0 +1,145 @@
+//! Whether a host may be marked. Pure: a false mark evacuates a live host, so this is all in one place.
+
+use marks::cib::MarkLevel;
+use marks::host::{HostName, HostPatterns};
+
+/// Why a host may not be marked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Outside of `hosts`.
+    #[error("hosts does not cover it: add it to hosts if it is to be reported")]
+    NotCovered,
+    /// A full cluster node that only a pattern covers.
+    #[error(
+        "it is a cluster node and hosts does not name it letter by letter: name it there only if it runs instances"
+    )]
+    ClusterNode,
+    /// A mark device stands where it would be asked although nothing has fenced the host.
+    #[error("{0}")]
+    Level(String),
+    /// The fencer asks, but no level of the host holds a mark device behind another one.
+    #[error(
+        "no level of its fencing topology has a fence_mark device behind another device: put it behind the power device"
+    )]
+    NoLevel,
+}
+
+impl Refusal {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotCovered => "not-covered",
+            Self::ClusterNode => "cluster-node",
+            Self::Level(_) => "level",
+            Self::NoLevel => "no-level",
+        }
+    }
+}
+
+/// By its name alone: covered by `hosts`, and named there letter by letter if it is a cluster node.
+///
+/// # Errors
+/// [`Refusal`]
+pub fn by_name(host: &HostName, hosts: &HostPatterns, cluster_nodes: &[HostName]) -> Result<(), Refusal> {
+    if !hosts.covers(host) {
+        return Err(Refusal::NotCovered);
+    }
+    if cluster_nodes.contains(host) && !hosts.names_literally(host) {
+        return Err(Refusal::ClusterNode);
+    }
+    Ok(())
+}
+
+/// By its fencing levels with a mark device: the mark is last of at least two in every one, and there is one that
+/// surely holds for the host.
+///
+/// # Errors
+/// [`Refusal`]
+pub fn by_topology(levels: &[MarkLevel]) -> Result<(), Refusal> {
+    if let Some(complaint) = levels.iter().find_map(MarkLevel::complaint) {
+        return Err(Refusal::Level(complaint));
+    }
+    if !levels.iter().any(|level| level.certain) {
+        return Err(Refusal::NoLevel);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use marks::cib::{Cib, LevelFault};
+
+    fn host(name: &str) -> HostName {
+        HostName::parse(name).unwrap()
+    }
+
+    fn named(name: &str, hosts: &str) -> Result<(), Refusal> {
+        by_name(&host(name), &HostPatterns::parse(hosts).unwrap(), &[host("ctl1"), host("Ctl2")])
+    }
+
+    #[test]
+    fn a_host_must_be_covered() {
+        assert_eq!(named("compute1", "*"), Ok(()));
+        assert_eq!(named("COMPUTE1", "compute*"), Ok(()));
+        assert_eq!(named("storage1", "compute*"), Err(Refusal::NotCovered));
+    }
+
+    /// Killing a controller must never be told as the failure of a compute host by a pattern alone.
+    #[test]
+    fn a_cluster_node_must_be_named() {
+        assert_eq!(named("ctl1", "*"), Err(Refusal::ClusterNode));
+        assert_eq!(named("CTL2", "ctl?,*"), Err(Refusal::ClusterNode));
+        assert_eq!(named("ctl1", "compute*,CTL1"), Ok(()));
+    }
+
+    fn level(fault: Option<LevelFault>, certain: bool) -> MarkLevel {
+        MarkLevel {
+            target: "compute1".into(),
+            index: 1,
+            devices: vec!["power".into(), "mark".into()],
+            fault,
+            certain,
+        }
+    }
+
+    #[test]
+    fn one_sure_level_and_no_faulty_one() {
+        let (good, unsure) = (level(None, true), level(None, false));
+        assert_eq!(by_topology(&[good.clone(), unsure.clone()]), Ok(()));
+        assert_eq!(by_topology(&[]), Err(Refusal::NoLevel));
+        assert_eq!(by_topology(&[unsure]), Err(Refusal::NoLevel));
+        for (fault, certain) in
+            [(LevelFault::Alone, true), (LevelFault::NotLast, true), (LevelFault::Alone, false)]
+        {
+            let refusal = by_topology(&[good.clone(), level(Some(fault), certain)]).unwrap_err();
+            assert_eq!(refusal.kind(), "level");
+            assert!(refusal.to_string().contains("compute1"), "{refusal}");
+        }
+    }
+
+    /// What the guard would be without one of its two halves lets a live host through; these topologies tell them apart.
+    #[test]
+    fn each_half_of_the_guard_is_needed() {
+        let devices = r#"<primitive id="p" class="stonith" type="x"/><primitive id="m" class="stonith" type="fence_mark"/>"#;
+        let levels_of = |levels: &str| {
+            let xml = format!(
+                "<cib><resources>{devices}</resources><fencing-topology>{levels}</fencing-topology></cib>"
+            );
+            Cib::parse(&xml).unwrap().mark_levels_of(&host("compute1"))
+        };
+        let no_fault = |levels: &[MarkLevel]| levels.iter().all(|level| level.fault.is_none());
+        let some_level =
+            |levels: &[MarkLevel]| levels.iter().any(|level| level.certain && level.fault.is_none());
+        let alone_in_second = levels_of(
+            "<fencing-level target='compute1' index='1' devices='p,m'/><fencing-level target='compute1' index='2' devices='m'/>",
+        );
+        assert!(some_level(&alone_in_second) && by_topology(&alone_in_second).is_err());
+        let without_topology = levels_of("");
+        assert!(no_fault(&without_topology) && by_topology(&without_topology).is_err());
+        let sound = levels_of(
+            "<fencing-level target='compute1' index='1' devices='p,m'/><fencing-level target='compute1' index='2' devices='p'/>",
+        );
+        assert!(no_fault(&sound) && some_level(&sound) && by_topology(&sound).is_ok());
+    }
+}

@@ -1,0 +1,19 @@
+//! `fence_mark`: writes down that Pacemaker fenced a host, so that nova-host-alerter can tell it.
+
+pub mod action;
+pub mod call;
+pub mod check;
+mod child;
+pub mod cluster;
+pub mod getopt;
+pub mod given;
+pub mod guard;
+pub mod metadata;
+pub mod off;
+pub mod paths;
+pub mod report;
+pub mod run;
+pub mod settings;
+pub mod stdin;
+pub mod table;
+mod watch;

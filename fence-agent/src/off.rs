@@ -1,0 +1,66 @@
+//! `off`: writes down that a host was fenced, and says so only once that survives a power cut.
+
+use std::thread;
+
+use marks::cib::Cib;
+use marks::fencing::{Fencing, Origin};
+use marks::id::FencingId;
+use marks::journal::{Journal, Role};
+use marks::time::Timestamp;
+
+use crate::call::{Call, Failure, controller};
+use crate::cluster;
+use crate::guard;
+use crate::settings::{Look, Settings, Target, domain};
+
+/// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
+///
+/// # Errors
+/// [`Failure`]: the host is not surely marked.
+pub fn run(call: &Call, target: &Target) -> Result<(), Failure> {
+    let settings = call.settings()?;
+    warn_of_oddities(call, &settings);
+    thread::sleep(settings.delay);
+    let cib = judge(call, target)?;
+    let fencing = fencing(call, target, &settings, cib.as_ref());
+    Journal::open(&settings.store, Role::Agent)?.append_fencing(&fencing)?;
+    call.report.notice(&format!("{} is marked, fencing {}", target.node, fencing.id));
+    Ok(())
+}
+
+/// What an operator should correct is no reason to leave a dead host unmarked.
+fn warn_of_oddities(call: &Call, settings: &Settings) {
+    let conflicts = call.given.conflicts().into_iter();
+    let conflicts = conflicts
+        .map(|name| format!("{name} is also given under its old name, with another value that is ignored"));
+    for text in settings.complaints(&call.given, Look::Everything).into_iter().chain(conflicts) {
+        call.report.warning(&text);
+    }
+}
+
+/// The CIB is read only for the fencer: from a shell there may be no cluster, and no level asks.
+fn judge(call: &Call, target: &Target) -> Result<Option<Cib>, Failure> {
+    call.judge_name(target)?;
+    if !call.from_fencer {
+        return Ok(None);
+    }
+    let cib = cluster::cib(&call.paths)?;
+    guard::by_name(&target.node, &crate::settings::hosts(&call.given)?, &cib.cluster_nodes())?;
+    guard::by_topology(&cib.mark_levels_of(&target.node))?;
+    Ok(Some(cib))
+}
+
+fn fencing(call: &Call, target: &Target, settings: &Settings, cib: Option<&Cib>) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: target.node.clone(),
+        plug: target.plug.clone(),
+        asked_at: call.asked_at,
+        committed_at: Timestamp::now(),
+        seen_by: controller(),
+        origin: if call.from_fencer { Origin::Fencer } else { Origin::Shell },
+        incarnation: cib.and_then(|cib| cib.incarnation_of(&target.node)),
+        given_domain: settings.domain.clone().filter(|text| domain(text).is_ok()),
+        given_shared_storage: settings.shared_storage,
+    }
+}

@@ -1,0 +1,30 @@
+//! Where the agent looks. Nothing that a caller gives can change it.
+
+use std::path::PathBuf;
+
+/// Files and programs outside of the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    /// The site's configuration.
+    pub config: PathBuf,
+    /// Corosync's configuration.
+    pub corosync: PathBuf,
+    /// Pacemaker's tool that prints the CIB.
+    pub cibadmin: PathBuf,
+    /// The CIB as Pacemaker keeps it on disk.
+    pub cib: PathBuf,
+    /// The system log's socket.
+    pub syslog: PathBuf,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self {
+            config: marks::site::CONFIG_PATH.into(),
+            corosync: "/etc/corosync/corosync.conf".into(),
+            cibadmin: "/usr/sbin/cibadmin".into(),
+            cib: "/var/lib/pacemaker/cib/cib.xml".into(),
+            syslog: "/dev/log".into(),
+        }
+    }
+}

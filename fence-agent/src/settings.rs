@@ -1,0 +1,266 @@
+//! What holds for this call: the options that were given, and the site's settings where they are silent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
+use marks::site::Site;
+
+use crate::given::{Given, whole};
+use crate::table::{Parameter, Use};
+
+/// The only register that this release knows.
+pub const NO_REGISTER: &str = "none";
+
+/// The host that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its Pacemaker node name.
+    pub node: HostName,
+    /// The name it is mapped to (`pcmk_host_map`), where that is another one.
+    pub plug: Option<HostName>,
+}
+
+/// Why no host is meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Neither `nodename` nor `plug`.
+    #[error("no host is given: pass nodename or plug")]
+    Missing,
+    /// Not a host name. The text itself is not told.
+    #[error("{option} is no host name: {source}")]
+    Name {
+        /// Where it stood.
+        option: &'static str,
+        /// What is wrong with it.
+        source: HostNameError,
+    },
+}
+
+impl Target {
+    /// The node is `nodename`, and `plug` only where that is absent (design, section 2). A plug beside it that is no
+    /// host name cannot be told to anybody: it is left out, with a warning.
+    ///
+    /// # Errors
+    /// [`TargetError`] where no host is meant.
+    pub fn from_given(given: &Given, warn: &mut dyn FnMut(&str)) -> Result<Self, TargetError> {
+        let (option, name) = match (given.filled("nodename"), given.filled("plug")) {
+            (Some(name), _) => ("nodename", name),
+            (None, Some(name)) => ("plug", name),
+            (None, None) => return Err(TargetError::Missing),
+        };
+        let node = HostName::parse(name).map_err(|source| TargetError::Name { option, source })?;
+        let plug = given.filled("plug").and_then(|plug| {
+            let parsed = HostName::parse(plug);
+            if let Err(e) = &parsed {
+                warn(&format!("the plug of {node} is left out: {e}"));
+            }
+            parsed.ok()
+        });
+        Ok(Self { plug: plug.filter(|plug| *plug != node), node })
+    }
+}
+
+/// How far options are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All of them, also those that are only accepted.
+    Everything,
+    /// Those that decide something.
+    WhatIsUsed,
+}
+
+/// What the options and the site say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The journal.
+    pub store: PathBuf,
+    /// The register's name.
+    pub register: String,
+    /// The domain that the agent was given.
+    pub domain: Option<String>,
+    /// The opposite of `no_shared_storage`, where it was given.
+    pub shared_storage: Option<bool>,
+    /// How long to wait before the mark.
+    pub delay: Duration,
+    /// Hosts that may be marked.
+    pub hosts: HostPatterns,
+}
+
+/// Why a setting cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Not an absolute path.
+    #[error("store is no absolute path: write it from the root, such as {default}", default = marks::journal::DEFAULT_PATH)]
+    Store,
+    /// Not a list of patterns.
+    #[error("hosts is no list of patterns: {0}")]
+    Hosts(HostPatternError),
+}
+
+impl Settings {
+    /// Puts options and site together; an option that is given empty counts as silent.
+    ///
+    /// # Errors
+    /// [`SettingsError`] where it cannot be said what may be marked, or where.
+    pub fn new(given: &Given, site: Site) -> Result<Self, SettingsError> {
+        let text = |name| given.filled(name).map(str::to_owned);
+        let store = text("store").map_or(site.store, PathBuf::from);
+        if !store.is_absolute() {
+            return Err(SettingsError::Store);
+        }
+        Ok(Self {
+            store,
+            register: text("register").or(site.register).unwrap_or_else(|| NO_REGISTER.to_owned()),
+            domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
+            shared_storage: given.flag("no_shared_storage").map(|without| !without),
+            delay: Duration::from_secs(given.get("delay").and_then(whole).unwrap_or(0).into()),
+            hosts: hosts(given)?,
+        })
+    }
+
+    /// Everything that an operator should correct before it is needed, in whole sentences.
+    pub fn complaints(&self, given: &Given, look: Look) -> Vec<String> {
+        let matters =
+            |parameter: &&Parameter| look == Look::Everything || parameter.usage != Use::Compatibility;
+        let mistyped = given.mistyped().into_iter().filter(matters);
+        let mut all: Vec<String> =
+            mistyped.map(|parameter| format!("the value of {} is not of its type", parameter.name)).collect();
+        if let Some(Err(e)) = self.domain.as_deref().map(domain) {
+            all.push(format!("domain is no domain name: {e}"));
+        }
+        if let Some(complaint) = self.register_complaint() {
+            all.push(complaint);
+        }
+        all
+    }
+
+    /// What is wrong with the register. Only a name that is known is told.
+    pub fn register_complaint(&self) -> Option<String> {
+        match self.register.as_str() {
+            NO_REGISTER => None,
+            known @ ("attrd" | "cib") => Some(format!(
+                "register \"{known}\" is not in this release: set register to \"{NO_REGISTER}\""
+            )),
+            _ => {
+                Some(format!("register is none of \"attrd\", \"cib\", \"none\": set it to \"{NO_REGISTER}\""))
+            }
+        }
+    }
+}
+
+/// Hosts that may be marked: what `hosts` says, all hosts where it is silent.
+///
+/// # Errors
+/// [`SettingsError::Hosts`]
+pub fn hosts(given: &Given) -> Result<HostPatterns, SettingsError> {
+    HostPatterns::parse(given.filled("hosts").unwrap_or("*")).map_err(SettingsError::Hosts)
+}
+
+/// A domain is written as a host name is; a dot before it is passed over.
+///
+/// # Errors
+/// As a host name.
+pub fn domain(text: &str) -> Result<HostName, HostNameError> {
+    HostName::parse(text.strip_prefix('.').unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(pairs: &[(&str, &str)]) -> Given {
+        let mut given = Given::default();
+        for (key, value) in pairs {
+            given.take(key, (*value).to_owned()).unwrap();
+        }
+        given
+    }
+
+    fn target(pairs: &[(&str, &str)]) -> Result<(String, Option<String>), TargetError> {
+        let target = Target::from_given(&given(pairs), &mut |_| {})?;
+        Ok((target.node.to_string(), target.plug.map(|plug| plug.to_string())))
+    }
+
+    /// The design (section 2) decides otherwise than conformance 12: the node is `nodename`.
+    #[test]
+    fn the_node_is_nodename_and_plug_only_where_that_is_absent() {
+        let node = |node: &str, plug: Option<&str>| Ok((node.to_owned(), plug.map(str::to_owned)));
+        assert_eq!(target(&[("nodename", "c1"), ("plug", "c1.x.y")]), node("c1", Some("c1.x.y")));
+        assert_eq!(target(&[("nodename", "c1"), ("port", "c1.x.y")]), node("c1", Some("c1.x.y")));
+        assert_eq!(target(&[("nodename", "c1"), ("plug", "C1")]), node("c1", None));
+        assert_eq!(target(&[("port", "c1")]), node("c1", None));
+        assert_eq!(target(&[("nodename", ""), ("plug", "c1")]), node("c1", None));
+        assert_eq!(target(&[("nodename", "c1"), ("plug", "rack 3/4")]), node("c1", None));
+    }
+
+    /// Conformance 14: no host, no mark. A broken `nodename` is not mended by a plug.
+    #[test]
+    fn without_a_host_there_is_no_target() {
+        assert_eq!(target(&[]), Err(TargetError::Missing));
+        assert_eq!(target(&[("nodename", ""), ("plug", "")]), Err(TargetError::Missing));
+        assert!(matches!(
+            target(&[("nodename", "../x"), ("plug", "c1")]),
+            Err(TargetError::Name { option: "nodename", .. })
+        ));
+    }
+
+    #[test]
+    fn options_override_the_site() {
+        let site =
+            Site { store: "/site.db".into(), register: Some("attrd".into()), domain: Some("site".into()) };
+        let own = given(&[
+            ("store", "/own.db"),
+            ("register", "none"),
+            ("domain", "own"),
+            ("compute_domain", "old"),
+        ]);
+        let settings = Settings::new(&own, site.clone()).unwrap();
+        assert_eq!(
+            (settings.store.to_str(), settings.register.as_str(), settings.domain.as_deref()),
+            (Some("/own.db"), "none", Some("own"))
+        );
+        let silent = Settings::new(&given(&[("store", ""), ("domain", "")]), site).unwrap();
+        assert_eq!(
+            (silent.store.to_str(), silent.register.as_str(), silent.domain.as_deref()),
+            (Some("/site.db"), "attrd", Some("site"))
+        );
+        let bare = Settings::new(&given(&[("compute-domain", "old")]), Site::default()).unwrap();
+        assert_eq!(
+            (bare.register.as_str(), bare.domain.as_deref(), bare.shared_storage),
+            ("none", Some("old"), None)
+        );
+    }
+
+    /// Conformance 16: `no_shared_storage=false` says that storage is shared.
+    #[test]
+    fn shared_storage_is_what_was_said() {
+        let shared = |word| {
+            Settings::new(&given(&[("no_shared_storage", word)]), Site::default()).unwrap().shared_storage
+        };
+        assert_eq!((shared("false"), shared("1"), shared("?")), (Some(true), Some(false), None));
+    }
+
+    #[test]
+    fn a_place_or_a_bound_that_cannot_be_read_is_refused() {
+        assert_eq!(
+            Settings::new(&given(&[("store", "marks.db")]), Site::default()),
+            Err(SettingsError::Store)
+        );
+        assert!(matches!(
+            Settings::new(&given(&[("hosts", "a;b")]), Site::default()),
+            Err(SettingsError::Hosts(_))
+        ));
+    }
+
+    #[test]
+    fn complaints_name_options_and_tell_no_values() {
+        let odd = given(&[("delay", "s3kr1t"), ("register", "s3kr1t"), ("domain", "s3kr1t!")]);
+        let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Look::Everything);
+        assert_eq!(complaints.len(), 3, "{complaints:?}");
+        assert!(!complaints.concat().contains("s3kr1t"));
+        let known = given(&[("register", "cib")]);
+        let complaints = Settings::new(&known, Site::default()).unwrap().complaints(&known, Look::WhatIsUsed);
+        assert!(complaints[0].contains("\"cib\""), "{complaints:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Journals that cannot be used: exit 1, one clear line, and what is there stays as it was.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use crate::common::{AGENT, Outcome, Store, World, call, have_namespaces, run};
+
+fn off(store: &Store) -> Outcome {
+    call(&store.off("nodename=compute1"))
+}
+
+fn mode(path: impl AsRef<std::path::Path>, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_journal_is_left_alone() {
+    let store = Store::filled();
+    for content in [
+        "#!/bin/sh\necho not a database, but some script of somebody\n".repeat(20),
+        String::new(),
+        "short".to_owned(),
+    ] {
+        for suffix in ["-wal", "-shm"] {
+            let _absent = fs::remove_file(store.directory().join(format!("marks.db{suffix}")));
+        }
+        fs::write(store.path(), &content).unwrap();
+        off(&store).is_one_line_failure("compute1 is not marked: ");
+        assert_eq!(fs::read_to_string(store.path()).unwrap(), content);
+    }
+}
+
+/// A newer release has been here: this one must not write into what it does not know.
+#[test]
+fn a_newer_schema_is_left_alone() {
+    let store = Store::filled();
+    let newer = Connection::open(store.path()).unwrap();
+    newer.pragma_update(None, "user_version", 9999).unwrap();
+    let rows = || newer.query_row("SELECT count(*) FROM fencing", [], |row| row.get::<_, i64>(0)).unwrap();
+    off(&store).is_one_line_failure("newer than this release knows");
+    assert_eq!(rows(), 1);
+}
+
+#[test]
+fn a_place_that_others_could_write_is_refused() {
+    let store = Store::filled();
+    mode(store.directory(), 0o777);
+    off(&store).is_one_line_failure("chmod 0711");
+    mode(store.directory(), 0o711);
+    mode(store.path(), 0o666);
+    off(&store).is_one_line_failure("chmod 0600");
+    mode(store.path(), 0o600);
+    off(&store).is_silent_success();
+    assert_eq!(store.fencings().len(), 2);
+}
+
+#[test]
+fn a_symlink_in_its_place_is_refused() {
+    let store = Store::filled();
+    let other = Store::new();
+    fs::create_dir(other.directory()).unwrap();
+    symlink(store.path(), other.path()).unwrap();
+    off(&other).is_one_line_failure("symlink");
+    fs::remove_file(other.path()).unwrap();
+    fs::remove_dir(other.directory()).unwrap();
+    symlink(store.directory(), other.directory()).unwrap();
+    off(&other).is_one_line_failure("symlink");
+    assert_eq!(store.fencings().len(), 1);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_told() {
+    let store = Store::new();
+    for path in [
+        "/proc/none/marks.db",
+        "/dev/null/marks.db",
+        "/",
+        "relative/marks.db",
+        "/nonexistent/deeper/marks.db",
+    ] {
+        call(&format!("action=off\nnodename=compute1\nstore={path}\n"))
+            .is_one_line_failure("compute1 is not marked: ");
+    }
+    assert!(!store.directory().exists());
+}
+
+/// A full disk: no mark is claimed, and the next call on the same journal succeeds when there is room again.
+#[test]
+fn a_full_disk_is_told() {
+    if !have_namespaces() {
+        return;
+    }
+    let mut world = World::new();
+    world.mount("mount -t tmpfs -o size=1m,mode=711 none /mnt");
+    let program = "sh -c 'export S=\"action=off\nnodename=compute1\nregister=none\nstore=/mnt/j/marks.db\n\"
+        printf %s \"$S\" | $AGENT || exit 90
+        dd if=/dev/zero of=/mnt/filler bs=4k 2>/dev/null; dd if=/dev/zero of=/mnt/filler2 bs=1 2>/dev/null
+        n=0; while printf %s \"$S\" | $AGENT 2>/mnt/../tmp/none; do n=$((n+1)); test $n -lt 500 || exit 91; done
+        printf %s \"$S\" | $AGENT; test $? -eq 1 || exit 92
+        printf \"action=monitor\nregister=none\nstore=/mnt/j/marks.db\n\" | $AGENT && exit 93
+        rm /mnt/filler /mnt/filler2; printf %s \"$S\" | $AGENT || exit 94'";
+    let mut command = world.command(&program.replace("/mnt/../tmp/none", "/dev/null"));
+    command.env("AGENT", AGENT);
+    let outcome = run(command, b"");
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.stderr.matches("no room").count(), 2, "{outcome:?}");
+}
+
+/// A file size limit is a full disk too, not a signal that kills.
+#[test]
+fn a_file_size_limit_is_told() {
+    let store = Store::new();
+    for blocks in ["0", "8", "40"] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -f {blocks}; exec {AGENT}")]).env_remove("PCMK_service");
+        let outcome = run(command, store.off("nodename=compute1").as_bytes());
+        assert_eq!(outcome.signal, None, "{blocks}: {outcome:?}");
+        assert!(outcome.code == Some(1) || store.fencings().len() == 1, "{blocks}: {outcome:?}");
+    }
+    off(&store).is_silent_success();
+}
+
+#[test]
+fn a_read_only_mount_is_told() {
+    if !have_namespaces() {
+        return;
+    }
+    let store = Store::filled();
+    let mut world = World::new();
+    let directory = store.directory();
+    world.mount(&format!("mount --bind {0} {0}; mount -o remount,ro,bind {0}", directory.display()));
+    run(world.command(AGENT), store.off("nodename=compute1").as_bytes())
+        .is_one_line_failure("compute1 is not marked: ");
+    run(world.command(AGENT), store.input("monitor").as_bytes()).is_one_line_failure("");
+    assert_eq!(store.fencings().len(), 1);
+}
+
+/// A directory that only root could write, for somebody who is not root.
+#[test]
+fn a_read_only_directory_is_told() {
+    if !have_namespaces() || !crate::common::have(&["setpriv"]) {
+        return;
+    }
+    let store = Store::filled();
+    let program = tempfile::tempdir().unwrap();
+    fs::copy(AGENT, program.path().join("fence_mark")).unwrap();
+    for path in [store.dir.path(), program.path()] {
+        mode(path, 0o755);
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--clear-groups", "--bounding-set=-all"])
+        .arg(program.path().join("fence_mark"));
+    run(command, store.off("nodename=compute1").as_bytes()).is_one_line_failure("compute1 is not marked: ");
+    assert_eq!(store.fencings().len(), 1);
+}
+
+/// Somebody holds the write lock for ever: the agent waits its five seconds, fails, and works again afterwards.
+#[test]
+fn a_lock_that_is_held_is_told() {
+    let store = Store::filled();
+    let holder = Connection::open(store.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    off(&store).is_one_line_failure("locked by another process");
+    drop(holder);
+    off(&store).is_silent_success();
+}

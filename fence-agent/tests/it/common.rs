@@ -1,0 +1,240 @@
+//! Running the agent and looking at what it left behind.
+
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use marks::fencing::Fencing;
+use marks::journal::{Journal, Role};
+use tempfile::TempDir;
+
+/// The binary under test.
+pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_fence_mark");
+
+/// What a run of the agent left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Outcome {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            signal: output.status.signal(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Success, and nothing said about it.
+    #[track_caller]
+    pub(crate) fn is_silent_success(&self) {
+        assert_eq!((self.code, self.stdout.as_str(), self.stderr.as_str()), (Some(0), "", ""), "{self:?}");
+    }
+
+    /// Exit code 1, and one clear line about it.
+    #[track_caller]
+    pub(crate) fn is_one_line_failure(&self, needle: &str) {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        assert!(self.stderr.starts_with("fence_mark: ") && self.stderr.contains(needle), "{self:?}");
+        assert!(!self.stderr.chars().any(|c| c.is_control() && c != '\n'), "{self:?}");
+        let lower = self.stderr.to_lowercase();
+        assert!(
+            !lower.contains("timeout") && !lower.contains("timed out") && !lower.contains("panicked"),
+            "{self:?}"
+        );
+    }
+}
+
+/// The agent outside of a fencer, without arguments.
+pub(crate) fn agent() -> Command {
+    let mut command = Command::new(AGENT);
+    command.env_remove("PCMK_service");
+    command
+}
+
+/// Starts a command with `stdin` as its whole standard input.
+pub(crate) fn start(mut command: Command, stdin: &[u8]) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program can be started");
+    // A program that does not read it to the end is what some tests are about.
+    let _refused = child.stdin.take().expect("a pipe was asked for").write_all(stdin);
+    child
+}
+
+/// Runs a command with `stdin` as its whole standard input.
+pub(crate) fn run(command: Command, stdin: &[u8]) -> Outcome {
+    start(command, stdin).wait_with_output().expect("the program can be waited for").into()
+}
+
+/// Runs the agent as the fencer would, but outside of one.
+pub(crate) fn call(stdin: &str) -> Outcome {
+    run(agent(), stdin.as_bytes())
+}
+
+/// Runs the agent with arguments; standard input is closed.
+pub(crate) fn call_with<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Outcome {
+    let mut command = agent();
+    command.args(args).stdin(Stdio::null());
+    command.output().expect("the program can be started").into()
+}
+
+/// A place for a journal.
+pub(crate) struct Store {
+    pub(crate) dir: TempDir,
+}
+
+impl Store {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// The journal. Its directory does not exist yet.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("journal/marks.db")
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.dir.path().join("journal")
+    }
+
+    /// Input for `off` with this journal.
+    pub(crate) fn off(&self, more: &str) -> String {
+        format!("action=off\nregister=none\nstore={}\n{more}\n", self.path().display())
+    }
+
+    /// Input for another action with this journal.
+    pub(crate) fn input(&self, action: &str) -> String {
+        format!("action={action}\nregister=none\nstore={}\n", self.path().display())
+    }
+
+    /// What is in the journal; nothing where there is none.
+    pub(crate) fn fencings(&self) -> Vec<Fencing> {
+        fencings(&self.path())
+    }
+
+    /// A place with an empty directory for the journal.
+    pub(crate) fn made() -> Self {
+        let store = Self::new();
+        std::fs::create_dir(store.directory()).unwrap();
+        store
+    }
+
+    /// Marks a host, so that there is a journal.
+    pub(crate) fn filled() -> Self {
+        let store = Self::new();
+        call(&store.off("nodename=first")).is_silent_success();
+        store
+    }
+}
+
+pub(crate) fn fencings(path: &Path) -> Vec<Fencing> {
+    if !path.exists() {
+        return Vec::new();
+    }
+    let rows = Journal::open(path, Role::Reader).unwrap().unfolded_fencings().unwrap();
+    assert!(rows.damaged.is_empty(), "{:?}", rows.damaged);
+    rows.sound
+}
+
+/// Says why a test does nothing here. Where CI runs the tests nothing may be left out.
+#[track_caller]
+pub(crate) fn skip(reason: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "skipped in CI: {reason}");
+    println!("skipped: {reason}");
+}
+
+/// True where all programs are there; else the test is skipped.
+#[track_caller]
+pub(crate) fn have(programs: &[&str]) -> bool {
+    let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let missing = programs.iter().find(|p| !places.iter().any(|place| Path::new(place).join(p).exists()));
+    if let Some(program) = missing {
+        skip(&format!("{program} is not installed"));
+    }
+    missing.is_none()
+}
+
+/// True where mounts can be made that nobody else sees; else the test is skipped.
+#[track_caller]
+pub(crate) fn have_namespaces() -> bool {
+    if !have(&["unshare", "mount"]) {
+        return false;
+    }
+    let status = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
+    let possible = status.is_ok_and(|output| output.status.success());
+    if !possible {
+        skip("private mounts are not possible here (root is needed)");
+    }
+    possible
+}
+
+/// True where system calls can be made to fail; else the test is skipped.
+#[track_caller]
+pub(crate) fn have_injection() -> bool {
+    if !have(&["strace", "true"]) {
+        return false;
+    }
+    let output =
+        Command::new("strace").args(["-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"]).output();
+    let possible = output.is_ok_and(|output| output.status.success());
+    if !possible {
+        skip("strace may not trace here");
+    }
+    possible
+}
+
+/// Files that stand over those of the system, for one process and its children alone.
+pub(crate) struct World {
+    root: TempDir,
+    mounts: String,
+}
+
+/// Directories of the system that a [`World`] can put files over.
+const COVERED: [&str; 3] = ["etc", "usr/sbin", "var/lib"];
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self { root: tempfile::tempdir().unwrap(), mounts: String::new() }
+    }
+
+    /// Puts a file over the system's.
+    pub(crate) fn file(&self, path: &str, content: impl AsRef<[u8]>, mode: u32) -> &Self {
+        use std::os::unix::fs::PermissionsExt;
+        let file = self.root.path().join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    /// Mounts more, by a line of shell.
+    pub(crate) fn mount(&mut self, line: &str) -> &mut Self {
+        self.mounts.push_str(line);
+        self.mounts.push('\n');
+        self
+    }
+
+    /// A shell in this world that becomes `program`.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let root = self.root.path().display();
+        let covered = COVERED.iter().filter(|top| self.root.path().join(top).exists());
+        let overlays: String = covered
+            .map(|top| format!("mount -t overlay overlay -o lowerdir={root}/{top}:/{top} /{top}\n"))
+            .collect();
+        let script = format!("set -e\n{overlays}{}exec {program} \"$@\"", self.mounts);
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "--propagation", "private", "sh", "-c", &script, "sh"])
+            .env_remove("PCMK_service");
+        command
+    }
+}

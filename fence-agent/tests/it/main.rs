@@ -1,0 +1,16 @@
+//! The real agent, run as Pacemaker and operators run it. "Conformance N" is an item of the list that the project keeps
+//! of what fence agents must do.
+
+#![expect(clippy::unwrap_used, reason = "in a test an unmet expectation is a failure, also in its helpers")]
+
+mod bad_store;
+mod common;
+mod documents;
+mod faults;
+mod fencer;
+mod harness;
+mod names;
+mod off;
+mod options;
+mod questions;
+mod tools;

@@ -1,0 +1,284 @@
+//! `status`, `monitor` and `validate-all`: answers without a mark.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use fence_agent::call::Call;
+use fence_agent::paths::Paths;
+use fence_agent::report::Report;
+use fence_agent::{check, stdin};
+use marks::time::Timestamp;
+
+use crate::common::{AGENT, Store, World, call, call_with, have, have_namespaces, run};
+
+/// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
+#[test]
+fn status_says_whether_a_name_may_be_marked() {
+    for outcome in [
+        call("action=status\nnodename=compute1\n"),
+        call_with(["-o", "status", "-n", "compute1"]),
+        call_with(["--action", "status", "--plug", "compute1"]),
+        call("action=status\nplug=compute1\nhosts=storage*, COMPUTE?\n"),
+    ] {
+        outcome.is_silent_success();
+    }
+    call("action=status\nnodename=compute10\nhosts=compute?\n")
+        .is_one_line_failure("compute10 may not be marked");
+    call("action=status\n").is_one_line_failure("no host is given");
+    call("action=status\nnodename=compute1\nhosts=a;b\n").is_one_line_failure("hosts");
+}
+
+/// The design, section 4: `status` touches no store and starts no process.
+#[test]
+fn status_needs_no_store_and_no_process() {
+    if !have(&["strace"]) {
+        return;
+    }
+    let store = Store::new();
+    let trace = store.dir.path().join("trace");
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-qq", "-e", "trace=%process,%file", "-o", trace.to_str().unwrap(), AGENT])
+        .env("PCMK_service", "pacemaker-fenced");
+    let input = format!("{}nodename=compute1\n", store.input("status"));
+    run(command, input.as_bytes()).is_silent_success();
+    let trace = fs::read_to_string(trace).unwrap();
+    let touched = |needle: &str| trace.lines().any(|line| line.contains(needle));
+    assert!(!touched("marks.db") && !touched("journal") && !touched("clone") && !touched("fork"), "{trace}");
+    assert_eq!(trace.matches("execve(").count(), 1);
+}
+
+/// A controller is a cluster node by corosync's word, and only its own name in `hosts` lets it be marked.
+#[test]
+fn a_cluster_node_needs_its_own_name() {
+    if !have_namespaces() {
+        return;
+    }
+    let store = Store::new();
+    let world = World::new();
+    world.file(
+        "etc/corosync/corosync.conf",
+        "nodelist {\n  node {\n    name: ctl1\n    ring0_addr: 10.0.0.1\n  }\n}\n",
+        0o644,
+    );
+    let ask = |action: &str, more: &str| {
+        run(world.command(AGENT), format!("{}{more}", store.input(action)).as_bytes())
+    };
+    for action in ["off", "status"] {
+        ask(action, "nodename=CTL1\n").is_one_line_failure("cluster node");
+        ask(action, "nodename=ctl1\nhosts=ctl*\n").is_one_line_failure("cluster node");
+    }
+    assert!(!store.directory().exists());
+    ask("status", "nodename=ctl1\nhosts=compute*,Ctl1\n").is_silent_success();
+    ask("off", "nodename=ctl1\nhosts=compute*,Ctl1\n").is_silent_success();
+    ask("off", "nodename=compute1\n").is_silent_success();
+    assert_eq!(store.fencings().len(), 2);
+}
+
+/// Conformance 27: no side effects, the dummy host that `stonith_admin --validate` passes, 1 for what cannot be used.
+#[test]
+fn validate_all_looks_at_the_options_alone() {
+    let store = Store::new();
+    let ask = |more: &str| call(&format!("{}{more}", store.input("validate-all")));
+    ask("").is_silent_success();
+    ask("nodename=node1\nport=node1\nhosts=compute*\n").is_silent_success();
+    for (bad, needle) in [
+        ("delay=soon\n", "delay"),
+        ("power_wait=3s\n", "power_wait"),
+        ("insecure=perhaps\n", "insecure"),
+        ("retry_on=x\n", "retry_on"),
+        ("hosts=a b\n", "hosts"),
+        ("domain=a/b\n", "domain"),
+        ("store=marks.db\n", "store"),
+        ("register=attrd\n", "\"attrd\""),
+        ("register=cib\n", "\"cib\""),
+        ("register=etcd\n", "register"),
+    ] {
+        ask(bad).is_one_line_failure(needle);
+    }
+    let both = ask("delay=soon\nregister=attrd\n");
+    assert!(both.stderr.contains("delay") && both.stderr.contains("register"), "all at once: {both:?}");
+    assert!(!store.directory().exists());
+}
+
+/// A stand-in for a controller: what `cibadmin` answers, and how the agent is called.
+struct Controller {
+    store: Store,
+    paths: Paths,
+}
+
+impl Controller {
+    fn new(cibadmin: &str) -> Self {
+        let store = Store::new();
+        let at = |name: &str| store.dir.path().join(name);
+        fs::write(at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n")).unwrap();
+        fs::set_permissions(at("cibadmin"), fs::Permissions::from_mode(0o755)).unwrap();
+        let paths = Paths {
+            config: at("alerter.toml"),
+            corosync: at("corosync.conf"),
+            cibadmin: at("cibadmin"),
+            cib: at("cib.xml"),
+            syslog: at("log"),
+        };
+        Self { store, paths }
+    }
+
+    fn with_cib(configuration: &str) -> Self {
+        let controller = Self::new("cat \"$(dirname \"$0\")\"/live.xml");
+        fs::write(controller.store.dir.path().join("live.xml"), format!("<cib>{configuration}</cib>"))
+            .unwrap();
+        controller
+    }
+
+    fn monitor(&self, from_fencer: bool, more: &str) -> Result<(), String> {
+        let given = stdin::parse(format!("{}{more}", self.store.input("monitor")).as_bytes()).unwrap();
+        let report = Report::new(self.paths.syslog.clone(), true, false);
+        let call = Call {
+            asked_at: Timestamp::now(),
+            started: Instant::now(),
+            from_fencer,
+            given,
+            paths: self.paths.clone(),
+            report,
+        };
+        check::monitor(&call).map_err(|e| e.to_string())
+    }
+}
+
+fn configuration(mark_parameters: &str, levels: &str) -> String {
+    format!(
+        "<configuration><crm_config/><nodes/><resources><primitive id=\"power\" class=\"stonith\" type=\"fence_x\"/>\
+         <primitive id=\"mark\" class=\"stonith\" type=\"fence_mark\"><instance_attributes id=\"i\">{mark_parameters}</instance_attributes></primitive>\
+         </resources><fencing-topology>{levels}</fencing-topology></configuration>"
+    )
+}
+
+fn level(target: &str, index: u32, devices: &str) -> String {
+    format!("<fencing-level id=\"l{index}\" {target} index=\"{index}\" devices=\"{devices}\"/>")
+}
+
+/// The design, section 9: every level of the topology is looked at, not only those of one host.
+#[test]
+fn monitor_finds_a_mark_device_in_the_wrong_place() {
+    let good = level("target=\"compute1\"", 1, "power,mark");
+    let fine =
+        Controller::with_cib(&configuration("", &(good.clone() + &level("target=\"compute1\"", 2, "power"))));
+    assert_eq!(fine.monitor(true, ""), Ok(()));
+    for bad in [
+        level("target=\"compute2\"", 1, "mark"),
+        level("target-pattern=\"storage.*\"", 1, "mark,power"),
+        level("target-attribute=\"a\" target-value=\"b\"", 3, "power,mark,mark"),
+    ] {
+        let controller = Controller::with_cib(&configuration("", &(good.clone() + &bad)));
+        assert!(controller.monitor(true, "").unwrap_err().contains("mark device in level"), "{bad}");
+        assert!(controller.monitor(false, "").is_err(), "{bad}");
+    }
+    assert_eq!(
+        Controller::with_cib(&configuration("", "")).monitor(true, ""),
+        Ok(()),
+        "in no level at all: a warning"
+    );
+}
+
+/// The agent's own limit must fit into the fencer's.
+#[test]
+fn monitor_finds_a_limit_that_is_too_short() {
+    let parameter = |name: &str, value: &str| format!("<nvpair id=\"n\" name=\"{name}\" value=\"{value}\"/>");
+    for (mark, more, fine) in [
+        (parameter("pcmk_off_timeout", "40s"), "", true),
+        (parameter("pcmk_off_timeout", "30"), "", true),
+        (parameter("pcmk_off_timeout", "29s"), "", false),
+        (parameter("pcmk_off_timeout", "1min"), "", false),
+        (parameter("stonith-timeout", "20s"), "", false),
+        (parameter("pcmk_off_timeout", "40s"), "delay=11\n", false),
+    ] {
+        let controller = Controller::with_cib(&configuration(&mark, &level("target=\"c\"", 1, "power,mark")));
+        let result = controller.monitor(true, more);
+        assert_eq!(result.is_ok(), fine, "{mark} {more} {result:?}");
+        assert!(fine || result.unwrap_err().contains("pcmk_off_*"), "{mark}");
+    }
+}
+
+/// Under the fencer an unknown cluster is a failure; in a shell without one it is not.
+#[test]
+fn monitor_without_a_cluster() {
+    for silent in ["exit 102", "exec sleep 1000"] {
+        let controller = Controller::new(silent);
+        assert!(controller.monitor(true, "").unwrap_err().contains("the CIB cannot be read"));
+        assert_eq!(controller.monitor(false, ""), Ok(()));
+    }
+    let broken = Controller::new("exit 102");
+    fs::write(&broken.paths.cib, "<cib><configuration>").unwrap();
+    assert!(broken.monitor(false, "").is_err(), "Pacemaker runs here, and its CIB is damaged");
+    fs::write(
+        &broken.paths.cib,
+        format!("<cib>{}</cib>", configuration("", &level("target=\"c\"", 1, "mark"))),
+    )
+    .unwrap();
+    assert!(broken.monitor(true, "").unwrap_err().contains("mark device in level"), "the file is judged too");
+}
+
+/// Conformance 25, S1-26: a mark that could not be written now is a failure, and nothing is left behind.
+#[test]
+fn monitor_says_whether_a_mark_could_be_written() {
+    let controller = Controller::new("exit 102");
+    assert_eq!(controller.monitor(false, ""), Ok(()));
+    call(&controller.store.off("nodename=compute1")).is_silent_success();
+    let content = || {
+        ["marks.db", "marks.db-wal"].map(|name| fs::read(controller.store.directory().join(name)).unwrap())
+    };
+    let before = content();
+    assert_eq!(controller.monitor(false, ""), Ok(()));
+    assert_eq!(content(), before);
+    assert_eq!(controller.store.fencings().len(), 1);
+    fs::set_permissions(controller.store.directory(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(controller.monitor(false, "").unwrap_err().contains("chmod 0711"));
+    fs::set_permissions(controller.store.directory(), fs::Permissions::from_mode(0o711)).unwrap();
+    fs::write(controller.store.path(), "not a journal, and long enough to be read as one".repeat(100))
+        .unwrap();
+    assert!(controller.monitor(false, "").is_err());
+    assert!(controller.monitor(false, "store=/proc/marks/marks.db\n").is_err());
+}
+
+#[test]
+fn monitor_refuses_what_this_release_does_not_do() {
+    let controller = Controller::new("exit 102");
+    assert!(controller.monitor(false, "register=attrd\n").unwrap_err().contains("\"attrd\""));
+    fs::write(&controller.paths.config, "[store]\nregister = \"cib\"\n").unwrap();
+    assert!(controller.monitor(false, "register=\n").unwrap_err().contains("\"cib\""));
+    assert_eq!(controller.monitor(false, "register=none\n"), Ok(()));
+    assert!(controller.monitor(false, "delay=x\nhosts=*\n").unwrap_err().contains("delay"));
+}
+
+/// The whole binary, as Pacemaker's executor and an operator call it.
+#[test]
+fn monitor_of_the_real_agent() {
+    if !have_namespaces() || !Path::new("/usr/sbin/cibadmin").exists() {
+        return;
+    }
+    let store = Store::new();
+    let world = World::new();
+    world.file(
+        "usr/sbin/cibadmin",
+        format!(
+            "#!/bin/sh\ncat <<'X'\n<cib>{}</cib>\nX\n",
+            configuration("", &level("target=\"c\"", 1, "mark"))
+        ),
+        0o755,
+    );
+    let mut command = world.command(AGENT);
+    command.env("PCMK_service", "pacemaker-fenced");
+    run(command, store.input("monitor").as_bytes()).is_one_line_failure("mark device in level 1 for c");
+    world.file(
+        "usr/sbin/cibadmin",
+        format!(
+            "#!/bin/sh\ncat <<'X'\n<cib>{}</cib>\nX\n",
+            configuration("", &level("target=\"c\"", 1, "power,mark"))
+        ),
+        0o755,
+    );
+    run(world.command(AGENT), store.input("monitor").as_bytes()).is_silent_success();
+}

@@ -1,0 +1,98 @@
+//! The product as a package would install it, in a private view of the file system: nothing is written to the real `/usr`.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+
+use crate::programs::built;
+
+/// Lays the product over the system's directories (read-only), then becomes the command.
+const ENTER: &str = r#"
+    mount -t overlay -o "lowerdir=$1/sbin:/usr/sbin" overlay /usr/sbin
+    mount -t overlay -o "lowerdir=$1/ocf:/usr/lib/ocf/resource.d" overlay /usr/lib/ocf/resource.d
+    shift
+    exec "$@"
+"#;
+
+/// Where the OCF agent stands once it is installed.
+pub const OCF_AGENT: &str = "/usr/lib/ocf/resource.d/openstack/nova-host-alerter";
+
+/// The programs of the project.
+const PROGRAMS: [&str; 2] = ["fence_mark", "nova-host-alerter"];
+
+/// An installation that ends with this value.
+pub struct Installed {
+    room: TempDir,
+}
+
+impl Installed {
+    /// Lays out what the packages would install.
+    ///
+    /// # Errors
+    /// A program that was not built, or a file that cannot be written.
+    pub fn new() -> anyhow::Result<Self> {
+        let room = TempDir::new()?;
+        let (sbin, ocf) = (room.path().join("sbin"), room.path().join("ocf/openstack"));
+        fs::create_dir_all(&sbin)?;
+        fs::create_dir_all(&ocf)?;
+        for program in PROGRAMS {
+            place(&built(program)?, &sbin.join(program))?;
+        }
+        place(&source("ocf/nova-host-alerter"), &ocf.join("nova-host-alerter"))?;
+        Ok(Self { room })
+    }
+
+    /// Exchanges the OCF agent for one that was altered on purpose.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn replace_ocf_agent(&self, text: &str) -> anyhow::Result<()> {
+        let path = self.room.path().join("ocf/openstack/nova-host-alerter");
+        fs::write(&path, text)?;
+        Ok(fs::set_permissions(&path, Permissions::from_mode(0o755))?)
+    }
+
+    /// A command that sees the product installed.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--", "sh", "-ec", ENTER, "sh"]);
+        command.arg(self.room.path()).arg(program);
+        command
+    }
+}
+
+/// Says why this machine cannot show the product as installed, or `None` if it can.
+#[must_use]
+pub fn cannot(tools: &[&str]) -> Option<String> {
+    check(tools).err().map(|error| format!("{error:#}"))
+}
+
+fn check(tools: &[&str]) -> anyhow::Result<()> {
+    ensure!(nix::unistd::geteuid().is_root(), "not root");
+    for tool in tools {
+        let found =
+            ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|dir| Path::new(dir).join(tool).exists());
+        ensure!(found, "{tool} is not installed: run `make deps`");
+    }
+    let trial = Installed::new()?.command("true").output().context("unshare")?;
+    let complaint = String::from_utf8_lossy(&trial.stderr);
+    ensure!(trial.status.success(), "no private mounts: {}", complaint.lines().next().unwrap_or("refused"));
+    Ok(())
+}
+
+/// A file of the source tree.
+#[must_use]
+pub fn source(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/")).join(path)
+}
+
+fn place(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::copy(from, to).with_context(|| format!("cannot install {}", from.display()))?;
+    Ok(fs::set_permissions(to, Permissions::from_mode(0o755))?)
+}

@@ -1,0 +1,150 @@
+//! The cluster's configuration as CIB XML, the way a site would have it.
+
+use super::plan::{self, Kind, Shape};
+
+/// Device lists of the fencing levels that the project recommends: a failing mark never stops the fencing.
+pub const RECOMMENDED: [&str; 2] = ["power,mark", "power"];
+
+/// The controller that the mark device and the alerter are kept to.
+pub const HOME: &str = "ctl1";
+
+/// What is loaded into a cluster of the given shape.
+#[derive(Debug, Clone, Copy)]
+pub struct Configuration {
+    /// The nodes.
+    pub shape: Shape,
+    /// Whether the alerter is a resource.
+    pub alerter: bool,
+}
+
+impl Configuration {
+    pub(super) fn to_xml(self) -> String {
+        let (remotes, controllers) = (self.names(Kind::Remote), self.names(Kind::Controller));
+        let hosts = remotes.join(" ");
+        let own_power = |name: &String| power_device(&format!("power-{name}"), name);
+        let resources: Vec<String> = [power_device("power", &hosts), mark_device(&hosts)]
+            .into_iter()
+            .chain(controllers.iter().map(own_power))
+            .chain(self.remotes())
+            .chain(self.alerter.then(alerter))
+            .collect();
+        format!(
+            "<configuration>{PROPERTIES}<resources>{}</resources><constraints>{}</constraints>{}</configuration>",
+            resources.concat(),
+            self.constraints(&controllers),
+            topology(&remotes, &RECOMMENDED),
+        )
+    }
+
+    fn names(self, kind: Kind) -> Vec<String> {
+        plan::nodes(self.shape).into_iter().filter(|node| node.kind == kind).map(|node| node.name).collect()
+    }
+
+    fn remotes(self) -> impl Iterator<Item = String> {
+        let nodes = plan::nodes(self.shape).into_iter().filter(|node| node.kind == Kind::Remote);
+        nodes.map(|node| remote(&node.name, &node.address().to_string()))
+    }
+
+    /// The fencer may choose any controller for a device, wherever it "runs": only a ban keeps it away.
+    fn constraints(self, controllers: &[String]) -> String {
+        let away = controllers.iter().filter(|name| *name != HOME);
+        let kept: String = away
+            .flat_map(|name| [Some("mark"), self.alerter.then_some("alerter")].map(|rsc| (rsc, name)))
+            .filter_map(|(resource, name)| Some(ban(resource?, name)))
+            .collect();
+        let own: String = controllers.iter().map(|name| ban(&format!("power-{name}"), name)).collect();
+        let rule = if self.alerter { CONTROLLERS_ONLY } else { "" };
+        [&kept, &own, rule].concat()
+    }
+}
+
+const PROPERTIES: &str = r#"<crm_config><cluster_property_set id="lab">
+  <nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
+  <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
+</cluster_property_set></crm_config>"#;
+
+const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc="alerter">
+  <rule id="alerter-on-controllers-rule" score="-INFINITY">
+    <expression id="alerter-on-controllers-kind" attribute="#kind" operation="ne" value="cluster"/>
+  </rule>
+</rsc_location>"##;
+
+/// A `<fencing-topology>` with the same levels, first to last, for every target.
+#[must_use]
+pub fn topology(targets: &[String], levels: &[&str]) -> String {
+    let level = |target: &String, index: usize, devices: &str| {
+        format!(
+            r#"<fencing-level id="{target}-{index}" target="{target}" index="{index}" devices="{devices}"/>"#
+        )
+    };
+    let numbered = || levels.iter().zip(1..);
+    let all = targets
+        .iter()
+        .flat_map(|target| numbered().map(move |(devices, index)| level(target, index, devices)));
+    format!("<fencing-topology>{}</fencing-topology>", all.collect::<String>())
+}
+
+fn remote(name: &str, address: &str) -> String {
+    let settings = attributes(name, &[("server", address), ("reconnect_interval", "3s")]);
+    let operations = operations(name, &[("monitor", "2s", "5s"), ("start", "0", "15s")]);
+    primitive(name, r#"class="ocf" provider="pacemaker" type="remote""#, &[&settings, &operations])
+}
+
+fn power_device(id: &str, hosts: &str) -> String {
+    let settings = attributes(id, &[("pcmk_host_list", hosts)]);
+    primitive(id, r#"class="stonith" type="fence_lab_power""#, &[&settings])
+}
+
+fn mark_device(hosts: &str) -> String {
+    let settings = [
+        ("pcmk_host_list", hosts),
+        ("pcmk_status_retries", "1"),
+        ("pcmk_off_retries", "1"),
+        ("pcmk_off_timeout", "40s"),
+        ("pcmk_action_limit", "-1"),
+    ];
+    let operations = operations("mark", &[("monitor", "60s", "20s")]);
+    primitive("mark", r#"class="stonith" type="fence_mark""#, &[&attributes("mark", &settings), &operations])
+}
+
+fn alerter() -> String {
+    let meta = [
+        ("requires", "quorum"),
+        ("resource-stickiness", "INFINITY"),
+        ("migration-threshold", "3"),
+        ("failure-timeout", "120s"),
+    ];
+    let meta = pairs("meta_attributes", "alerter-meta", &meta);
+    let operations =
+        operations("alerter", &[("start", "0", "60s"), ("stop", "0", "60s"), ("monitor", "2s", "20s")]);
+    primitive(
+        "alerter",
+        r#"class="ocf" provider="openstack" type="nova-host-alerter""#,
+        &[&meta, &operations],
+    )
+}
+
+fn primitive(id: &str, agent: &str, parts: &[&str]) -> String {
+    format!(r#"<primitive id="{id}" {agent}>{}</primitive>"#, parts.concat())
+}
+
+fn attributes(id: &str, settings: &[(&str, &str)]) -> String {
+    pairs("instance_attributes", &format!("{id}-settings"), settings)
+}
+
+fn pairs(element: &str, id: &str, settings: &[(&str, &str)]) -> String {
+    let pair =
+        |(name, value): &(&str, &str)| format!(r#"<nvpair id="{id}-{name}" name="{name}" value="{value}"/>"#);
+    format!(r#"<{element} id="{id}">{}</{element}>"#, settings.iter().map(pair).collect::<String>())
+}
+
+fn operations(id: &str, operations: &[(&str, &str, &str)]) -> String {
+    let operation = |(name, interval, timeout): &(&str, &str, &str)| {
+        format!(r#"<op id="{id}-{name}" name="{name}" interval="{interval}" timeout="{timeout}"/>"#)
+    };
+    format!("<operations>{}</operations>", operations.iter().map(operation).collect::<String>())
+}
+
+fn ban(resource: &str, node: &str) -> String {
+    format!(r#"<rsc_location id="{resource}-not-{node}" rsc="{resource}" node="{node}" score="-INFINITY"/>"#)
+}

@@ -1,0 +1,193 @@
+//! PID 1 of a node: makes the node's view of the file system, starts its daemons, and ends when its owner does.
+
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use nix::mount::{MsFlags, mount};
+use nix::sys::wait::waitpid;
+
+use super::node::{PATH, log_file};
+use super::{disk, parts, wait};
+
+const NOTHING: Option<&str> = None;
+
+struct Seat {
+    name: String,
+    address: String,
+    kind: String,
+    lab: PathBuf,
+}
+
+/// Plays PID 1. Returns, and thereby ends the node, when standard input closes.
+pub(super) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let [name, address, kind, lab] = arguments else { bail!("PID 1 wants: NAME ADDRESS KIND LAB") };
+    let (name, address, kind) = (name.clone(), address.clone(), kind.clone());
+    let seat = Seat { name, address, kind, lab: lab.into() };
+    announce()?;
+    seat.file_systems()?;
+    nix::unistd::sethostname(&seat.name)?;
+    wait_for_cable()?;
+    seat.network()?;
+    keep_syslog()?;
+    seat.daemons()?;
+    thread::spawn(reap);
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// Says the host's number of this process; the node's own /proc, mounted later, would say 1.
+fn announce() -> anyhow::Result<()> {
+    let pid = fs::read_link("/proc/self")?;
+    let mut out = std::io::stdout();
+    writeln!(out, "pid {}", pid.display())?;
+    Ok(out.flush()?)
+}
+
+fn wait_for_cable() -> anyhow::Result<()> {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line)?;
+    ensure!(line == "net\n", "the owner ended before the cable was there");
+    Ok(())
+}
+
+impl Seat {
+    /// Mounts that need the host's paths come first: /tmp, /run and /dev hide what lies below them.
+    fn file_systems(&self) -> anyhow::Result<()> {
+        let shared = File::open(self.lab.join("shared"))?;
+        let node = disk::node_directory(&self.lab, &self.name);
+        overlay(&self.lab.join("sbin"), "/usr/sbin")?;
+        overlay(&self.lab.join("ocf"), "/usr/lib/ocf/resource.d")?;
+        overlay(&node.join("etc"), "/etc")?;
+        bind(&node.join("site"), "/etc/nova-host-alerter")?;
+        bind(&node.join("var-lib"), "/var/lib")?;
+        bind(&node.join("var-log"), "/var/log")?;
+        let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+        mount(NOTHING, "/", NOTHING, read_only, NOTHING).context("making the host's root read-only")?;
+        devices()?;
+        for (what, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/var/tmp"), ("tmpfs", "/tmp")]
+        {
+            fresh(what, place)?;
+        }
+        run_directory(&shared)
+    }
+
+    fn network(&self) -> anyhow::Result<()> {
+        ip(&["link", "set", "lo", "up"])?;
+        ip(&["address", "add", &format!("{}/24", self.address), "dev", "eth0"])?;
+        ip(&["link", "set", "eth0", "up"])
+    }
+
+    fn daemons(&self) -> anyhow::Result<()> {
+        if self.kind == parts::REMOTE {
+            return daemon("pacemaker-remoted", &[]);
+        }
+        daemon("corosync", &["-f"])?;
+        wait::until("corosync to answer", Duration::from_secs(30), || {
+            Ok(quiet("corosync-cfgtool").arg("-s").status()?.success().then_some(()))
+        })?;
+        daemon("pacemakerd", &[])
+    }
+}
+
+fn overlay(upper: &Path, place: &str) -> anyhow::Result<()> {
+    let layers = format!("lowerdir={}:{place}", upper.display());
+    mount(Some("overlay"), place, Some("overlay"), MsFlags::MS_RDONLY, Some(layers.as_str()))
+        .with_context(|| format!("overlay over {place}"))
+}
+
+fn bind(what: &Path, place: &str) -> anyhow::Result<()> {
+    mount(Some(what), place, NOTHING, MsFlags::MS_BIND, NOTHING).with_context(|| format!("binding {place}"))
+}
+
+fn fresh(kind: &str, place: &str) -> anyhow::Result<()> {
+    mount(Some(kind), place, Some(kind), MsFlags::empty(), NOTHING)
+        .with_context(|| format!("mounting {place}"))
+}
+
+/// A /dev of its own: the node's syslog socket and shared memory are nobody else's.
+fn devices() -> anyhow::Result<()> {
+    let names = ["null", "zero", "full", "random", "urandom"];
+    let open = |name| Ok((name, File::open(Path::new("/dev").join(name))?));
+    let devices: Vec<(&str, File)> = names.into_iter().map(open).collect::<anyhow::Result<_>>()?;
+    fresh("tmpfs", "/dev")?;
+    for (name, device) in &devices {
+        let place = format!("/dev/{name}");
+        File::create(&place)?;
+        bind(&by_descriptor(device), &place)?;
+    }
+    symlink("/proc/self/fd", "/dev/fd")?;
+    make_directory("/dev/shm", 0o1777)
+}
+
+fn run_directory(shared: &File) -> anyhow::Result<()> {
+    fresh("tmpfs", "/run")?;
+    make_directory("/run/lab", 0o755)?;
+    bind(&by_descriptor(shared), "/run/lab")?;
+    make_directory("/run/lock", 0o1777)?;
+    make_directory("/run/resource-agents", 0o1777)?;
+    make_directory("/run/crm", 0o750)?;
+    disk::give_to_cluster(Path::new("/run/crm"))
+}
+
+/// The way to a file that is open, whatever has been mounted over its path since.
+fn by_descriptor(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+fn make_directory(path: &str, mode: u32) -> anyhow::Result<()> {
+    fs::DirBuilder::new().mode(mode).create(path)?;
+    Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
+}
+
+fn ip(arguments: &[&str]) -> anyhow::Result<()> {
+    let said = quiet("ip").args(arguments).status()?;
+    ensure!(said.success(), "ip {}", arguments.join(" "));
+    Ok(())
+}
+
+/// Writes what the node's programs log to syslog into the node's /var/log/syslog.
+fn keep_syslog() -> anyhow::Result<()> {
+    let socket = UnixDatagram::bind("/dev/log")?;
+    fs::set_permissions("/dev/log", Permissions::from_mode(0o666))?;
+    let mut log = log_file("/var/log/syslog")?;
+    thread::spawn(move || {
+        let mut line = [0; 8192];
+        while let Ok(length) = socket.recv(&mut line) {
+            let _ = log.write_all(&[line[..length].trim_ascii_end(), b"\n"].concat());
+        }
+    });
+    Ok(())
+}
+
+/// Starts a daemon that the reaper will wait for.
+fn daemon(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    let mut command = quiet(program);
+    command
+        .args(arguments)
+        .envs([("PCMK_logfile", "/var/log/pacemaker/pacemaker.log"), ("PCMK_logfacility", "none")]);
+    command.spawn().with_context(|| format!("starting {program}"))?;
+    Ok(())
+}
+
+/// A command whose output goes to the node's console and that holds none of PID 1's pipes.
+fn quiet(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", PATH).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn reap() {
+    loop {
+        if waitpid(None, None).is_err() {
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}

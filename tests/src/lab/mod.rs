@@ -1,0 +1,261 @@
+//! A real Pacemaker cluster on one machine: its nodes are sets of namespaces, and nothing of the host is touched.
+//!
+//! ```text
+//!   host ── BMC thread (power, records) ◄── /run/lab/service.sock ──┐
+//!   hub namespace: bridge br0 10.77.0.254 ── veth ── eth0 of each node
+//!     ctl1 10.77.0.1    ctl2 10.77.0.2    corosync + pacemakerd
+//!     compute1 10.77.0.101                pacemaker-remoted
+//! ```
+//! A lab ends with its owner: on drop, on a panic, and, since PID 1 of every node ends when the pipe
+//! from the owner closes, also when the owner is killed.
+
+mod bmc;
+pub mod cib;
+mod disk;
+mod hub;
+mod init;
+pub mod machine;
+mod node;
+mod parts;
+mod plan;
+mod rack;
+mod room;
+mod status;
+pub mod wait;
+mod wire;
+mod xml;
+
+use std::net::{IpAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+pub use bmc::{Bmc, Call, Event, MarkMode};
+pub use node::Ended;
+pub use parts::play_another_part;
+pub use plan::{Products, Shape};
+pub use status::{Fencing, View};
+
+use bmc::Service;
+use hub::Hub;
+use plan::{Kind, NodePlan};
+use rack::Rack;
+use room::Room;
+
+/// A booted cluster. Dropping it ends every process, mount and link that it made.
+pub struct Lab {
+    service: Service,
+    rack: Arc<Rack>,
+    plans: Vec<NodePlan>,
+    room: Room,
+}
+
+impl Lab {
+    /// Boots the nodes and waits until all of them are cluster members; remotes join with the configuration.
+    ///
+    /// # Errors
+    /// What could not be made, with the end of the failing node's console.
+    pub fn boot(shape: Shape, products: Option<&Products>) -> anyhow::Result<Self> {
+        let room = Room::new()?;
+        let plans = plan::nodes(shape);
+        disk::lay_out(room.path(), shape, &plans, products)?;
+        let rack = Arc::new(Rack::new(Hub::new()?, room.path(), &plans));
+        let service = Service::start(room.path(), Arc::clone(&rack), products)?;
+        let lab = Self { service, rack, plans, room };
+        for plan in &lab.plans {
+            lab.rack.power_on(&plan.name)?;
+        }
+        lab.wait_for_members()?;
+        Ok(lab)
+    }
+
+    fn wait_for_members(&self) -> anyhow::Result<()> {
+        let members: Vec<&str> = self.controllers().collect();
+        self.wait_for("all controllers to be members of a quorate cluster", 60, |view| view.settled(&members))
+    }
+
+    /// Loads a configuration made by [`cib::Configuration`] and waits until the cluster has settled on it.
+    ///
+    /// # Errors
+    /// When Pacemaker refuses it, or when it has not settled within a minute.
+    pub fn configure(&self, configuration: &cib::Configuration) -> anyhow::Result<()> {
+        self.load("configuration", "--modify", &configuration.to_xml())?;
+        self.wait_until_ready()
+    }
+
+    /// Replaces one section of the CIB's configuration.
+    ///
+    /// # Errors
+    /// When Pacemaker refuses it.
+    pub fn replace_section(&self, section: &str, xml: &str) -> anyhow::Result<()> {
+        self.load(section, "--replace", xml)
+    }
+
+    fn load(&self, section: &str, how: &str, xml: &str) -> anyhow::Result<()> {
+        self.exec(self.first_controller(), &["cibadmin", how, "--scope", section, "--xml-text", xml])?
+            .success()
+            .map(drop)
+            .with_context(|| format!("loading the section {section}"))
+    }
+
+    /// Waits until every node is online and clean, and the cluster has nothing to do.
+    ///
+    /// # Errors
+    /// After a minute and a half, with the cluster's last state.
+    pub fn wait_until_ready(&self) -> anyhow::Result<()> {
+        let everyone: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
+        self.wait_for("every node online and the cluster idle", 90, |view| view.settled(&everyone))?;
+        wait::until("the DC to be idle", Duration::from_secs(30), || self.idle())
+    }
+
+    fn idle(&self) -> anyhow::Result<Option<()>> {
+        let Some(dc) = self.view()?.dc() else { return Ok(None) };
+        let said = self.exec(self.first_controller(), &["crmadmin", "-S", &dc])?;
+        Ok(said.out.contains("S_IDLE").then_some(()))
+    }
+
+    /// Polls the cluster's state, as a running controller sees it, until `wanted` holds.
+    ///
+    /// # Errors
+    /// After `seconds`, with the last state that was seen.
+    pub fn wait_for(&self, what: &str, seconds: u64, wanted: impl Fn(&View) -> bool) -> anyhow::Result<()> {
+        let mut last = String::from("never seen");
+        wait::until(what, Duration::from_secs(seconds), || {
+            let view = self.view()?;
+            let holds = wanted(&view);
+            last = view.to_string();
+            Ok(holds.then_some(()))
+        })
+        .with_context(|| format!("the cluster's last state: {last}"))
+    }
+
+    /// The cluster's state as the first running controller sees it.
+    ///
+    /// # Errors
+    /// When no controller runs.
+    pub fn view(&self) -> anyhow::Result<View> {
+        let said = self.exec(self.first_controller(), &["crm_mon", "-1", "--output-as=xml", "--inactive"])?;
+        Ok(View::read(&said.out))
+    }
+
+    /// Every fencing operation against `target` that the cluster remembers, the newest first.
+    ///
+    /// # Errors
+    /// When no controller runs.
+    pub fn fencings(&self, target: &str) -> anyhow::Result<Vec<Fencing>> {
+        let question = ["stonith_admin", "--history", target, "--verbose", "--output-as=xml"];
+        Ok(status::fencings(&self.exec(self.first_controller(), &question)?.out))
+    }
+
+    /// Runs a command inside a node and waits for its end.
+    ///
+    /// # Errors
+    /// When the node is off or the command cannot be started; what the command itself says is in [`Ended`].
+    pub fn exec(&self, node: &str, command: &[&str]) -> anyhow::Result<Ended> {
+        self.rack.exec(node, command)
+    }
+
+    /// Names of the controllers, in order.
+    pub fn controllers(&self) -> impl Iterator<Item = &str> {
+        self.plans.iter().filter(|plan| plan.kind == Kind::Controller).map(|plan| plan.name.as_str())
+    }
+
+    fn first_controller(&self) -> &str {
+        self.controllers().find(|name| self.rack.is_on(name)).unwrap_or("ctl1")
+    }
+
+    /// Takes the node's cable, then its power: its peers see silence, as with a real power cut.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn power_off(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.power_off(node)
+    }
+
+    /// Boots a node that is off; its disk is as it was left.
+    ///
+    /// # Errors
+    /// What could not be made, with the end of the node's console.
+    pub fn power_on(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.power_on(node)
+    }
+
+    /// Stops every process of a node where it stands (SIGSTOP); a power cycle ends it.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn freeze(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.freeze(node)
+    }
+
+    /// Cuts a node off from all others; its link stays up.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn partition(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.partition(node, true)
+    }
+
+    /// Joins a node that [`Lab::partition`] cut off.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn heal(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.partition(node, false)
+    }
+
+    /// The power devices and their records.
+    #[must_use]
+    pub fn bmc(&self) -> &Arc<Bmc> {
+        self.service.bmc()
+    }
+
+    /// The address in the controllers' network that the test itself can listen on.
+    #[must_use]
+    pub fn own_address(&self) -> IpAddr {
+        plan::HUB_ADDRESS.into()
+    }
+
+    /// A way to listen on `port` of [`Lab::own_address`], again and again.
+    pub fn listener(&self, port: u16) -> impl Fn() -> std::io::Result<TcpListener> + Send + use<> {
+        let namespace = self.rack.network_namespace();
+        let address = (self.own_address(), port);
+        move || hub::listen(&namespace, address)
+    }
+
+    /// Writes a file of the site's configuration, `/etc/nova-host-alerter/NAME`, in every controller.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_site(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        for node in self.controllers() {
+            disk::write_site(self.room.path(), node, name, text)?;
+        }
+        Ok(())
+    }
+
+    /// The lab's directory on the host: `nodes/NAME/var-log` holds a node's logs.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.room.path()
+    }
+
+    /// Leaves the logs of this lab behind, and says where they are.
+    pub fn keep_logs(&self) -> String {
+        self.room.keep();
+        format!("the nodes' logs are kept below {}", self.room.path().display())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.rack.close();
+    }
+}
+
+/// The name of a node of a lab, or an error that lists nothing: used where a typo in a test would wait for ever.
+fn unknown<T>(node: &str) -> anyhow::Result<T> {
+    bail!("this lab has no node {node}")
+}

@@ -1,0 +1,70 @@
+//! A lab's own directory below the target directory: locked while its owner lives, cleaned up by the next lab if not.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use anyhow::Context;
+use nix::fcntl::{Flock, FlockArg};
+
+static LABS_OF_THIS_PROCESS: AtomicU32 = AtomicU32::new(0);
+const KEPT: &str = "kept";
+
+pub(super) struct Room {
+    path: PathBuf,
+    keep: AtomicBool,
+    _lock: Flock<File>,
+}
+
+impl Room {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let all = target_directory()?.join("lab");
+        fs::create_dir_all(&all)?;
+        sweep(&all);
+        let number = LABS_OF_THIS_PROCESS.fetch_add(1, Ordering::Relaxed);
+        let path = all.join(format!("{}-{number}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("making the lab's directory {}", path.display()))?;
+        let _lock = lock(&path)?.context("the new lab's directory is locked by another")?;
+        Ok(Self { path, keep: AtomicBool::new(false), _lock })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn keep(&self) {
+        self.keep.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if self.keep.load(Ordering::Relaxed) {
+            let _ = File::create(self.path.join(KEPT));
+        } else {
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+fn lock(room: &Path) -> anyhow::Result<Option<Flock<File>>> {
+    let file = File::create(room.join("lock"))?;
+    Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
+}
+
+/// Removes what labs of killed owners left: nobody holds their lock any more.
+fn sweep(all: &Path) {
+    let rooms = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
+    for room in rooms.filter(|room| !room.join(KEPT).exists()) {
+        if let Ok(Some(_lock)) = lock(&room) {
+            let _ = fs::remove_dir_all(&room);
+        }
+    }
+}
+
+/// The target directory that this very program was built into.
+pub(super) fn target_directory() -> anyhow::Result<PathBuf> {
+    let exe = std::env::current_exe()?;
+    let marked = exe.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists());
+    marked.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
+}

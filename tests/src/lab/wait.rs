@@ -1,0 +1,57 @@
+//! Waiting for a state, with a deadline: tests never sleep for a fixed time and hope.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Asks `look` again and again until it gives a value.
+///
+/// # Errors
+/// After `limit`; a mistake of the last look is given as the reason.
+pub fn until<T>(
+    what: &str,
+    limit: Duration,
+    mut look: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    let end = Instant::now() + limit;
+    loop {
+        let seen = look();
+        if let Ok(Some(value)) = seen {
+            return Ok(value);
+        }
+        if Instant::now() >= end {
+            seen.with_context(|| gave_up(what, limit))?;
+            bail!(gave_up(what, limit));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn gave_up(what: &str, limit: Duration) -> String {
+    format!("waited {} s in vain for {what}", limit.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_ends_with_the_reason_of_the_last_look() {
+        let ended = until("a miracle", Duration::ZERO, || -> anyhow::Result<Option<()>> { bail!("no") });
+        let text = format!("{:#}", ended.unwrap_err());
+        assert!(text.contains("a miracle") && text.ends_with("no"), "{text}");
+    }
+
+    #[test]
+    fn the_first_value_ends_the_wait() {
+        let mut looks = 0;
+        let third = until("three", Duration::from_secs(5), || {
+            looks += 1;
+            Ok((looks == 3).then_some(looks))
+        });
+        assert_eq!(third.unwrap(), 3);
+    }
+}

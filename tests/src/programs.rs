@@ -1,0 +1,135 @@
+//! The built programs and a daemon of one's own, for the demo, the benchmarks and the tests of the whole path.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// A program built beside the running one: `target/PROFILE/NAME`, from a test `target/PROFILE/deps/…` too.
+///
+/// # Errors
+/// It is not built.
+pub fn built(name: &str) -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe().context("this program has no path")?;
+    let found =
+        own.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
+    found.with_context(|| format!("{name} is not built beside this program: run `make build`"))
+}
+
+/// A directory with a configuration, a journal, and an alerter that may be started and stopped.
+pub struct Site {
+    directory: TempDir,
+    daemon: Option<Child>,
+}
+
+impl Site {
+    /// A site with one route, to a receiver on loopback.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn new(receiver: SocketAddr) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
+        let site = Self { directory, daemon: None };
+        let text = format!(
+            "[store]\npath = \"{}\"\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
+             [http.recovery]\nurl = \"http://{receiver}/v1/host-failures\"\n",
+            site.journal().display()
+        );
+        fs::write(site.config(), text)?;
+        Ok(site)
+    }
+
+    /// The configuration file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.directory.path().join("alerter.toml")
+    }
+
+    /// The journal.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.directory.path().join("state/marks.db")
+    }
+
+    /// Starts the alerter and returns when it answers.
+    ///
+    /// # Errors
+    /// It does not answer within ten seconds.
+    pub fn start(&mut self) -> anyhow::Result<u32> {
+        let mut command = Command::new(built("nova-host-alerter")?);
+        command.arg("run").arg("--config").arg(self.config());
+        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let pid = daemon.id();
+        self.daemon = Some(daemon);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !self.alerter(&["status", "--ocf"])?.status.success() {
+            ensure!(Instant::now() < limit, "the alerter does not answer");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(pid)
+    }
+
+    /// Ends the alerter by a signal and waits for its end.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn end(&mut self, signal: Signal) -> anyhow::Result<()> {
+        let Some(mut daemon) = self.daemon.take() else { bail!("the alerter does not run") };
+        kill(Pid::from_raw(daemon.id().cast_signed()), signal)?;
+        daemon.wait()?;
+        Ok(())
+    }
+
+    /// Runs an operator's command on this site.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn alerter(&self, words: &[&str]) -> anyhow::Result<Output> {
+        let mut command = Command::new(built("nova-host-alerter")?);
+        Ok(command.args(words).arg("--config").arg(self.config()).output()?)
+    }
+
+    /// Runs the real agent with what the fencer writes to it.
+    ///
+    /// # Errors
+    /// It cannot be run, or does not mark.
+    pub fn fence(&self, host: &str) -> anyhow::Result<()> {
+        let mut command = Command::new(built("fence_mark")?);
+        let mut agent = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
+        stdin.write_all(self.stdin_of_the_fencer(host).as_bytes())?;
+        drop(stdin);
+        let ended = agent.wait_with_output()?;
+        ensure!(ended.status.success(), "fence_mark: {}", String::from_utf8_lossy(&ended.stderr).trim());
+        Ok(())
+    }
+
+    /// The lines that the fencer writes for `off`, and where the journal of this site is.
+    #[must_use]
+    pub fn stdin_of_the_fencer(&self, host: &str) -> String {
+        format!("store={}\nnodename={host}\naction=off\nplug={host}\n", self.journal().display())
+    }
+
+    /// The directory of everything.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _already_gone = daemon.kill();
+            let _reaped = daemon.wait();
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A mark device that the fencer runs without a power device before it: it must not pass for a fencing.
+
+use anyhow::ensure;
+
+use crate::cloud::{Before, Cloud, HOST};
+
+/// No topology, no power device: the fencer picks the mark device, which refuses; the host lives on untold. S1-3, S1-8
+pub(crate) fn without_a_topology(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.set_levels(&[])?;
+    cloud.set_power_device(false)?;
+    refused(cloud, &before)?;
+    in_order_it_is_told(cloud)
+}
+
+/// Power fails in the first level, mark stands alone in the second: it refuses; the host lives on untold. S1-3, S1-24
+pub(crate) fn alone_in_a_level(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.set_levels(&["power", "mark"])?;
+    cloud.lab.bmc().set_dead(true);
+    refused(cloud, &before)?;
+    in_order_it_is_told(cloud)
+}
+
+fn refused(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
+    let fenced = cloud.fence("--fence")?;
+    let calls = cloud.off_calls_since(before);
+    ensure!(!calls.is_empty(), "the fencer never asked the mark device: this scenario shows nothing");
+    ensure!(calls.iter().all(|(_, rc)| *rc == Some(1)), "{calls:#?}");
+    ensure!(!fenced, "the cluster believes that the host was fenced");
+    ensure!(cloud.lab.view()?.is_online(HOST), "the host did not live on");
+    cloud.nothing_was_told(before)
+}
+
+/// The same command, with the documented topology.
+fn in_order_it_is_told(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    ensure!(cloud.fence("--fence")?, "the host was not fenced");
+    let mark = cloud.wait_for_mark(&before)?;
+    cloud.wait_acknowledged(&mark.id)?;
+    Ok(())
+}

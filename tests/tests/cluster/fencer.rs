@@ -1,0 +1,75 @@
+//! What Pacemaker's fencer asks of `fence_mark`, and how often.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, ensure};
+use tests::lab::Event;
+
+use crate::cloud::{Before, Cloud, HOST};
+
+/// The reboot of a dead host is off(power), off(mark), on(power); the mark device is given the three keys and nothing
+/// else. S1-3, S1-22, S1-24, S1-53
+pub(crate) fn power_mark_power(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.lab.power_off(HOST)?;
+    cloud.wait_for_mark(&before)?;
+    cloud.host_returns()?;
+    let events = cloud.events_since(&before);
+    let [off, called, returned, on] = events.as_slice() else { anyhow::bail!("{events:#?}") };
+    ensure!(*off == power("off") && *on == power("on"), "{events:#?}");
+    let Event::Called(call) = called else { anyhow::bail!("{events:#?}") };
+    ensure!(matches!(returned, Event::Returned { rc: 0, .. }), "{events:#?}");
+    ensure!(call.arguments.is_empty(), "{call:#?}");
+    let keys: BTreeSet<&str> = call.input.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    ensure!(keys == BTreeSet::from(["action", "nodename", "plug"]), "{call:#?}");
+    ensure!(["nodename", "plug"].map(|key| call.given(key)) == [Some(HOST); 2], "{call:#?}");
+    let service = call.environment.get("PCMK_service").context("no PCMK_service")?;
+    ensure!(service == "pacemaker-fenced", "{call:#?}");
+    never_on_or_reboot(cloud)
+}
+
+fn power(action: &str) -> Event {
+    Event::Power { action: action.to_owned(), target: HOST.to_owned(), worked: true }
+}
+
+/// In all that the cluster has done so far.
+fn never_on_or_reboot(cloud: &Cloud) -> anyhow::Result<()> {
+    for event in cloud.lab.bmc().record() {
+        if let Event::Called(call) = event {
+            ensure!(!matches!(call.action(), "on" | "reboot"), "{call:#?}");
+        }
+    }
+    Ok(())
+}
+
+/// Fenced again before it is back: the same mark, told once. Fenced after it was back: another one. S1-40, S1-53
+pub(crate) fn fenced_twice_in_one_outage(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.receiver.down();
+    for _ in 0..2 {
+        ensure!(cloud.fence("--fence")?, "the host was not fenced");
+    }
+    let mark = cloud.wait_for_mark(&before)?;
+    counted(cloud, &before, &mark.id, 2)?;
+    cloud.receiver.up()?;
+    cloud.wait_acknowledged(&mark.id)?;
+    ensure!(cloud.fence("--fence")?, "the host was not fenced");
+    counted(cloud, &before, &mark.id, 3)?;
+    cloud.host_returns()?;
+    ensure!(cloud.fence("--fence")?, "the host was not fenced");
+    let other = cloud.wait_for_mark_beside(&before, &mark.id)?;
+    cloud.wait_acknowledged(&other.id)?;
+    let told = cloud.requests_since(&before).len();
+    ensure!(told == 2, "two outages were told {told} times");
+    Ok(())
+}
+
+/// Waits until every successful `off` counts; the cluster may have asked more often than the operator.
+fn counted(cloud: &Cloud, before: &Before, id: &str, at_least: u64) -> anyhow::Result<()> {
+    let offs = || cloud.off_calls_since(before).iter().filter(|(_, rc)| *rc == Some(0)).count() as u64;
+    cloud
+        .wait_until_mark(id, "counted", |mark| mark.fence_count == offs() && mark.fence_count >= at_least)?;
+    let marks = cloud.marks_since(before)?;
+    ensure!(marks.len() == 1, "one outage, {} marks: {marks:?}", marks.len());
+    Ok(())
+}

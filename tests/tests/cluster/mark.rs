@@ -1,0 +1,51 @@
+//! Power without mark and mark without power: neither may stand for the other.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use tests::lab::{Event, MarkMode, wait};
+
+use crate::cloud::{Cloud, FENCED_WITHIN, HOST};
+
+/// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3
+pub(crate) fn dead_power_device(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.lab.bmc().set_dead(true);
+    cloud.lab.power_off(HOST)?;
+    wait::until("two fencings to fail", Duration::from_secs(FENCED_WITHIN), || {
+        let failed =
+            cloud.fencings_since(&before)?.iter().filter(|fencing| fencing.status == "failed").count();
+        Ok((failed >= 2).then_some(()))
+    })?;
+    let calls = cloud.off_calls_since(&before);
+    ensure!(calls.is_empty(), "the mark device was asked: {calls:#?}");
+    cloud.nothing_was_told(&before)?;
+    cloud.lab.bmc().set_dead(false);
+    let mark = cloud.wait_for_mark(&before)?;
+    cloud.wait_acknowledged(&mark.id)?;
+    let told = cloud.requests_since(&before).len();
+    ensure!(told == 1, "told {told} times");
+    Ok(())
+}
+
+/// The mark fails: the second level fences the host all the same, once more by its power alone. S1-51
+pub(crate) fn failing_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.lab.bmc().set_mark(MarkMode::Failing)?;
+    cloud.lab.power_off(HOST)?;
+    wait::until("the host to be fenced", Duration::from_secs(FENCED_WITHIN), || {
+        let fencings = cloud.fencings_since(&before)?;
+        Ok(fencings.iter().any(|fencing| fencing.status == "success").then_some(()))
+    })?;
+    cloud.host_returns()?;
+    let events = cloud.events_since(&before);
+    let power = events.iter().filter_map(|event| match event {
+        Event::Power { action, worked: true, .. } => Some(action.as_str()),
+        _ => None,
+    });
+    ensure!(power.eq(["off", "reboot"]), "{events:#?}");
+    let calls = cloud.off_calls_since(&before);
+    ensure!(calls.len() == 1 && calls[0].1 == Some(1), "{calls:#?}");
+    cloud.nothing_was_told(&before)?;
+    cloud.a_real_outage_is_told()
+}

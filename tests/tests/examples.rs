@@ -1,0 +1,255 @@
+//! The Pacemaker configuration that people are told to use: loaded by the real tools, and run through Pacemaker's scheduler.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+
+use tempfile::TempDir;
+use tests::installed::{self, Installed};
+use tests::trials::{self, Named};
+
+const TOOLS: [&str; 5] = ["crm", "pcs", "crm_verify", "crm_simulate", "xmllint"];
+
+fn main() -> ExitCode {
+    let tests: Vec<Named> = tests::trials![
+        crmsh_loads_the_example,
+        pcs_loads_the_example,
+        the_readme_says_what_the_examples_say,
+        both_examples_say_the_same,
+        a_blank_for_a_comma_is_caught,
+        the_alerter_stays_off_compute_hosts,
+    ];
+    trials::run(installed::cannot(&TOOLS).as_deref(), tests)
+}
+
+/// Two controllers that are members, and nothing else: what an administrator starts from.
+const CLUSTER: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
+    have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options"/></crm_config>
+  <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources/><constraints/></configuration><status>
+  <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
+  <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"#;
+
+/// `ctl1` has connected the compute host.
+const CONNECTED: &str = r#"<status>
+  <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"><lrm id="1"><lrm_resources>
+    <lrm_resource id="compute1" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="compute1_last_0"
+      operation_key="compute1_start_0" operation="start" call-id="10" rc-code="0" op-status="0" interval="0"
+      transition-key="1:1:0:0" transition-magic="0:0;1:1:0:0"/></lrm_resource></lrm_resources></lrm></node_state>
+  <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/>
+  <node_state id="compute1" uname="compute1" remote_node="true" in_ccm="true"/></status>"#;
+
+/// Resource, parameter or meta attribute, value.
+const SETTINGS: [(&str, &str, &str); 9] = [
+    ("mark", "pcmk_host_list", "compute1"),
+    ("mark", "pcmk_status_retries", "1"),
+    ("mark", "pcmk_off_retries", "1"),
+    ("mark", "pcmk_off_timeout", "40s"),
+    ("mark", "pcmk_action_limit", "-1"),
+    ("alerter", "requires", "quorum"),
+    ("alerter", "resource-stickiness", "INFINITY"),
+    ("alerter", "migration-threshold", "3"),
+    ("alerter", "failure-timeout", "120s"),
+];
+
+#[derive(Clone, Copy)]
+enum Tool {
+    Crmsh,
+    Pcs,
+}
+
+impl Tool {
+    fn example(self) -> String {
+        let path = match self {
+            Self::Crmsh => "packaging/examples/crmsh.txt",
+            Self::Pcs => "packaging/examples/pcs.sh",
+        };
+        fs::read_to_string(installed::source(path)).unwrap()
+    }
+
+    fn marker(self) -> &'static str {
+        match self {
+            Self::Crmsh => "<!-- test: crmsh -->",
+            Self::Pcs => "<!-- test: pcs -->",
+        }
+    }
+}
+
+/// A cluster's configuration in a file, changed by the real tools.
+struct Cluster {
+    installed: Installed,
+    directory: TempDir,
+}
+
+impl Cluster {
+    /// Loads `text` into an empty cluster.
+    fn with(tool: Tool, text: &str) -> Self {
+        let cluster = Self { installed: Installed::new().unwrap(), directory: TempDir::new().unwrap() };
+        fs::write(cluster.cib(), CLUSTER).unwrap();
+        let input = cluster.directory.path().join("input");
+        fs::write(&input, text).unwrap();
+        expect_success(&cluster.load(tool, &input));
+        cluster
+    }
+
+    fn cib(&self) -> PathBuf {
+        self.directory.path().join("cib.xml")
+    }
+
+    fn load(&self, tool: Tool, input: &Path) -> Output {
+        let mut command = match tool {
+            Tool::Crmsh => {
+                let mut crm = self.installed.command("crm");
+                crm.args(["configure", "load", "update"]).arg(input).env("CIB_file", self.cib());
+                crm
+            }
+            Tool::Pcs => {
+                let script = r#"pcs() { command pcs -f "$CIB" "$@"; }; . "$1""#;
+                let mut shell = self.installed.command("sh");
+                shell.args(["-ec", script, "sh"]).arg(input).env("CIB", self.cib());
+                shell
+            }
+        };
+        // Both keep state in the home directory.
+        command.env("HOME", self.directory.path()).output().unwrap()
+    }
+
+    fn assert_verified(&self) {
+        let checked =
+            self.installed.command("crm_verify").arg("-VV").arg("-x").arg(self.cib()).output().unwrap();
+        expect_success(&checked);
+        assert_eq!(String::from_utf8_lossy(&checked.stderr), "", "crm_verify has something to say");
+    }
+
+    /// What stands at an XPath, one line each.
+    fn at(&self, path: &str) -> String {
+        let found = Command::new("xmllint").args(["--xpath", path]).arg(self.cib()).output().unwrap();
+        String::from_utf8_lossy(&found.stdout).trim().to_owned()
+    }
+
+    fn levels(&self) -> [String; 2] {
+        ["1", "2"].map(|index| {
+            self.at(&format!("string(//fencing-level[@target='compute1' and @index='{index}']/@devices)"))
+        })
+    }
+
+    fn assert_as_designed(&self) {
+        assert_eq!(self.deviations(), [""; 0]);
+    }
+
+    /// Where this configuration is not what the design asks for.
+    fn deviations(&self) -> Vec<String> {
+        let settings = SETTINGS.map(|(resource, name, wanted)| {
+            (format!("{name} of {resource}"), self.setting(resource, name), wanted)
+        });
+        let concurrent = self.at("string(//crm_config//nvpair[@name='concurrent-fencing']/@value)");
+        let [first, second] = self.levels();
+        let others = [
+            ("level 1".to_owned(), first, "power-compute1,mark"),
+            ("level 2".to_owned(), second, "power-compute1"),
+            ("concurrent-fencing".to_owned(), concurrent, "true"),
+        ];
+        let wrong = settings.into_iter().chain(others).filter(|(_, found, wanted)| found != wanted);
+        wrong.map(|(what, found, wanted)| format!("{what} is {found:?}, not {wanted:?}")).collect()
+    }
+
+    fn setting(&self, resource: &str, name: &str) -> String {
+        self.at(&format!("string(//primitive[@id='{resource}']//nvpair[@name='{name}']/@value)"))
+    }
+
+    /// Whether Pacemaker would run the alerter on the compute host, or look for it there, once that is connected.
+    fn touches_compute1_for_the_alerter(&self) -> bool {
+        let text = fs::read_to_string(self.cib()).unwrap();
+        let (configuration, _) = text.split_once("<status").unwrap();
+        fs::write(self.cib(), format!("{configuration}{CONNECTED}</cib>")).unwrap();
+        let simulated =
+            self.installed.command("crm_simulate").args(["-S", "-x"]).arg(self.cib()).output().unwrap();
+        expect_success(&simulated);
+        let plan = String::from_utf8(simulated.stdout).unwrap();
+        assert!(plan.contains("RemoteOnline: [ compute1 ]"), "{plan}");
+        plan.lines().any(|line| line.contains("alerter") && line.contains("on compute1"))
+    }
+}
+
+fn expect_success(output: &Output) {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+}
+
+/// The fenced blocks of the README behind `marker`, one after the other.
+fn readme_blocks(readme: &str, marker: &str) -> String {
+    let behind = readme.split(marker).skip(1);
+    let blocks = behind.filter_map(|text| text.split("```").nth(1)?.split_once('\n').map(|(_, block)| block));
+    blocks.collect()
+}
+
+/// What of an example is not comment.
+fn without_comments(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// S1-21: an example for crmsh, read by crmsh. S1-22, S1-24: power first, mark second, in one level. S1-48: it can be applied twice.
+fn crmsh_loads_the_example() {
+    let cluster = Cluster::with(Tool::Crmsh, &Tool::Crmsh.example());
+    cluster.assert_verified();
+    cluster.assert_as_designed();
+    let again = cluster.directory.path().join("input");
+    expect_success(&cluster.load(Tool::Crmsh, &again));
+    cluster.assert_verified();
+    cluster.assert_as_designed();
+}
+
+/// S1-21: an example for pcs, read by pcs. S1-22, S1-24: power first, mark second, in one level.
+fn pcs_loads_the_example() {
+    let cluster = Cluster::with(Tool::Pcs, &Tool::Pcs.example());
+    cluster.assert_verified();
+    cluster.assert_as_designed();
+}
+
+/// S1-21, S1-49: what the README tells an operator is what the tools took above.
+fn the_readme_says_what_the_examples_say() {
+    let readme = fs::read_to_string(installed::source("README.md")).unwrap();
+    for tool in [Tool::Crmsh, Tool::Pcs] {
+        let (told, example) = (readme_blocks(&readme, tool.marker()), tool.example());
+        assert_eq!(without_comments(&told), without_comments(&example), "{}", tool.marker());
+    }
+}
+
+/// An operator may change from one tool to the other and has the same cluster.
+fn both_examples_say_the_same() {
+    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::with(tool, &tool.example()));
+    for resource in ["compute1", "power-compute1", "mark", "alerter"] {
+        for path in ["@type", "instance_attributes/nvpair", "meta_attributes/nvpair"] {
+            let names = |cluster: &Cluster| {
+                let found = cluster.at(&format!("//primitive[@id='{resource}']/{path}/@*[name()='name' or name()='value' or name()='type']"));
+                let mut words: Vec<String> = found.split_whitespace().map(str::to_owned).collect();
+                words.sort();
+                words
+            };
+            assert_eq!(names(&crmsh), names(&pcs), "{path} of {resource}");
+        }
+    }
+    assert_eq!(crmsh.levels(), pcs.levels());
+}
+
+/// S1-24: the slip that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
+fn a_blank_for_a_comma_is_caught() {
+    let slip = Tool::Crmsh.example().replace("power-compute1,mark power-compute1", "power-compute1 mark");
+    let cluster = Cluster::with(Tool::Crmsh, &slip);
+    assert_eq!(cluster.levels(), ["power-compute1", "mark"]);
+    assert_eq!(cluster.deviations().len(), 2, "{:?}", cluster.deviations());
+}
+
+/// S1-46: nothing of ours runs on a compute host, nor is it looked for there.
+fn the_alerter_stays_off_compute_hosts() {
+    for tool in [Tool::Crmsh, Tool::Pcs] {
+        let cluster = Cluster::with(tool, &tool.example());
+        assert!(!cluster.touches_compute1_for_the_alerter());
+
+        let careless: Vec<_> =
+            tool.example().lines().filter(|line| !line.contains("#kind")).map(String::from).collect();
+        let careless = Cluster::with(tool, &careless.join("\n"));
+        assert!(careless.touches_compute1_for_the_alerter(), "the check must see a missing rule");
+    }
+}

@@ -1,0 +1,571 @@
+//! The whole path with the built programs on one machine: journal, daemon, commands, and a receiver that behaves badly.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::FencingId;
+use marks::journal::{Journal, Role};
+use marks::time::Timestamp;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tests::installed;
+use tests::programs::{Site, built};
+use tests::receiver::{Answer, Received, Receiver};
+use tests::trials::{self, Named};
+
+/// Longer than the longest wait between two attempts.
+const LIMIT: Duration = Duration::from_secs(40);
+
+fn main() -> ExitCode {
+    let tests: Vec<Named> = tests::trials![
+        a_fenced_host_is_told_and_settled,
+        what_is_not_accepted_is_sent_again_byte_for_byte,
+        a_redirect_acknowledges_nothing,
+        half_an_answer_acknowledges_nothing,
+        no_host_waits_for_another,
+        the_marks_of_one_host_are_told_in_order,
+        many_hosts_at_once_are_each_told_once,
+        a_daemon_killed_in_an_exchange_sends_the_same_again,
+        a_fencing_without_a_daemon_is_told_when_it_starts,
+        a_stop_ends_in_time_and_leaves_nothing_behind,
+        a_hang_up_does_no_harm,
+        a_second_daemon_is_told_who_runs,
+        a_host_without_a_name_is_held_until_it_has_one,
+        a_changed_row_is_not_sent_and_stops_nobody_else,
+        a_journal_that_is_exchanged_ends_the_daemon,
+        a_full_disk_delays_and_loses_nothing,
+        an_operator_marks_retries_and_ends,
+        a_test_message_is_no_host_failure,
+        nobody_but_root_may_change_anything,
+        a_route_in_trouble_degrades_the_resource_until_it_accepts,
+        a_stuck_daemon_is_broken_and_a_dead_one_is_not_running,
+        a_wrong_configuration_says_where,
+        commands_say_where_they_cannot_look,
+    ];
+    trials::run(installed::cannot(&["unshare", "nsenter", "setpriv"]).as_deref(), tests)
+}
+
+/// A receiver, and a site whose alerter runs.
+fn running() -> (Receiver, Site) {
+    let (receiver, mut site) = stopped();
+    site.start().unwrap();
+    (receiver, site)
+}
+
+fn stopped() -> (Receiver, Site) {
+    let receiver = Receiver::on_loopback().unwrap();
+    let site = Site::new(receiver.address()).unwrap();
+    (receiver, site)
+}
+
+fn event(request: &Received) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
+}
+
+fn host(request: &Received) -> String {
+    event(request)["payload"]["hostname"].as_str().unwrap().to_owned()
+}
+
+fn json(site: &Site, words: &[&str]) -> Value {
+    let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{words:?}: {error}: {output:?}"))
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Waits for what no event of ours announces: the daemon's next commit.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
+        std::thread::yield_now();
+    }
+}
+
+fn until_settled(site: &Site) {
+    until("all marks are settled", || {
+        json(site, &["list"]) == Value::Array(vec![]) && json(site, &["status"])["new_fencings"] == 0
+    });
+}
+
+fn delivery(site: &Site, host: &str) -> Value {
+    json(site, &["show", host])[0]["deliveries"][0].clone()
+}
+
+/// S1-2, S1-15, S1-35, S1-36, S1-37, S1-39: the event of a fenced host, in the seed's form and with nothing else.
+fn a_fenced_host_is_told_and_settled() {
+    let (receiver, site) = running();
+    site.fence("compute1").unwrap();
+    let got = receiver.wait_for(1, LIMIT).unwrap().remove(0);
+    let event = event(&got);
+    let id = event["id"].as_str().unwrap();
+    assert_eq!(got.first_line, "POST /v1/host-failures HTTP/1.1");
+    assert_eq!(got.header("content-type"), Some("application/json"));
+    assert_eq!(got.header("idempotency-key"), Some(format!("\"{id}\"").as_str()));
+    let fields: Vec<&String> = event.as_object().unwrap().keys().collect();
+    assert_eq!(fields.len(), 5, "{fields:?}");
+    assert_eq!(
+        (event["event_type"].as_str(), event["version"].as_str()),
+        (Some("host failure"), Some("1.0"))
+    );
+    assert_eq!(event["payload"]["hostname"], "compute1.my.cloud.com");
+    assert_eq!(event["payload"]["on_shared_storage"], true);
+    let (failed, generated) =
+        (event["payload"]["failure_time"].as_i64().unwrap(), event["generated_time"].as_i64().unwrap());
+    assert!(failed <= generated && failed > 1_700_000_000);
+    until_settled(&site);
+    assert_eq!(json(&site, &["show", "compute1"])[0]["state"], "acknowledged");
+    assert_eq!(receiver.received().len(), 1);
+}
+
+/// S1-16, S1-40: kept, sent again until it succeeds, with one id and the same bytes.
+fn what_is_not_accepted_is_sent_again_byte_for_byte() {
+    let (mut receiver, site) = running();
+    receiver.down();
+    site.fence("compute1").unwrap();
+    until("an attempt failed", || delivery(&site, "compute1")["last"]["kind"] == "connect");
+    receiver.answer_next(Answer::Status(503));
+    receiver.up().unwrap();
+    let got = receiver.wait_for(2, LIMIT).unwrap();
+    assert_eq!(got[0].body, got[1].body);
+    assert_eq!(got[0].header("idempotency-key"), got[1].header("idempotency-key"));
+    until_settled(&site);
+    let delivery = delivery(&site, "compute1");
+    assert!(delivery["attempts"].as_u64().unwrap() >= 3, "{delivery}");
+}
+
+fn a_redirect_acknowledges_nothing() {
+    let (receiver, site) = running();
+    let elsewhere = Receiver::on_loopback().unwrap();
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: http://{}/\r\ncontent-length: 0\r\n\r\n",
+        elsewhere.address()
+    );
+    receiver.answer_next(Answer::Raw(redirect.into_bytes()));
+    site.fence("compute1").unwrap();
+    receiver.wait_for(2, LIMIT).unwrap();
+    until_settled(&site);
+    assert!(elsewhere.received().is_empty(), "a redirect was followed");
+    let history = json(&site, &["history", "compute1"]);
+    assert!(history.to_string().contains("redirect"), "{history}");
+}
+
+fn half_an_answer_acknowledges_nothing() {
+    let (receiver, site) = running();
+    for half in ["HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\ncontent-le", "HTTP/1.1 100 Continue\r\n\r\n"] {
+        receiver.answer_next(Answer::Raw(half.into()));
+    }
+    site.fence("compute1").unwrap();
+    receiver.wait_for(4, LIMIT).unwrap();
+    until_settled(&site);
+    assert_eq!(delivery(&site, "compute1")["ambiguous"], 3);
+}
+
+/// One endpoint that hangs for one host must not keep the next host's mark.
+fn no_host_waits_for_another() {
+    let (receiver, site) = running();
+    receiver.answer_next(Answer::Silence);
+    site.fence("compute1").unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
+    site.fence("compute2").unwrap();
+    let got = receiver.wait_for(2, LIMIT).unwrap();
+    assert_eq!(host(&got[1]), "compute2.my.cloud.com");
+    until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
+    assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
+}
+
+fn the_marks_of_one_host_are_told_in_order() {
+    let (mut receiver, mut site) = stopped();
+    receiver.down();
+    // Two outages an hour apart, as the agent would have written them; the newer one is written first.
+    for seconds in [1_790_003_600, 1_790_000_000] {
+        let mut journal = Journal::open(&site.journal(), Role::Agent).unwrap();
+        journal.append_fencing(&fencing("compute1", Timestamp::from_seconds(seconds))).unwrap();
+    }
+    site.start().unwrap();
+    until("both are marked", || json(&site, &["show", "compute1"]).as_array().unwrap().len() == 2);
+    receiver.up().unwrap();
+    let times: Vec<Value> = receiver
+        .wait_for(2, LIMIT)
+        .unwrap()
+        .iter()
+        .map(|got| event(got)["payload"]["failure_time"].clone())
+        .collect();
+    assert_eq!(times, [1_790_000_000, 1_790_003_600]);
+    until_settled(&site);
+}
+
+fn fencing(host: &str, at: Timestamp) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host).unwrap(),
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "ctl1".into(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
+}
+
+/// S1-14: a rack at once.
+fn many_hosts_at_once_are_each_told_once() {
+    let (receiver, site) = running();
+    std::thread::scope(|scope| {
+        for n in 0..64 {
+            let site = &site;
+            scope.spawn(move || site.fence(&format!("compute{n}")).unwrap());
+        }
+    });
+    let got = receiver.wait_for(64, LIMIT).unwrap();
+    until_settled(&site);
+    let mut hosts: Vec<String> = got.iter().map(host).collect();
+    hosts.sort();
+    hosts.dedup();
+    assert_eq!((hosts.len(), receiver.received().len()), (64, 64));
+}
+
+fn a_daemon_killed_in_an_exchange_sends_the_same_again() {
+    let (receiver, mut site) = running();
+    receiver.answer_next(Answer::Silence);
+    site.fence("compute1").unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
+    site.end(Signal::SIGKILL).unwrap();
+    site.start().unwrap();
+    let got = receiver.wait_for(2, LIMIT).unwrap();
+    assert_eq!(got[0].body, got[1].body);
+    until_settled(&site);
+    assert_eq!(delivery(&site, "compute1")["ambiguous"], 1);
+}
+
+/// S1-51: the agent needs neither the daemon nor the endpoint.
+fn a_fencing_without_a_daemon_is_told_when_it_starts() {
+    let (receiver, mut site) = stopped();
+    site.fence("compute1").unwrap();
+    assert_eq!(json(&site, &["status"])["new_fencings"], 1);
+    assert!(text(&site.alerter(&["list"]).unwrap()).contains("compute1"));
+    site.start().unwrap();
+    assert_eq!(host(&receiver.wait_for(1, LIMIT).unwrap()[0]), "compute1.my.cloud.com");
+    until_settled(&site);
+}
+
+fn a_stop_ends_in_time_and_leaves_nothing_behind() {
+    let (receiver, mut site) = running();
+    receiver.answer_next(Answer::Silence);
+    site.fence("compute1").unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
+    let begun = Instant::now();
+    site.end(Signal::SIGTERM).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "Pacemaker would have killed it");
+    let left: Vec<String> = fs::read_dir(site.journal().parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(left, ["marks.db"]);
+    assert_eq!(json(&site, &["list"])[0]["deliveries"][0]["state"], "in-flight");
+}
+
+fn a_hang_up_does_no_harm() {
+    let (receiver, mut site) = stopped();
+    let pid = site.start().unwrap();
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGHUP).unwrap();
+    site.fence("compute1").unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
+    assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
+}
+
+fn a_second_daemon_is_told_who_runs() {
+    let (_receiver, mut site) = stopped();
+    let pid = site.start().unwrap();
+    let second = site.alerter(&["run"]).unwrap();
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second).contains(&format!("process {pid}")), "{}", text(&second));
+    assert!(site.alerter(&["status", "--ocf"]).unwrap().status.success(), "the first one still answers");
+}
+
+fn a_host_without_a_name_is_held_until_it_has_one() {
+    let (receiver, mut site) = stopped();
+    let whole = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), whole.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    until("it is held", || json(&site, &["list"])[0]["holds"][0] == "no-fqdn");
+    assert!(receiver.received().is_empty());
+    site.end(Signal::SIGTERM).unwrap();
+    fs::write(site.config(), whole).unwrap();
+    site.start().unwrap();
+    assert_eq!(host(&receiver.wait_for(1, LIMIT).unwrap()[0]), "compute1.my.cloud.com");
+    until_settled(&site);
+}
+
+/// A flipped byte could name another host: such a row is not sent, not dropped, and in nobody's way.
+fn a_changed_row_is_not_sent_and_stops_nobody_else() {
+    let (mut receiver, mut site) = running();
+    receiver.down();
+    site.fence("compute1").unwrap();
+    site.fence("compute2").unwrap();
+    until("both wait", || json(&site, &["list"]).as_array().unwrap().len() == 2);
+    site.end(Signal::SIGTERM).unwrap();
+    let bytes = fs::read(site.journal()).unwrap();
+    fs::write(site.journal(), replace(&bytes, b"\"hostname\":\"compute1", b"\"hostname\":\"compute9"))
+        .unwrap();
+    receiver.up().unwrap();
+    site.start().unwrap();
+    assert_eq!(host(&receiver.wait_for(1, LIMIT).unwrap()[0]), "compute2.my.cloud.com");
+    until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
+    until("the row is in quarantine", || json(&site, &["history"]).to_string().contains("quarantined"));
+    assert_eq!(json(&site, &["status"])["damaged"], 1);
+    assert_eq!(receiver.received().len(), 1);
+    // The operator's named decision is the way out.
+    assert!(site.alerter(&["unmark", "compute1", "--reason", "told by hand"]).unwrap().status.success());
+    until_settled(&site);
+}
+
+fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let found: Vec<usize> =
+        (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    assert!(!found.is_empty(), "nothing to change");
+    for at in found {
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    bytes
+}
+
+fn a_journal_that_is_exchanged_ends_the_daemon() {
+    let (_receiver, mut site) = stopped();
+    site.start().unwrap();
+    let copy = site.journal().with_extension("copy");
+    fs::copy(site.journal(), &copy).unwrap();
+    fs::rename(&copy, site.journal()).unwrap();
+    // Pacemaker would start a new one, which looks at the file afresh.
+    until("the daemon has ended", || site.alerter(&["status", "--ocf"]).unwrap().status.code() == Some(7));
+}
+
+/// S1-16: with no room left a fencing is refused, an acknowledgement is kept in memory, and nothing is sent twice for it.
+fn a_full_disk_delays_and_loses_nothing() {
+    let (mut receiver, site) = stopped();
+    let mut small = SmallDisk::start(&site);
+    receiver.down();
+    assert!(small.fence(&site, "compute1").status.success());
+    until("an attempt failed", || small.show(&site, "compute1").contains("connect"));
+    small.fill();
+    let refused = small.fence(&site, "compute2");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("no room"), "{}", text(&refused));
+    receiver.up().unwrap();
+    until("the fault is seen", || small.alerter(&site, &["status", "--ocf"]).status.code() == Some(190));
+    small.free();
+    until("compute1 is settled", || small.show(&site, "compute1").contains("\"acknowledged\""));
+    let got = receiver.received();
+    assert!(got.iter().all(|request| host(request).starts_with("compute1.")), "compute2 was never marked");
+    assert!(small.fence(&site, "compute2").status.success());
+    receiver.wait_for(got.len() + 1, LIMIT).unwrap();
+    small.end();
+}
+
+/// A daemon in a mount namespace of its own, where the journal lies on a file system of one MiB and a half.
+struct SmallDisk {
+    daemon: std::process::Child,
+    root: PathBuf,
+}
+
+impl SmallDisk {
+    fn start(site: &Site) -> Self {
+        let state = site.journal().parent().unwrap().to_owned();
+        fs::create_dir(&state).unwrap();
+        let script = "mount -t tmpfs -o size=1536k,mode=0711 small \"$1\" && exec \"$2\" run --config \"$3\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "--", "sh", "-ec", script, "sh"]);
+        command.arg(&state).arg(built("nova-host-alerter").unwrap()).arg(site.config());
+        let daemon = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let root = PathBuf::from(format!("/proc/{}/root{}", daemon.id(), state.display()));
+        let small = Self { daemon, root };
+        until("it answers", || small.alerter(site, &["status", "--ocf"]).status.success());
+        small
+    }
+
+    fn inside(&self, program: &str) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["--mount", "--target", &self.daemon.id().to_string(), "--"])
+            .arg(built(program).unwrap());
+        command
+    }
+
+    fn alerter(&self, site: &Site, words: &[&str]) -> Output {
+        self.inside("nova-host-alerter").args(words).arg("--config").arg(site.config()).output().unwrap()
+    }
+
+    fn show(&self, site: &Site, host: &str) -> String {
+        text(&self.alerter(site, &["show", host, "--json"]))
+    }
+
+    fn fence(&self, site: &Site, host: &str) -> Output {
+        use std::io::Write as _;
+        let mut agent =
+            self.inside("fence_mark").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        agent.stdin.take().unwrap().write_all(site.stdin_of_the_fencer(host).as_bytes()).unwrap();
+        agent.wait_with_output().unwrap()
+    }
+
+    fn fill(&self) {
+        use std::io::Write as _;
+        let mut filler = fs::File::create(self.root.join("filler")).unwrap();
+        while filler.write_all(&[0; 512]).is_ok() {}
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.root.join("filler")).unwrap();
+    }
+
+    fn end(&mut self) {
+        kill(Pid::from_raw(self.daemon.id().cast_signed()), Signal::SIGTERM).unwrap();
+        self.daemon.wait().unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _already_gone = self.daemon.kill();
+        let _reaped = self.daemon.wait();
+    }
+}
+
+/// S0-35, S2-1, S2-11: a mark by hand needs the operator's word and reason; both stand in the history.
+fn an_operator_marks_retries_and_ends() {
+    let (mut receiver, site) = running();
+    let run = |words: &[&str]| site.alerter(words).unwrap();
+    assert_eq!(run(&["mark", "compute1", "--fenced"]).status.code(), Some(2));
+    assert_eq!(run(&["mark", "compute1", "--reason", "x"]).status.code(), Some(2));
+    assert_eq!(run(&["mark", "../etc", "--fenced", "--reason", "x"]).status.code(), Some(1));
+    assert!(receiver.received().is_empty());
+    assert!(run(&["mark", "compute1", "--fenced", "--reason", "pulled the plug"]).status.success());
+    receiver.wait_for(1, LIMIT).unwrap();
+    until_settled(&site);
+    let again = json(&site, &["mark", "compute1", "--fenced", "--reason", "twice"]);
+    assert_eq!(again["new"], false);
+
+    receiver.down();
+    assert!(run(&["mark", "compute2", "--fenced", "--reason", "pulled that too"]).status.success());
+    until("it failed", || delivery(&site, "compute2")["last"]["kind"] == "connect");
+    assert_eq!(json(&site, &["retry", "compute2"])["changed"], 1);
+    assert_eq!(run(&["retry", "compute7"]).status.code(), Some(1));
+    assert!(run(&["unmark", "compute2", "--reason", "it was compute3"]).status.success());
+    assert_eq!(json(&site, &["show", "compute2"])[0]["state"], "dismissed");
+    until_settled(&site);
+    let history = json(&site, &["history"]).to_string();
+    for word in ["pulled the plug", "it was compute3", "marked-by-hand"] {
+        assert!(history.contains(word), "{word}: {history}");
+    }
+    assert_eq!(receiver.received().len(), 1);
+}
+
+fn a_test_message_is_no_host_failure() {
+    let (receiver, site) = running();
+    let answers = json(&site, &["send-test"]);
+    assert_eq!(answers[0]["accepted"], true);
+    let got = receiver.wait_for(1, LIMIT).unwrap();
+    assert_ne!(event(&got[0])["event_type"], "host failure");
+    assert_eq!(json(&site, &["list", "--all"]), Value::Array(vec![]));
+    receiver.answer_next(Answer::Status(401));
+    let refused = site.alerter(&["send-test", "recovery"]).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("credentials"), "{}", text(&refused));
+    assert_eq!(site.alerter(&["send-test", "nowhere"]).unwrap().status.code(), Some(1));
+}
+
+/// S4-45: who may write a mark may start a recovery.
+fn nobody_but_root_may_change_anything() {
+    let (receiver, site) = running();
+    // A copy, since the way to the built program may be closed to others.
+    let program = site.directory().join("nova-host-alerter");
+    fs::copy(built("nova-host-alerter").unwrap(), &program).unwrap();
+    let mut nobody = Command::new(&program);
+    nobody
+        .args(["mark", "compute1", "--fenced", "--reason", "x", "--config"])
+        .arg(site.config())
+        .uid(65534)
+        .gid(65534);
+    // The directory of a test is closed to others; what is looked at here is the socket.
+    let open = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+    };
+    open(site.directory(), 0o755);
+    open(&site.journal().with_file_name("control.sock"), 0o666);
+    let refused = nobody.output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    assert!(text(&refused).contains("only root"), "{}", text(&refused));
+    assert!(receiver.received().is_empty());
+    assert!(site.alerter(&["mark", "compute1", "--fenced", "--reason", "x"]).unwrap().status.success());
+}
+
+fn a_route_in_trouble_degrades_the_resource_until_it_accepts() {
+    let (mut receiver, mut site) = stopped();
+    fs::write(
+        site.config(),
+        fs::read_to_string(site.config()).unwrap() + "\n[delivery]\ndegraded-after = 1\n",
+    )
+    .unwrap();
+    site.start().unwrap();
+    receiver.down();
+    site.fence("compute1").unwrap();
+    let code = |site: &Site| site.alerter(&["status", "--ocf"]).unwrap().status.code();
+    until("it is degraded", || code(&site) == Some(190));
+    assert!(text(&site.alerter(&["status"]).unwrap()).contains("recovery"));
+    receiver.up().unwrap();
+    until_settled(&site);
+    assert_eq!(code(&site), Some(0));
+}
+
+fn a_stuck_daemon_is_broken_and_a_dead_one_is_not_running() {
+    let (_receiver, mut site) = stopped();
+    let code = |site: &Site| site.alerter(&["status", "--ocf"]).unwrap().status.code();
+    assert_eq!(code(&site), Some(7));
+    let pid = Pid::from_raw(site.start().unwrap().cast_signed());
+    assert_eq!(code(&site), Some(0));
+    kill(pid, Signal::SIGSTOP).unwrap();
+    assert_eq!(code(&site), Some(1));
+    kill(pid, Signal::SIGCONT).unwrap();
+    assert_eq!(code(&site), Some(0));
+    site.end(Signal::SIGKILL).unwrap();
+    assert_eq!(code(&site), Some(7));
+}
+
+fn a_wrong_configuration_says_where() {
+    let (_receiver, site) = stopped();
+    fs::write(site.config(), "[store]\nregister = \"attrd\"\n\n[hosts]\ndomian = \"x.y\"\n").unwrap();
+    for words in [&["check-config"][..], &["run"]] {
+        let refused = site.alerter(words).unwrap();
+        assert_eq!(refused.status.code(), Some(78), "{words:?}");
+        let said = text(&refused);
+        for wanted in ["alerter.toml:2:", "attrd", "alerter.toml:5:", "domian"] {
+            assert!(said.contains(wanted), "{wanted}: {said}");
+        }
+    }
+}
+
+fn commands_say_where_they_cannot_look() {
+    let (_receiver, site) = stopped();
+    for words in [&["list"][..], &["history"], &["show", "compute1"]] {
+        let refused = site.alerter(words).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{words:?}");
+        assert!(text(&refused).contains("no journal"), "{}", text(&refused));
+    }
+    let silent = site.alerter(&["retry", "--all"]).unwrap();
+    assert_eq!(silent.status.code(), Some(1));
+    assert!(text(&silent).contains("does not answer"), "{}", text(&silent));
+    assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
+}
