@@ -193,13 +193,14 @@ impl<'a, 'p> Section<'a, 'p> {
     /// Ends the reading: a key that nobody asked for is unknown.
     pub fn finish(self) {
         for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
-            let message = self.unknown_key(key);
+            let message = self.unknown(key, entry);
             self.problems.at(entry.key, message);
         }
     }
 
-    fn unknown_key(&self, key: &str) -> String {
+    fn unknown(&self, key: &str, entry: &Entry<'a>) -> String {
         let mut message = match self.title.as_str() {
+            "" if entry.table.is_none() => format!("unknown key {} outside of any section", shown(key)),
             "" => format!("unknown section {}", shown(key)),
             title => format!("unknown key {} in [{title}]", shown(key)),
         };

@@ -277,6 +277,10 @@ fn each_mistake_has_its_sentence() {
             "1:2: unknown section healthcheck; known are: store, hosts, intake, delivery, log, http",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
+        (
+            "register = \"none\"",
+            "1:1: unknown key register outside of any section; known are: store, hosts, intake, delivery, log, http",
+        ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),
         ("[store]\npath = \"/a\"\npath = \"/b\"", "3:1: not valid TOML: duplicate key"),

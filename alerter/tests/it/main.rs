@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
 mod certificates;
+mod check_config;
 mod config;
 mod endpoint;
 mod http_answers;
