@@ -1,6 +1,7 @@
 //! `check-config` and `run` of the built program: what an operator sees of a configuration, and the exit codes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -20,6 +21,7 @@ fn site(config: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("alerter.toml");
     fs::write(&file, config).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     (directory, file)
 }
 
