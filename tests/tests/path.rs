@@ -501,7 +501,7 @@ fn nobody_but_root_may_change_anything() {
         .gid(65534);
     // The directory of a test is closed to others; what is looked at here is the socket.
     let open = |path: &std::path::Path, mode| {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     open(site.directory(), 0o755);
     open(&site.journal().with_file_name("control.sock"), 0o666);

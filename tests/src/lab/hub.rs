@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::{Context, ensure};
 use nix::sched::{CloneFlags, setns};
 
-use super::plan::{HUB_ADDRESS, NodePlan};
+use super::plan::{HUB_ADDRESS, HUB_MAC, NodePlan};
 
 pub(super) struct Hub {
     /// A `cat` that holds the namespace, and ends when the pipe from this process closes.
@@ -30,7 +30,8 @@ impl Hub {
         let namespace = Arc::new(File::open(format!("/proc/{}/ns/net", holder.id()))?);
         let hub = Self { holder, namespace };
         hub.ip(&["link", "set", "lo", "up"])?;
-        hub.ip(&["link", "add", "name", "br0", "type", "bridge"])?;
+        // A bridge without an address of its own takes that of a port: with each cable, everybody's ARP cache would be wrong.
+        hub.ip(&["link", "add", "name", "br0", "address", HUB_MAC, "type", "bridge"])?;
         hub.ip(&["address", "add", &format!("{HUB_ADDRESS}/24"), "dev", "br0"])?;
         hub.ip(&["link", "set", "br0", "up"])?;
         Ok(hub)

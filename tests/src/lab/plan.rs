@@ -6,6 +6,8 @@ use std::path::PathBuf;
 /// The test's own address on the bridge.
 pub(super) const HUB_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
 
+pub(super) const HUB_MAC: &str = "02:00:0a:4d:00:fe";
+
 /// How many nodes of each kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {

@@ -21,8 +21,10 @@ pub(crate) fn power_mark_power(cloud: &mut Cloud) -> anyhow::Result<()> {
     ensure!(matches!(returned, Event::Returned { rc: 0, .. }), "{events:#?}");
     ensure!(call.arguments.is_empty(), "{call:#?}");
     let keys: BTreeSet<&str> = call.input.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    ensure!(keys == BTreeSet::from(["action", "nodename", "plug"]), "{call:#?}");
-    ensure!(["nodename", "plug"].map(|key| call.given(key)) == [Some(HOST); 2], "{call:#?}");
+    // Pacemaker says `port` where the agent knows that older name too, else `plug`.
+    let plug = if keys.contains("port") { "port" } else { "plug" };
+    ensure!(keys == BTreeSet::from(["action", "nodename", plug]), "{call:#?}");
+    ensure!(["nodename", plug].map(|key| call.given(key)) == [Some(HOST); 2], "{call:#?}");
     let service = call.environment.get("PCMK_service").context("no PCMK_service")?;
     ensure!(service == "pacemaker-fenced", "{call:#?}");
     never_on_or_reboot(cloud)
