@@ -81,20 +81,33 @@ fn warning(file: &Path, why: &str) -> String {
 }
 
 fn fragments(config: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
-    let directory = config.with_file_name("alerter.d");
-    let entries = match fs::read_dir(&directory) {
+    let listed = fragment_files(config);
+    listed.unwrap_or_else(|e| {
+        warnings.push(warning(&fragment_directory(config), &e.to_string()));
+        Vec::new()
+    })
+}
+
+/// Where further files of a configuration stand: `alerter.d` beside it.
+pub fn fragment_directory(config: &Path) -> PathBuf {
+    config.with_file_name("alerter.d")
+}
+
+/// The `*.toml` files in that directory, in the order of their names; none where there is no such directory.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn fragment_files(config: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(fragment_directory(config)) {
         Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(e) => {
-            warnings.push(warning(&directory, &e.to_string()));
-            return Vec::new();
-        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let mut files: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
     files.sort();
-    files
+    Ok(files)
 }
 
 enum Unusable {

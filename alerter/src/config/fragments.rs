@@ -1,15 +1,12 @@
 //! First stage: each file read and parsed by itself, so that every position is right.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use marks::site::{fragment_directory, fragment_files};
 use toml::de::DeTable;
 
 use super::file;
 use super::problem::{Place, Problems, Source};
-
-/// The directory of further files, beside the main file.
-const DIRECTORY: &str = "alerter.d";
 
 /// One parsed file.
 #[derive(Debug)]
@@ -49,24 +46,16 @@ fn position_of_bad_byte(bytes: &[u8], good: usize) -> (usize, usize) {
 
 /// An absent directory is an empty one.
 fn further_files(main: &Path, problems: &mut Problems) -> Vec<PathBuf> {
-    let directory = main.with_file_name(DIRECTORY);
-    let listed = match std::fs::read_dir(&directory) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Vec::new(),
-        Err(e) => Err(file::unreadable(e)),
-        Ok(entries) => file::check_directory(&directory).map(|()| entries),
-    };
-    let entries = match listed {
-        Ok(entries) => entries,
-        Err(why) => {
-            problems.unusable(1, &directory, (1, 1), why);
-            return Vec::new();
-        }
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
-    files
+    let listed = fragment_files(main).map_err(file::unreadable);
+    let directory = fragment_directory(main);
+    let trusted = listed.and_then(|files| match directory.exists() {
+        true => file::check_directory(&directory).map(|()| files),
+        false => Ok(files),
+    });
+    trusted.unwrap_or_else(|why| {
+        problems.unusable(1, &directory, (1, 1), why);
+        Vec::new()
+    })
 }
 
 /// Parses one file; what is no valid TOML is noted, all of it, and the rest is kept.

@@ -1,6 +1,6 @@
 //! Deliveries in the journal: what is due, what an attempt came to. Only the transition table decides what may change.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params, params_from_iter};
 
 use super::digest::Digest;
 use super::fencings::{Checked, Damage, Rows};
@@ -178,10 +178,9 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let waiting = self.deliveries_where(
-            "d.state IN ('pending', 'parked') AND (?1 IS NULL OR d.mark = ?1)",
-            Some(only),
-        )?;
+        let of_one = if only.is_some() { "d.mark = ?1" } else { "true" };
+        let condition = format!("d.state IN ('pending', 'parked') AND {of_one}");
+        let waiting = self.deliveries_where(&condition, only)?;
         for delivery in &waiting.sound {
             self.change(delivery.mark, &delivery.route, |delivery, transaction| {
                 move_to(delivery, State::Pending)?;
@@ -204,7 +203,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn deliveries_of(&self, mark: MarkId) -> Result<Rows<Delivery>, JournalError> {
-        self.deliveries_where("?1 IS NULL OR d.mark = ?1", Some(Some(mark)))
+        self.deliveries_where("d.mark = ?1", Some(mark))
     }
 
     /// Every delivery that is not final.
@@ -218,22 +217,10 @@ impl Journal {
     fn deliveries_where(
         &self,
         condition: &str,
-        mark: Option<Option<MarkId>>,
+        mark: Option<MarkId>,
     ) -> Result<Rows<Delivery>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE {condition} ORDER BY d.mark, d.route");
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let mut rows = match mark {
-                Some(mark) => query.query([mark.map(|m| m.to_string())])?,
-                None => query.query([])?,
-            };
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(decode(row, 0));
-            }
-            Ok(all)
-        };
-        Ok(Rows::sort(self.sqlite(read())?))
+        self.rows(&sql, params_from_iter(mark.map(|mark| mark.to_string())), |row| decode(row, 0))
     }
 
     /// The key comes beside the row, since the row may not be believed.

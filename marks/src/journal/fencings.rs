@@ -1,6 +1,6 @@
 //! Fencings in the journal: appended by the agent, read by the intake.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params, params_from_iter};
 use serde::Serialize;
 
 use super::digest::Digest;
@@ -29,19 +29,6 @@ pub struct Rows<T> {
     pub sound: Vec<T>,
     /// Rows whose digest does not fit.
     pub damaged: Vec<Damage>,
-}
-
-impl<T> Rows<T> {
-    pub(super) fn sort(read: impl IntoIterator<Item = Result<T, Damage>>) -> Self {
-        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-        for row in read {
-            match row {
-                Ok(row) => sound.push(row),
-                Err(row) => damaged.push(row),
-            }
-        }
-        Self { sound, damaged }
-    }
 }
 
 /// A row that could be read but not believed.
@@ -99,19 +86,7 @@ impl Journal {
 
     fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE {condition} ORDER BY f.asked_at, f.id");
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let mut rows = match mark {
-                Some(mark) => query.query([mark.to_string()])?,
-                None => query.query([])?,
-            };
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(decode(row));
-            }
-            Ok(all)
-        };
-        Ok(Rows::sort(self.sqlite(read())?))
+        self.rows(&sql, params_from_iter(mark.map(|mark| mark.to_string())), decode)
     }
 
     /// Reads the row back, and says `Ok` only if it is the one that was written.

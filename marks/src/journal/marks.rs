@@ -1,6 +1,6 @@
 //! Marks in the journal: made by the intake, ended by an acknowledgement, an operator or a rule.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params, params_from_iter};
 use serde::Serialize;
 
 use super::deliveries::{self, NewDelivery};
@@ -245,19 +245,7 @@ impl Journal {
 
     fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE {condition} ORDER BY m.failure_time, m.id");
-        let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let mut rows = match node {
-                Some(node) => query.query([node.as_str()])?,
-                None => query.query([])?,
-            };
-            let mut all = Vec::new();
-            while let Some(row) = rows.next()? {
-                all.push(decode(row));
-            }
-            Ok(all)
-        };
-        Ok(Rows::sort(self.sqlite(read())?))
+        self.rows(&sql, params_from_iter(node.map(HostName::as_str)), decode)
     }
 
     pub(super) fn damaged(&self, damage: &Damage) -> JournalError {

@@ -20,11 +20,12 @@ use std::time::Duration;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
 pub use deliveries::{DueDelivery, NewDelivery, Verdict};
 pub use error::JournalError;
+use fencings::Checked;
 pub use fencings::{Damage, Rows};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use lock::Lock;
@@ -140,6 +141,28 @@ impl Journal {
 
     fn sqlite<T>(&self, result: rusqlite::Result<T>) -> Result<T, JournalError> {
         result.map_err(|e| JournalError::sqlite(&self.place.file, e))
+    }
+
+    /// Reads rows, and keeps those apart that cannot be believed.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        decode: impl Fn(&Row<'_>) -> Checked<T>,
+    ) -> Result<Rows<T>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut found = query.query(parameters)?;
+            let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+            while let Some(row) = found.next()? {
+                match decode(row) {
+                    Ok(row) => sound.push(row),
+                    Err(damage) => damaged.push(damage),
+                }
+            }
+            Ok(Rows { sound, damaged })
+        };
+        self.sqlite(read())
     }
 
     fn wal(&self) -> PathBuf {
