@@ -182,6 +182,12 @@ impl Lab {
         self.rack.power_on(node)
     }
 
+    /// Whether the node has power.
+    #[must_use]
+    pub fn is_on(&self, node: &str) -> bool {
+        self.rack.is_on(node)
+    }
+
     /// Stops every process of a node where it stands (SIGSTOP); a power cycle ends it.
     ///
     /// # Errors
