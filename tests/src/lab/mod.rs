@@ -248,7 +248,7 @@ impl Lab {
         self.room.path()
     }
 
-    /// Leaves the logs of this lab behind, and says where they are.
+    /// Leaves the logs of this lab behind until the next one is booted, and says where they are.
     pub fn keep_logs(&self) -> String {
         self.room.keep();
         format!("the nodes' logs are kept below {}", self.room.path().display())
