@@ -31,7 +31,10 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the runtime did not start")?;
-    runtime.block_on(serve(settings))
+    let ended = runtime.block_on(serve(settings));
+    // Dropping the runtime would wait for a name resolution that hangs in the system's resolver.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {

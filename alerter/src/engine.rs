@@ -224,7 +224,7 @@ fn announce(row: &MarkRow) {
     match &row.fqdn {
         Some(fqdn) => info!(mark = %row.id, "{} was fenced and will be told as {fqdn}", row.node),
         None => {
-            error!(mark = %row.id, "{} was fenced and is held (no-fqdn): set [hosts] domain or a name in [hosts.names]", row.node)
+            error!(mark = %row.id, "{} was fenced and is held (no-fqdn): set [hosts] domain or a name in [hosts.names]", row.node);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -44,6 +45,8 @@ impl Site {
             site.journal().display()
         );
         fs::write(site.config(), text)?;
+        // Whatever the umask: a configuration that others may write is refused.
+        fs::set_permissions(site.config(), fs::Permissions::from_mode(0o600))?;
         Ok(site)
     }
 

@@ -17,9 +17,9 @@ pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     };
     let answer: MarkAnswer = wait_for(control(cli).post("/v1/mark", &request))??;
     if cli.json {
-        print_json(&answer)?
+        print_json(&answer)?;
     } else {
-        println_all(&format!("{} (mark {})", answer.message, answer.mark))
+        println_all(&format!("{} (mark {})", answer.message, answer.mark));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -37,9 +37,9 @@ pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode>
 
 fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
     if cli.json {
-        print_json(&answer)?
+        print_json(&answer)?;
     } else {
-        println_all(&answer.message)
+        println_all(&answer.message);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -72,9 +72,9 @@ pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
         Err(error) => return Err(error.into()),
     };
     if cli.json {
-        print_json(&status)?
+        print_json(&status)?;
     } else {
-        println_all(&sentences(&status))
+        println_all(&sentences(&status));
     }
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
+use toml::Spanned;
 use toml::de::DeValue;
 
 use super::inputs::{Entry, Table, Value};
@@ -132,16 +133,24 @@ impl<'a, 'p> Section<'a, 'p> {
             self.problems.at(value.place, wrong_type("a list such as [\"a\", \"b\"]", value.value));
             return None;
         };
-        let mut texts = Vec::new();
-        for item in list {
-            let place = Place { offset: item.span().start, ..value.place };
-            match item.get_ref().as_str().map(|text| check(text).map(|()| text)) {
-                Some(Ok(text)) => texts.push(text),
-                Some(Err(why)) => self.problems.at(place, why),
-                None => self.problems.at(place, wrong_type("text in quotes", item.get_ref())),
-            }
+        let read: Vec<Option<&'a str>> = list.into_iter().map(|item| self.item(value, item, check)).collect();
+        read.into_iter().collect()
+    }
+
+    fn item(
+        &mut self,
+        list: &Value<'a>,
+        item: &'a Spanned<DeValue<'a>>,
+        check: &mut impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<&'a str> {
+        let place = Place { offset: item.span().start, ..list.place };
+        let text = item.get_ref().as_str();
+        match text.map(check) {
+            Some(Ok(())) => return text,
+            Some(Err(why)) => self.problems.at(place, why),
+            None => self.problems.at(place, wrong_type("text in quotes", item.get_ref())),
         }
-        Some(texts)
+        None
     }
 
     /// Notes a problem with a key's last value, or with the table where the key is absent.
@@ -184,13 +193,14 @@ impl<'a, 'p> Section<'a, 'p> {
     /// Ends the reading: a key that nobody asked for is unknown.
     pub fn finish(self) {
         for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
-            let message = self.unknown_key(key);
+            let message = self.unknown(key, entry);
             self.problems.at(entry.key, message);
         }
     }
 
-    fn unknown_key(&self, key: &str) -> String {
+    fn unknown(&self, key: &str, entry: &Entry<'a>) -> String {
         let mut message = match self.title.as_str() {
+            "" if entry.table.is_none() => format!("unknown key {} outside of any section", shown(key)),
             "" => format!("unknown section {}", shown(key)),
             title => format!("unknown key {} in [{title}]", shown(key)),
         };

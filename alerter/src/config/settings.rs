@@ -276,3 +276,44 @@ fn route(mut section: Section<'_, '_>, key: &str, kind: &drivers::Kind) -> Optio
     section.finish();
     Some(Route { name: name?, driver: driver? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::{Place, Problems, Source};
+    use super::super::{fragments, inputs};
+    use super::*;
+
+    /// Two drivers that take any table and make nothing of it.
+    static TWO: [drivers::Kind; 2] = [
+        drivers::Kind { word: "http", configure: |_| None },
+        drivers::Kind { word: "other", configure: |_| None },
+    ];
+
+    fn problems_of(text: &str) -> Vec<String> {
+        let source = Source { rank: 0, file: "f".into(), text: text.to_owned() };
+        let mut problems = Problems::default();
+        let parsed = [fragments::parse(&source, &mut problems)];
+        let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
+        let made = routes(&mut Section::root(&inputs, &mut problems), &TWO);
+        assert!(made.is_empty());
+        problems.into_result().err().map(|e| e.to_string()).into_iter().collect()
+    }
+
+    /// S1-17: names are what marks remember, so no two drivers may share one.
+    #[test]
+    fn a_route_name_is_unique_over_all_drivers() {
+        let twice = problems_of("[http.a]\n[other.b]\n[other.a]\n");
+        assert_eq!(twice, ["f:3:8: [http.a] has this name already: names are unique over all drivers"]);
+        assert!(problems_of("[http.a]\n[other.b]\n").is_empty());
+    }
+
+    #[test]
+    fn a_route_name_is_short_and_plain() {
+        for (name, good) in
+            [("a", true), ("A-b_9", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)]
+        {
+            assert_eq!(RouteName::parse(name).is_some(), good, "{name}");
+        }
+        assert!(RouteName::parse(&"a".repeat(64)).is_some() && RouteName::parse(&"a".repeat(65)).is_none());
+    }
+}

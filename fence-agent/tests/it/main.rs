@@ -12,5 +12,6 @@ mod harness;
 mod names;
 mod off;
 mod options;
+mod pacemaker;
 mod questions;
 mod tools;

@@ -53,6 +53,7 @@ impl Journal {
     /// # Errors
     /// After an error the fencing may or may not be there: the caller must not say that the host is marked.
     pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+        let directory = self.place.handle()?;
         self.write(|transaction| {
             insert(transaction, fencing)?;
             let detail = format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by);
@@ -72,7 +73,7 @@ impl Journal {
                 },
             )?)
         })?;
-        self.place.sync()?;
+        self.place.sync(&directory)?;
         self.confirm(fencing)?;
         if self.role == super::Role::Agent {
             self.checkpoint_if_large();

@@ -90,12 +90,15 @@ fn write_holder(held: &mut Flock<File>) -> std::io::Result<()> {
     writeln!(held, "{id} {start}")
 }
 
-/// Field 22 of `/proc/PID/stat`: with it a process id that was used again is told apart.
+/// Field 22 of `/proc/PID/stat`: with it a process id that was used again is told apart. A zombie has none here: it
+/// holds no lock any more, though nobody has asked for its exit code yet.
 fn start_time(pid: &str) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The process name before it may hold anything, spaces and brackets too.
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(19).map(str::to_owned)
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    let gone = matches!(fields.first(), Some(&("Z" | "X")));
+    fields.get(19).filter(|_| !gone).map(|field| (*field).to_owned())
 }
 
 fn is_alive(holder: &str) -> bool {

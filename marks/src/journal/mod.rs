@@ -80,7 +80,11 @@ impl Journal {
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
         configure(&connection, role).map_err(sqlite)?;
+        // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         schema::check(&connection, &place.file)?;
+        if role == Role::Alerter {
+            place.sync(&place.handle()?)?;
+        }
         Ok(Self { connection, place, role })
     }
 
@@ -215,7 +219,7 @@ fn make(place: &Place) -> Result<(), JournalError> {
         let _gone_already = fs::remove_file(name);
     }
     made?;
-    place.sync()
+    place.sync(&place.handle()?)
 }
 
 fn fill(draft: &Path) -> Result<(), JournalError> {

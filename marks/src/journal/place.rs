@@ -70,9 +70,16 @@ impl Place {
         made.map(drop).map_err(|e| JournalError::io(file, e))
     }
 
-    /// Syncs the directory. SQLite reports success even when its own directory sync fails, so this one decides.
-    pub(super) fn sync(&self) -> Result<(), JournalError> {
-        sync_directory(&self.directory)
+    /// Opens the directory for a sync later on: a handle reports what went wrong since it was opened, and a fault that
+    /// another handle has seen already is not reported to a new one.
+    pub(super) fn handle(&self) -> Result<File, JournalError> {
+        File::open(&self.directory).map_err(|e| JournalError::io(&self.directory, e))
+    }
+
+    /// Syncs the directory, so that the names in it survive a power cut. SQLite does not do it: it would report success
+    /// even when that sync fails (`.cargo/config.toml`).
+    pub(super) fn sync(&self, handle: &File) -> Result<(), JournalError> {
+        handle.sync_all().map_err(|e| JournalError::io(&self.directory, e))
     }
 
     /// Every file that belongs to the journal.

@@ -360,6 +360,22 @@ fn a_lock_file_of_a_dead_process_holds_nothing() {
     drop(Lock::take(journal.path()).unwrap());
 }
 
+/// A daemon that was killed under a PID 1 that is slow to reap is not one that hangs.
+#[test]
+fn a_zombie_holds_no_lock() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    let mut child = process::Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    let fields = || fs::read_to_string(&stat).unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>();
+    while fields()[2] != "Z" {
+        std::thread::yield_now();
+    }
+    fs::write(home.path.with_extension("db.lock"), format!("{} {}\n", child.id(), fields()[21])).unwrap();
+    assert_eq!(Lock::holder(journal.path()).unwrap(), None);
+    child.wait().unwrap();
+}
+
 #[test]
 fn many_agents_at_once_all_find_a_whole_journal() {
     let home = Home::new();

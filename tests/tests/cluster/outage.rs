@@ -61,9 +61,9 @@ pub(crate) fn frozen_and_cut_off(cloud: &mut Cloud) -> anyhow::Result<()> {
         let before = cloud.begin()?;
         let died = event::now();
         if cut_off {
-            cloud.lab.partition(HOST)?
+            cloud.lab.partition(HOST)?;
         } else {
-            cloud.lab.freeze(HOST)?
+            cloud.lab.freeze(HOST)?;
         }
         let mark = cloud.wait_for_mark(&before)?;
         let mark = cloud.wait_acknowledged(&mark.id)?;

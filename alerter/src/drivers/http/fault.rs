@@ -79,10 +79,12 @@ impl Fault {
             Self::Connect(None) => "the endpoint cannot be reached",
             Self::Request => "the request could not be made: check url",
             Self::Dns => "the endpoint's name has no address: check url and the name service",
-            Self::ConnectTimeout => "the endpoint did not take the connection in time",
+            Self::ConnectTimeout => {
+                "no connection to the endpoint in time: check the name service, the network and the endpoint"
+            }
             Self::Tls(tls) => tls.detail(),
             Self::Timeout => "the endpoint took the message and did not answer in time",
-            Self::TooLarge => "the endpoint's answer has more header fields than are read",
+            Self::TooLarge => "the endpoint's answer has a longer header than is read",
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",
         };

@@ -1,7 +1,5 @@
 //! The configuration file that the packages ship: every key in it is one that the program knows, with a value it takes.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -9,6 +7,13 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 use tests::installed::source;
 use tests::programs::built;
+use tests::trials::Group;
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![as_shipped_only_a_route_is_missing, every_commented_setting_is_valid];
+    Group { cannot: None, tests }
+}
 
 fn check(text: &str) -> Output {
     let room = TempDir::new().unwrap();
@@ -33,7 +38,6 @@ fn every_setting_of(text: &str) -> String {
 }
 
 /// A machine that was only installed has told nobody where to report: that is said, and nothing else.
-#[test]
 fn as_shipped_only_a_route_is_missing() {
     let output = check(&shipped());
     let said = String::from_utf8_lossy(&output.stdout);
@@ -43,7 +47,6 @@ fn as_shipped_only_a_route_is_missing() {
 }
 
 /// S1-48: what an administrator finds in the file is what the program reads.
-#[test]
 fn every_commented_setting_is_valid() {
     let settings = every_setting_of(&shipped()).replace("ca-file = \"/etc", "#");
     let output = check(&settings);

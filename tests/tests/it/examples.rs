@@ -1,19 +1,18 @@
 //! The Pacemaker configuration that people are told to use: loaded by the real tools, and run through Pacemaker's scheduler.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
-use tests::trials::{self, Named};
+use tests::trials::Group;
 
 const TOOLS: [&str; 5] = ["crm", "pcs", "crm_verify", "crm_simulate", "xmllint"];
 
-fn main() -> ExitCode {
-    let tests: Vec<Named> = tests::trials![
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
         crmsh_loads_the_example,
         pcs_loads_the_example,
         the_readme_says_what_the_examples_say,
@@ -21,7 +20,7 @@ fn main() -> ExitCode {
         a_blank_for_a_comma_is_caught,
         the_alerter_stays_off_compute_hosts,
     ];
-    trials::run(installed::cannot(&TOOLS).as_deref(), tests)
+    Group { cannot: installed::cannot(&TOOLS), tests }
 }
 
 /// Two controllers that are members, and nothing else: what an administrator starts from.

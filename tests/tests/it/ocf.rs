@@ -1,24 +1,23 @@
 //! The OCF agent with the real daemon: what Pacemaker asks of it, on good days and on bad ones.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use tests::installed::{self, Installed, OCF_AGENT};
 use tests::programs;
-use tests::trials::{self, Named};
+use tests::trials::Group;
 
 const TOOLS: [&str; 4] = ["ocf-tester", "xmllint", "setsid", "pcs"];
 
-fn main() -> ExitCode {
-    let tests: Vec<Named> = tests::trials![
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
         ocf_tester_is_content,
         metadata_fits_every_schema,
         metadata_needs_nothing,
@@ -38,7 +37,7 @@ fn main() -> ExitCode {
         validation_asks_the_host_only_when_told_to,
         unsupported_actions_say_so,
     ];
-    trials::run(installed::cannot(&TOOLS).as_deref(), tests)
+    Group { cannot: installed::cannot(&TOOLS), tests }
 }
 
 const SUCCESS: i32 = 0;
@@ -260,7 +259,7 @@ fn a_start_with_a_typo_gives_one_reason() {
     resource.append("tiemout = 3\n");
     let said = resource.expect("start", ARGS);
     assert_eq!(said.reasons.len(), 1, "{said:?}");
-    let place = format!("{}:7:1:", resource.config().display());
+    let place = format!("{}:8:1:", resource.config().display());
     assert!(said.reasons[0].starts_with(&place) && said.reasons[0].contains("tiemout"), "{said:?}");
     resource.expect("monitor", NOT_RUNNING);
 }

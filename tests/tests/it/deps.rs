@@ -3,25 +3,24 @@
 //! The machine is this one behind overlay mounts, with corosync removed; the archive is a stand-in that offers a
 //! package with the real one's maintainer script.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use tempfile::TempDir;
 use tests::installed;
-use tests::trials::{self, Named};
+use tests::trials::Group;
 
 const TOOLS: [&str; 5] = ["dpkg-deb", "deb-systemd-helper", "update-rc.d", "corosync", "unshare"];
 
-fn main() -> ExitCode {
-    let tests: Vec<Named> = tests::trials![
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
         what_is_installed_is_neither_started_nor_enabled,
         a_killed_run_is_mended_by_the_next,
         without_the_care_it_would_be_enabled,
         nothing_is_done_when_all_is_there,
     ];
-    trials::run(installed::cannot(&TOOLS).as_deref(), tests)
+    Group { cannot: installed::cannot(&TOOLS), tests }
 }
 
 /// Overlays over `/etc`, `/usr` and `/var`, whose upper layers end with the mount namespace; then the steps in `$2`.

@@ -1,0 +1,73 @@
+//! `check-config` and `run` of the built program: what an operator sees of a configuration, and the exit codes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const WRONG_CONFIGURATION: i32 = 78;
+
+fn alerter(config: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"));
+    command.args(words).arg("--config").arg(config).env("RUST_BACKTRACE", "1").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A directory with a configuration that has this text.
+fn site(config: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("alerter.toml");
+    fs::write(&file, config).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    (directory, file)
+}
+
+/// S1-48: deployment can ask whether a configuration is good, and gets one line.
+#[test]
+fn a_good_configuration_is_one_line_and_zero() {
+    let (_directory, file) = site("[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
+    let answer = alerter(&file, &["check-config"]);
+    assert_eq!(answer.status.code(), Some(0));
+    assert_eq!(text(&answer.stdout).lines().count(), 1);
+    let json: serde_json::Value =
+        serde_json::from_slice(&alerter(&file, &["check-config", "--json"]).stdout).unwrap();
+    assert_eq!((&json["valid"], &json["routes"]), (&true.into(), &1.into()));
+}
+
+/// Every problem is a line `FILE:LINE:COL: message`, for people, for `--json`, and where the daemon refuses to start.
+#[test]
+fn a_bad_configuration_is_a_line_for_each_problem_and_78() {
+    let (_directory, file) =
+        site("[http.a]\nurl = \"https://admin:s3kr1t@h/\"\ntimeuot = 3\n[log]\nlevel = s3kr1t\n");
+    let checked = alerter(&file, &["check-config"]);
+    let run = alerter(&file, &["run"]);
+    let json = alerter(&file, &["check-config", "--json"]);
+    for answer in [&checked, &run, &json] {
+        assert_eq!(answer.status.code(), Some(WRONG_CONFIGURATION));
+        let said = text(&answer.stdout) + &text(&answer.stderr);
+        assert!(!said.contains("s3kr1t") && !said.contains("backtrace"), "{said}");
+    }
+    let at = |line: &str, place: &str| line.starts_with(&format!("{}:{place}: ", file.display()));
+    for lines in [text(&checked.stdout), text(&run.stderr)] {
+        let places: Vec<bool> =
+            lines.lines().zip(["2:7", "3:1", "5:9"]).map(|(line, place)| at(line, place)).collect();
+        assert_eq!(places, [true, true, true], "{lines}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&json["valid"], json["problems"].as_array().unwrap().len()), (&false.into(), 3));
+}
+
+#[test]
+fn a_missing_configuration_is_one_line_and_78() {
+    let (directory, _) = site("");
+    let file = directory.path().join("none.toml");
+    let answer = alerter(&file, &["check-config"]);
+    assert_eq!(answer.status.code(), Some(WRONG_CONFIGURATION));
+    assert_eq!(
+        text(&answer.stdout).trim_end(),
+        format!("{}:1:1: it cannot be read: No such file or directory", file.display())
+    );
+}

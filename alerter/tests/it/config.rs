@@ -1,0 +1,448 @@
+//! The configuration: every problem in all files at once, each at its place, and nothing of a value in a message.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use alerter::config::{self, ConfigErrors, Register, Settings};
+use marks::host::HostName;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::certificates::Ca;
+
+const ROUTE: &str = "[http.recovery]\nurl = \"http://127.0.0.1:8080/v1/host-failures\"\n";
+const SECRET: &str = "s3kr1t";
+
+/// A directory with `alerter.toml` and further files.
+struct Site(TempDir);
+
+impl Site {
+    fn new(main: &str) -> Self {
+        let site = Self(tempfile::tempdir().unwrap());
+        site.with("alerter.toml", main)
+    }
+
+    fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        let file = self.path(name);
+        let directory = file.parent().unwrap();
+        fs::create_dir_all(directory).unwrap();
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&file, text).unwrap();
+        self.chmod(name, 0o644);
+        self
+    }
+
+    fn chmod(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn load(&self) -> Result<Settings, ConfigErrors> {
+        config::load(&self.path("alerter.toml"))
+    }
+
+    fn settings(&self) -> Settings {
+        self.load().unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    /// The problems as they are printed, with the directory taken out of the way.
+    fn problems(&self) -> Vec<String> {
+        let problems = self.load().expect_err("this configuration has problems").to_string();
+        let directory = format!("{}/", self.0.path().display());
+        problems.lines().map(|line| line.replace(&directory, "")).collect()
+    }
+
+    /// The one problem there is.
+    fn problem(&self) -> String {
+        let problems = self.problems();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        problems[0].clone()
+    }
+}
+
+/// The one problem of a file that also holds a good route.
+fn problem_of(text: &str) -> String {
+    Site::new(&format!("{text}\n{ROUTE}")).problem()
+}
+
+fn host(name: &str) -> HostName {
+    HostName::parse(name).unwrap()
+}
+
+/// S1-15: a route is all that must be said.
+#[test]
+fn a_route_is_enough_and_the_rest_has_defaults() {
+    let settings = Site::new(ROUTE).settings();
+    assert_eq!(settings.store.path, Path::new("/var/lib/nova-host-alerter/marks.db"));
+    assert_eq!(settings.store.register, Register::None);
+    assert_eq!(settings.hosts, config::HostRules::default());
+    assert_eq!(
+        (settings.coalesce, settings.degraded_after),
+        (Duration::from_secs(180), Duration::from_secs(300))
+    );
+    assert_eq!((settings.max_in_flight, settings.log_level), (32, tracing::Level::INFO));
+    let route = &settings.routes[0];
+    assert_eq!((route.name.as_str(), route.driver.kind()), ("recovery", "http"));
+    assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
+}
+
+/// S1-15, S1-37, S1-38: everything that can be said.
+#[test]
+fn every_key_is_read() {
+    let site = Site::new(
+        r#"
+        [store]
+        path = "/srv/marks.db"
+        register = "none"
+        [hosts]
+        domain = "my.cloud.com"
+        on-shared-storage = false
+        match = ["compute*", "nova?"]
+        [hosts.names]
+        compute9 = "nine.example.org"
+        "compute10.rack" = "ten.example.org"
+        [intake]
+        coalesce = 60
+        [delivery]
+        degraded-after = 0x1e
+        max-in-flight = 1_0
+        [log]
+        level = "debug"
+        [http.first]
+        url = "http://recovery.example:8080/x?token=1"
+        allow-http = true
+        timeout = 5
+        time-format = "rfc3339"
+        [http.second]
+        url = "http://localhost/"
+        "#,
+    );
+    let settings = site.settings();
+    assert_eq!(settings.store.path, Path::new("/srv/marks.db"));
+    assert_eq!(settings.hosts.domain.as_deref(), Some("my.cloud.com"));
+    assert_eq!(settings.hosts.on_shared_storage, Some(false));
+    let covered = settings.hosts.matching.unwrap();
+    assert!(
+        covered.covers(&host("compute17"))
+            && covered.covers(&host("nova1"))
+            && !covered.covers(&host("ctl1"))
+    );
+    assert_eq!(settings.hosts.names[&host("COMPUTE9")].as_str(), "nine.example.org");
+    assert_eq!(settings.hosts.names.len(), 2);
+    assert_eq!((settings.coalesce.as_secs(), settings.degraded_after.as_secs()), (60, 30));
+    assert_eq!((settings.max_in_flight, settings.log_level), (10, tracing::Level::DEBUG));
+    let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
+    assert_eq!(names, ["first", "second"]);
+    assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example:8080/x");
+    assert_eq!(settings.file, site.path("alerter.toml"));
+}
+
+/// S1-41: the format of times is the route's choice, and comes out in its bodies.
+#[test]
+fn the_format_of_times_reaches_the_body() {
+    let site = Site::new(&format!("{ROUTE}time-format = \"rfc3339\"\n"));
+    let driver = &site.settings().routes[0].driver;
+    let id = crate::route::id();
+    let body = String::from_utf8(driver.test_body(&id, marks::time::Timestamp::from_seconds(0))).unwrap();
+    assert!(body.contains("\"generated_time\":\"1970-01-01T00:00:00Z\""), "{body}");
+}
+
+#[test]
+fn later_files_override_single_keys_and_add_to_tables() {
+    let site =
+        Site::new(&format!("[store]\npath = \"/a\"\n[hosts.names]\nc1 = \"a.b\"\n{ROUTE}timeout = 3\n"))
+            .with("alerter.d/20.toml", "[store]\npath = \"/c\"\n[hosts.names]\nc2 = \"c.d\"\n")
+            .with(
+                "alerter.d/10.toml",
+                "[store]\npath = \"/b\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
+            )
+            .with("alerter.d/30.toml", "[http]\nother = { url = \"http://[::1]/\" }\n")
+            .with("alerter.d/ignored.toml.bak", "nonsense");
+    let settings = site.settings();
+    assert_eq!(settings.store.path, Path::new("/c"));
+    assert_eq!(settings.hosts.names.len(), 2);
+    let endpoints: Vec<String> = settings.routes.iter().map(|route| route.driver.endpoint()).collect();
+    assert_eq!(endpoints, ["http://[::1]/", "http://127.0.0.1:9/"]);
+}
+
+/// The point of the whole: one run names everything that is wrong, in all files, with its place.
+#[test]
+fn every_problem_in_all_files_is_listed_at_once() {
+    let site = Site::new(
+        "[store]\npath = \"marks.db\"\nregister = \"attrd\"\n\n[intake]\ncoalesce = \"180\"\ncolaesce = 1\n\n[lgo]\nlevel = 1\n",
+    )
+    .with("alerter.d/10-routes.toml", "[http.a]\nurl = \"ftp://x/\"\ntimeout = 31\n\n[http.\"b c\"]\nallow_http = true\n")
+    .with("alerter.d/20-broken.toml", "[hosts]\ndomain = my.cloud.com\n  match = \"*\"\non-shared-storage = yes\n");
+    assert_eq!(
+        site.problems(),
+        [
+            "alerter.toml:2:8: must be the absolute path of a file, such as /var/lib/nova-host-alerter/marks.db",
+            "alerter.toml:3:12: the register \"attrd\" is not in this release yet: use \"none\"",
+            "alerter.toml:6:12: must be a whole number, not text",
+            "alerter.toml:7:1: unknown key colaesce in [intake]; did you mean coalesce?",
+            "alerter.toml:9:2: unknown section lgo; did you mean log?",
+            "alerter.d/10-routes.toml:2:7: the url must begin with https:// or http://",
+            "alerter.d/10-routes.toml:3:11: must be from 1 to 30",
+            "alerter.d/10-routes.toml:5:7: a route's name must be 1 to 64 letters, digits, '-' or '_'",
+            "alerter.d/10-routes.toml:6:1: unknown key allow_http in [http.(not shown: no plain word)]; did you mean allow-http?",
+            "alerter.d/20-broken.toml:2:10: not valid TOML: string values must be quoted, expected literal string",
+            "alerter.d/20-broken.toml:3:11: must be a list such as [\"a\", \"b\"], not text",
+            "alerter.d/20-broken.toml:4:21: not valid TOML: string values must be quoted, expected literal string",
+        ]
+    );
+}
+
+/// The same list as data, for `--json`.
+#[test]
+fn problems_are_data_too() {
+    let errors = Site::new("[http.a]\n").load().unwrap_err();
+    let json = serde_json::to_value(errors.problems()).unwrap();
+    assert_eq!((&json[0]["line"], &json[0]["column"]), (&1.into(), &7.into()));
+    assert_eq!(json[0]["message"], "[http.a] has no url: set it to the address of the recovery controller");
+    assert!(json[0]["file"].as_str().unwrap().ends_with("alerter.toml"));
+}
+
+#[test]
+fn a_missing_file_is_one_problem_and_a_missing_directory_is_none() {
+    let site = Site::new(ROUTE);
+    fs::remove_file(site.path("alerter.toml")).unwrap();
+    assert_eq!(site.problem(), "alerter.toml:1:1: it cannot be read: No such file or directory");
+}
+
+#[test]
+fn without_a_route_nobody_would_be_told() {
+    let expected = "alerter.toml:1:1: no route is configured, so nobody would be told: add a table such as [http.recovery]";
+    assert_eq!(Site::new("").problem(), expected);
+    assert_eq!(Site::new("[http]\n").problem(), expected);
+}
+
+/// S1-27, S1-28: the register is named, and what this release lacks is said by name.
+#[test]
+fn a_register_other_than_none_is_refused_by_name() {
+    for known in ["attrd", "cib"] {
+        let problem = problem_of(&format!("[store]\nregister = \"{known}\""));
+        assert_eq!(
+            problem,
+            format!("alerter.toml:2:12: the register \"{known}\" is not in this release yet: use \"none\"")
+        );
+    }
+    assert!(
+        problem_of(&format!("[store]\nregister = \"{SECRET}\""))
+            .starts_with("alerter.toml:2:12: unknown register")
+    );
+}
+
+#[test]
+fn each_mistake_has_its_sentence() {
+    for (text, expected) in [
+        (
+            "[hosts]\ndomain = \"a..b\"",
+            "2:10: no domain: the host name has an empty label (two dots in a row, or a dot at the end)",
+        ),
+        ("[hosts]\non-shared-storage = \"true\"", "2:21: must be true or false, not text"),
+        (
+            "[hosts]\nmatch = []",
+            "2:9: the list is empty, so no host would ever be told: name hosts, or remove the key",
+        ),
+        ("[hosts]\nmatch = [\n  7,\n]", "3:3: must be text in quotes, not a whole number"),
+        ("[hosts.names]\nc1 = \"short\"", "2:6: must be a full name with its domain"),
+        ("[hosts.names]\n\"-x\" = \"a.b\"", "2:1: the key must be a node name"),
+        (
+            "[hosts.names]\nc1.rack = \"a.b\"",
+            "2:1: must be a value, not a table (a key with dots in it wants quotes)",
+        ),
+        (
+            "[hosts.names]\nc1 = \"a.b\"\nC1 = \"c.d\"",
+            "2:1: c1 stands here twice (upper and lower case are the same)",
+        ),
+        (
+            "[hosts.names]\nc1 = \"a.b\"\nc2 = \"A.B\"",
+            "3:1: c2 has the same name as another node: one would be reported for the other",
+        ),
+        ("[intake]\ncoalesce = 0", "2:12: must be from 1 to 86400"),
+        ("[intake]\ncoalesce = 1.5", "2:12: must be a whole number, not a fraction"),
+        ("[intake]\ncoalesce = 99999999999999999999", "2:12: must be from 1 to 86400"),
+        ("[delivery]\nmax-in-flight = -1", "2:17: must be from 1 to 1024"),
+        (
+            "[log]\nlevel = \"Warn\"",
+            "2:9: unknown word; did you mean \"warn\"? Known are: \"error\", \"warn\", \"info\", \"debug\"",
+        ),
+        (
+            "[healthcheck]\nttl = 1",
+            "1:2: unknown section healthcheck; known are: store, hosts, intake, delivery, log, http",
+        ),
+        ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
+        (
+            "register = \"none\"",
+            "1:1: unknown key register outside of any section; known are: store, hosts, intake, delivery, log, http",
+        ),
+        ("log = \"info\"", "1:7: must be a table: write [log]"),
+        ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),
+        ("[store]\npath = \"/a\"\npath = \"/b\"", "3:1: not valid TOML: duplicate key"),
+    ] {
+        assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
+    }
+}
+
+/// S1-45: also what would be sent in the clear, or with a password in sight.
+#[test]
+fn each_mistake_in_a_route_has_its_sentence() {
+    for (text, expected) in [
+        (
+            "[http]\nurl = \"http://127.0.0.1/\"",
+            "2:7: http.url belongs into a route: write [http.NAME], one table for each",
+        ),
+        (
+            "[http.b]\nurl = \"http://recovery.example/\"",
+            "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+        ),
+        ("[http.b]\nurl = \"https://admin:pw@h/\"", "2:7: a url must not hold a user name or password"),
+        (
+            "[http.b]\nurl = \"http://127.0.0.1/\"\nca-file = \"/etc/passwd\"",
+            "3:11: ca-file holds no certificate in PEM",
+        ),
+        ("[http.b]\nurl = \"http://127.0.0.1/\"\nca-file = \"ca.pem\"", "3:11: must be an absolute path"),
+        (
+            "[http.b]\nurl = \"https://h/\"\nca-file = \"/nonexistent\"",
+            "3:11: ca-file: it cannot be read: No such file or directory",
+        ),
+    ] {
+        assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
+    }
+}
+
+/// A value that a later file overrides is checked all the same: it is wrong where it stands.
+#[test]
+fn an_overridden_value_is_still_checked() {
+    let site = Site::new(&format!("[intake]\ncoalesce = 0\n{ROUTE}"))
+        .with("alerter.d/1.toml", "[intake]\ncoalesce = 9\n");
+    assert_eq!(site.problem(), "alerter.toml:2:12: must be from 1 to 86400");
+}
+
+#[test]
+fn a_file_that_others_may_write_is_refused() {
+    let site = Site::new(ROUTE).with("alerter.d/1.toml", "");
+    for (name, mode) in
+        [("alerter.toml", 0o646), ("alerter.toml", 0o664), ("alerter.d/1.toml", 0o622), ("alerter.d", 0o777)]
+    {
+        let good = fs::metadata(site.path(name)).unwrap().permissions();
+        site.chmod(name, mode);
+        let problem = site.problem();
+        assert!(
+            problem
+                .starts_with(&format!("{name}:1:1: others may write it (mode {mode:04o}): run `chmod go-w ")),
+            "{problem}"
+        );
+        fs::set_permissions(site.path(name), good).unwrap();
+    }
+    site.settings();
+}
+
+#[test]
+fn a_file_that_is_no_text_is_one_problem() {
+    let site = Site::new(ROUTE).with("alerter.d/1.toml", b"[log]\nlevel = \"\xff\"\n");
+    assert_eq!(site.problem(), "alerter.d/1.toml:2:10: the file is not valid UTF-8 here");
+    let site = Site::new(ROUTE);
+    fs::create_dir_all(site.path("alerter.d/1.toml")).unwrap();
+    site.chmod("alerter.d", 0o755);
+    assert_eq!(site.problem(), "alerter.d/1.toml:1:1: it is no plain file");
+}
+
+/// S1-45: the CA is read and checked before anything runs; who could write its file could pretend to be the endpoint.
+#[test]
+fn a_ca_file_is_checked() {
+    let site = Site::new("").with("ca.pem", Ca::new("ours").pem());
+    let ca = site.path("ca.pem");
+    let route = |url: &str| format!("[http.a]\nurl = \"{url}\"\nca-file = \"{}\"\n", ca.display());
+    let site = site.with("alerter.toml", route("https://recovery.example/"));
+    assert_eq!(site.settings().routes.len(), 1);
+    site.chmod("ca.pem", 0o666);
+    assert!(site.problem().starts_with("alerter.toml:3:11: ca-file: others may write it"));
+    site.chmod("ca.pem", 0o644);
+    let site = site.with("alerter.toml", route("http://127.0.0.1/"));
+    assert_eq!(
+        site.problem(),
+        "alerter.toml:3:11: ca-file says nothing about an http url: use https, or remove ca-file"
+    );
+    let junk = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let site = site.with("alerter.toml", route("https://recovery.example/")).with("ca.pem", junk);
+    assert_eq!(
+        site.problem(),
+        "alerter.toml:3:11: a certificate in ca-file cannot be used: it must hold CA certificates in PEM"
+    );
+}
+
+/// A configuration with the secret in the place of every value, each of them wrong.
+#[test]
+fn no_message_holds_a_value() {
+    let keys = [
+        ("store", "path"),
+        ("store", "register"),
+        ("hosts", "domain"),
+        ("hosts", "on-shared-storage"),
+        ("hosts", "match"),
+        ("intake", "coalesce"),
+        ("delivery", "degraded-after"),
+        ("delivery", "max-in-flight"),
+        ("log", "level"),
+        ("http.a", "url"),
+        ("http.a", "allow-http"),
+        ("http.a", "ca-file"),
+        ("http.a", "timeout"),
+        ("http.a", "time-format"),
+        ("http.a", "unknown"),
+        ("nothing", "unknown"),
+        ("hosts.names", "c1"),
+    ];
+    for (section, key) in keys {
+        for value in [
+            format!("\"{SECRET}..x\""),
+            format!("\"https://{SECRET}:{SECRET}@{SECRET}/{SECRET}#{SECRET}\""),
+            format!("[\"{SECRET}/\"]"),
+            format!("{{ x = \"{SECRET}\" }}"),
+            format!("\"{SECRET}\nx\""),
+            SECRET.to_owned(),
+            format!("\"{SECRET}"),
+            format!("'{SECRET}\n"),
+            format!("\"\"\"\n{SECRET}\n"),
+            format!("[{SECRET}"),
+        ] {
+            let Err(errors) = Site::new(&format!("[{section}]\n{key} = {value}\n")).load() else { continue };
+            assert!(!format!("{errors}{errors:?}").contains(SECRET), "{key} = {value}: {errors}");
+        }
+    }
+}
+
+/// The broken variant of the above: what the parser itself prints holds the line.
+#[test]
+fn the_parsers_own_message_would_give_a_secret_away() {
+    let error = toml::de::DeTable::parse("password = s3kr1t").unwrap_err();
+    assert!(error.to_string().contains(SECRET) && !error.message().contains(SECRET));
+}
+
+/// What the text holds as values, for [`no_slip_of_the_pen_gives_a_secret_away`].
+const FULL: &str = "[store]\npath = \"/s3kr1t/s3kr1t\"\n[hosts]\nmatch = [\"s3kr1t\", 's3kr1t']\n[http.a]\n\
+    url = \"https://h/?s3kr1t\"\nca-file = \"\"\"s3kr1t\"\"\"\n[http.b]\nurl = 's3kr1t'\n";
+
+proptest! {
+    /// A character put in or taken out anywhere: no panic, and the secret stays where it is.
+    #[test]
+    fn no_slip_of_the_pen_gives_a_secret_away(at in 0..FULL.len(), take in 0usize..3, put in "[\"'\\[\\]{}=.,#\n a]{0,2}") {
+        let mut text = FULL.to_owned();
+        let end = (at + take).min(text.len());
+        text.replace_range(at..end, &put);
+        if let Err(errors) = Site::new(&text).load() {
+            prop_assert!(!errors.to_string().contains(SECRET), "{text}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_without_a_panic(text in "(\\[|\\]|\"|'|=|\\.|\n| |#|,|\\{|\\}|http|a|url|hosts|names|1|\\PC){0,60}") {
+        let _valid_or_not = Site::new(&text).load();
+    }
+}

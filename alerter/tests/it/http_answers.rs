@@ -1,0 +1,224 @@
+//! Answers: what acknowledges, and what must not.
+
+use std::sync::Arc;
+
+use reqwest::StatusCode;
+use tokio::sync::Notify;
+
+use crate::endpoint::{Endpoint, OK};
+use crate::route::{LONG, SECRET, SHORT, deliver, deliver_to, route, word, word_of};
+
+fn status(line: &str, fields: &str) -> String {
+    format!("HTTP/1.1 {line}\r\n{fields}Content-Length: 0\r\n\r\n")
+}
+
+/// S1-16, S1-30: every 2xx is an acknowledgement.
+#[tokio::test]
+async fn every_kind_of_success_acknowledges() {
+    for line in ["200 OK", "201 Created", "202 Accepted", "204 No Content", "299 Whatever"] {
+        let endpoint = Endpoint::saying(status(line, "")).await;
+        assert_eq!(word_of(&endpoint.url()).await, "acknowledged", "{line}");
+    }
+}
+
+/// S1-16: what is no success keeps the mark, with the word that says why.
+#[tokio::test]
+async fn other_answers_do_not_acknowledge() {
+    for (line, expected) in [
+        ("304 Not Modified", "refused redirect"),
+        ("400 Bad Request", "refused rejected"),
+        ("401 Unauthorized", "refused credentials"),
+        ("404 Not Found", "refused misconfigured"),
+        ("408 Request Timeout", "retry unavailable"),
+        ("409 Conflict", "retry conflict"),
+        ("429 Too Many Requests", "retry throttled"),
+        ("500 Internal Server Error", "retry unavailable"),
+        ("501 Not Implemented", "refused misconfigured"),
+        ("503 Service Unavailable", "retry unavailable"),
+        ("999 Nonsense", "unknown protocol"),
+    ] {
+        let endpoint = Endpoint::saying(status(line, "")).await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_endpoints_wish_is_heard() {
+    let fields = "Date: Wed, 21 Oct 2015 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2015 07:29:00 GMT\r\n";
+    let endpoint = Endpoint::saying(status("503 Busy", fields)).await;
+    let outcome = deliver_to(&endpoint.url()).await;
+    assert_eq!(outcome.failure().unwrap().after.unwrap().as_secs(), 60);
+}
+
+/// What the endpoint calls its answer, and where it points, is not repeated: it may be anything.
+#[tokio::test]
+async fn the_endpoints_own_words_do_not_get_into_messages() {
+    for line in [format!("302 {SECRET}"), format!("503 {SECRET}"), format!("400 {SECRET}")] {
+        let fields = format!("Location: http://{SECRET}/\r\nRetry-After: {SECRET}\r\n");
+        let endpoint = Endpoint::saying(status(&line, &fields)).await;
+        assert!(deliver_to(&endpoint.url()).await.failure().is_some(), "and `deliver` looks for the secret");
+    }
+}
+
+/// A redirect is never followed: the new place would be asked with a GET, and its 200 would acknowledge nothing.
+///
+/// The broken variant is a client with the default policy: it is fooled by each of them.
+#[tokio::test]
+async fn redirects_are_refused_and_not_followed() {
+    for code in [301, 302, 303, 307, 308] {
+        let target = Endpoint::saying(OK).await;
+        let endpoint =
+            Endpoint::saying(status(&format!("{code} Moved"), &format!("Location: {}\r\n", target.url())))
+                .await;
+        assert_eq!(word_of(&endpoint.url()).await, "refused redirect", "{code}");
+        assert_eq!(target.connections(), 0, "{code}");
+
+        let careless = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        let fooled = careless.post(endpoint.url()).body("x").send().await.unwrap();
+        assert_eq!((fooled.status(), target.connections()), (StatusCode::OK, 1), "{code}");
+    }
+}
+
+/// The acknowledgement stands with the header section; a body without end can neither delay nor undo it, and the
+/// connection is given up.
+///
+/// The broken variant reads the body first: it gets no answer at all.
+#[tokio::test]
+async fn an_endless_body_does_not_hold_back_the_acknowledgement() {
+    let mut endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+        while peer.say(b"1000\r\n").await && peer.say(&[b'x'; 0x1000]).await && peer.say(b"\r\n").await {}
+    })
+    .await;
+    assert_eq!(word_of(&endpoint.url()).await, "acknowledged");
+    endpoint.connection_ended().await;
+
+    let thorough = reqwest::Client::builder().tls_certs_only([]).no_proxy().timeout(SHORT).build().unwrap();
+    let answer = thorough.post(endpoint.url()).body("x").send().await.unwrap();
+    assert!(answer.bytes().await.is_err());
+}
+
+/// Nothing of the body has been sent yet when the outcome is there: the endpoint waits for it.
+#[tokio::test]
+async fn the_acknowledgement_waits_for_no_byte_of_the_body() {
+    let acknowledged = Arc::new(Notify::new());
+    let wait = Arc::clone(&acknowledged);
+    let mut endpoint = Endpoint::acting(move |mut peer| {
+        let wait = Arc::clone(&wait);
+        async move {
+            peer.request().await;
+            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n").await;
+            wait.notified().await;
+            assert!(peer.say(b"done").await, "the body is still taken, for an orderly close");
+            peer.gone().await;
+        }
+    })
+    .await;
+    assert_eq!(word_of(&endpoint.url()).await, "acknowledged");
+    acknowledged.notify_one();
+    endpoint.connection_ended().await;
+}
+
+/// What becomes of the body after the header section does not matter.
+#[tokio::test]
+async fn a_broken_body_does_not_undo_the_acknowledgement() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\njunk",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 500 No\r\n\r\n",
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word_of(&endpoint.url()).await, "acknowledged", "{answer:?}");
+    }
+}
+
+/// S1-16: half an answer is no answer. The broken variant believes a status line.
+#[tokio::test]
+async fn half_an_answer_does_not_acknowledge() {
+    let believes = |answer: &str| answer.starts_with("HTTP/1.1 200");
+    for answer in [
+        "HTTP/1.1 200 OK",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Le",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r",
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word_of(&endpoint.url()).await, "unknown closed", "{answer:?}");
+        assert!(believes(answer));
+    }
+    let endpoint = Endpoint::saying("").await;
+    assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
+}
+
+/// HTTP/0.9 had no status at all. The broken variant is a client that still understands it: it sees a 200.
+#[tokio::test]
+async fn what_is_no_http_does_not_acknowledge() {
+    for answer in [
+        "OK\r\n\r\n",
+        "<html>200 OK</html>\r\n\r\n",
+        "HTTP/1.1 2OO OK\r\n\r\n",
+        "HTTP/9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 20 OK\r\n\r\n",
+        "ICY 200 OK\r\n\r\n",
+        "\0\0\0\0\x04\x01\0\0\0\0",
+        "HTTP/1.1 200 OK\r\nno colon here\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word_of(&endpoint.url()).await, "unknown protocol", "{answer:?}");
+    }
+    let endpoint = Endpoint::saying("<html>It works!</html>\r\n\r\n").await;
+    let lenient =
+        reqwest::Client::builder().tls_certs_only([]).no_proxy().http09_responses().build().unwrap();
+    let fooled = lenient.post(endpoint.url()).body("x").send().await.unwrap();
+    assert_eq!(fooled.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_interim_answer_alone_does_not_acknowledge() {
+    let hints = "HTTP/1.1 103 Early Hints\r\n\r\n";
+    let endpoint = Endpoint::saying(hints).await;
+    assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
+    let endpoint =
+        Endpoint::saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+            .await;
+    assert_eq!(word_of(&endpoint.url()).await, "unknown interim");
+    let endpoint = Endpoint::saying([hints.as_bytes(), OK].concat()).await;
+    assert_eq!(word_of(&endpoint.url()).await, "acknowledged");
+}
+
+/// Interim answers without end run into the limit of the whole exchange.
+#[tokio::test]
+async fn interim_answers_without_end_are_given_up() {
+    let mut endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        while peer.say(b"HTTP/1.1 102 Processing\r\n\r\n").await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(word(&deliver(&route(&endpoint.url(), SHORT)).await), "unknown timeout");
+    endpoint.connection_ended().await;
+}
+
+/// A header section without end is given up long before it fills the memory: by fields, and by bytes.
+#[tokio::test]
+async fn a_header_without_end_is_given_up() {
+    for filler in ["X-Field: value\r\n", "xxxxxxxxxxxxxxxx"] {
+        let mut endpoint = Endpoint::acting(move |mut peer| async move {
+            peer.request().await;
+            peer.say(b"HTTP/1.1 200 OK\r\nX-First: ").await;
+            let filler = filler.repeat(256);
+            while peer.say(filler.as_bytes()).await {}
+        })
+        .await;
+        let outcome = deliver(&route(&endpoint.url(), LONG)).await;
+        assert_eq!(word(&outcome), "unknown too-large", "{filler:?}");
+        endpoint.connection_ended().await;
+    }
+}

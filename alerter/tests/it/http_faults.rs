@@ -1,0 +1,85 @@
+//! No answer at all: before the message was sent it is a retry, after it the outcome is unknown.
+
+use tokio::net::TcpListener;
+
+use crate::endpoint::{Endpoint, OK};
+use crate::route::{LONG, SHORT, deliver, route, word, word_of};
+
+#[tokio::test]
+async fn a_closed_port_is_a_retry() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    assert_eq!(word_of(&format!("http://{address}/")).await, "retry connect");
+}
+
+/// A label of more than 63 letters has no address anywhere, and no name server is asked for it.
+#[tokio::test]
+async fn a_name_without_an_address_is_a_retry() {
+    assert_eq!(word_of(&format!("http://{}.invalid/", "x".repeat(64))).await, "retry dns");
+}
+
+/// S1-16: the message may have arrived, so it is sent again.
+#[tokio::test]
+async fn a_reset_is_unknown_before_and_after_the_request_was_read() {
+    let endpoint = Endpoint::acting(|peer| async move { peer.reset() }).await;
+    assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.reset();
+    })
+    .await;
+    assert_eq!(word_of(&endpoint.url()).await, "unknown closed");
+    assert_eq!(endpoint.requests().len(), 1);
+}
+
+/// S1-16: the connection ends by our limit, and the endpoint sees that.
+#[tokio::test]
+async fn an_endpoint_that_never_answers_is_unknown() {
+    let mut endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.gone().await;
+    })
+    .await;
+    assert_eq!(word(&deliver(&route(&endpoint.url(), SHORT)).await), "unknown timeout");
+    endpoint.connection_ended().await;
+}
+
+/// A header that comes byte by byte is cut off by the limit of the whole exchange, not byte by byte.
+#[tokio::test]
+async fn a_trickling_header_is_unknown() {
+    let mut endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.say(b"HTTP/1.1 200 OK\r\nX: ").await;
+        while peer.say(b"x").await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let outcome = deliver(&route(&endpoint.url(), SHORT)).await;
+    assert!(["unknown timeout", "unknown too-large"].contains(&word(&outcome).as_str()), "{outcome:?}");
+    endpoint.connection_ended().await;
+}
+
+/// A dead endpoint costs one attempt, not the route: the next exchange is as good as the first.
+#[tokio::test]
+async fn a_route_survives_everything_that_its_endpoint_does() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        match peer.number {
+            1 => peer.reset(),
+            2 => {
+                peer.request().await;
+                peer.say(b"\0garbage\r\n\r\n").await;
+            }
+            _ => {
+                peer.request().await;
+                peer.say(OK).await;
+            }
+        }
+    })
+    .await;
+    let route = route(&endpoint.url(), LONG);
+    assert_eq!(word(&deliver(&route).await), "unknown closed");
+    assert_eq!(word(&deliver(&route).await), "unknown protocol");
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+}

@@ -1,0 +1,111 @@
+//! What the `http` driver sends, and through which connections.
+
+use alerter::drivers::Driver as _;
+
+use crate::endpoint::{Endpoint, OK};
+use crate::myself;
+use crate::route::{BODY, deliver, deliver_to, route, word, word_of};
+
+fn text(request: &[u8]) -> String {
+    String::from_utf8(request.to_vec()).unwrap()
+}
+
+/// S1-18, S1-35, S1-40: a POST of the stored bytes as JSON, with the mark's id as the key.
+#[tokio::test]
+async fn the_request_is_the_stored_body_with_its_key() {
+    let endpoint = Endpoint::saying(OK).await;
+    assert_eq!(word_of(&endpoint.url()).await, "acknowledged");
+    let request = text(&endpoint.requests()[0]);
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    assert_eq!(body.as_bytes(), BODY);
+    let mut lines = head.lines();
+    assert_eq!(lines.next(), Some("POST /v1/host-failures?token=s3kr1t HTTP/1.1"));
+    let fields: Vec<String> = lines.map(str::to_lowercase).collect();
+    for field in [
+        "content-type: application/json",
+        "idempotency-key: \"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b\"",
+        &format!("user-agent: nova-host-alerter/{}", env!("CARGO_PKG_VERSION")),
+        "connection: close",
+    ] {
+        assert!(fields.iter().any(|f| f == field), "{field} is not in {fields:?}");
+    }
+    assert!(!fields.iter().any(|f| f.starts_with("accept-encoding")), "nothing asks for a compressed answer");
+}
+
+/// S1-16, S1-40: every retry is the same request, byte for byte.
+#[tokio::test]
+async fn retries_are_byte_identical() {
+    let endpoint = Endpoint::saying("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await;
+    let route = route(&endpoint.url(), crate::route::LONG);
+    for _ in 0..3 {
+        assert_eq!(word(&deliver(&route).await), "retry unavailable");
+    }
+    let requests = endpoint.requests();
+    assert_eq!(requests.len(), 3, "the client makes no attempts of its own");
+    assert!(requests.iter().all(|request| *request == requests[0]));
+}
+
+/// An endpoint that says "200" once too often must not acknowledge the next mark with it.
+#[tokio::test]
+async fn an_answer_that_came_too_early_acknowledges_nothing() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        match peer.number {
+            1 => peer.say(&[OK, OK].concat()).await,
+            _ => peer.say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await,
+        };
+        peer.gone().await;
+    })
+    .await;
+    let route = route(&endpoint.url(), crate::route::LONG);
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+    assert_eq!(word(&deliver(&route).await), "retry unavailable");
+    assert_eq!(endpoint.connections(), 2, "a connection serves one exchange");
+}
+
+/// The proxy of whoever started the daemon is none of its business.
+///
+/// Runs itself once more with the environment set; a client with the defaults shows that the environment would work.
+#[tokio::test]
+async fn a_proxy_in_the_environment_is_ignored() {
+    const NAME: &str = "http_request::a_proxy_in_the_environment_is_ignored";
+    if let Some(url) = myself::told() {
+        assert_eq!(deliver_to(&url).await.failure(), None);
+        let careless = reqwest::Client::builder().tls_certs_only([]).build().unwrap();
+        assert_eq!(
+            careless.post(&url).send().await.unwrap().status(),
+            418,
+            "the careless one asks the proxy"
+        );
+        return;
+    }
+    let endpoint = Endpoint::saying(OK).await;
+    let proxy = Endpoint::saying("HTTP/1.1 418 Proxy\r\nContent-Length: 0\r\n\r\n").await;
+    let proxy_url = format!("http://{}", proxy.address);
+    let vars =
+        ["http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"].map(|name| (name, proxy_url.as_str()));
+    myself::run(NAME, &endpoint.url(), &vars).await;
+    assert_eq!((endpoint.connections(), proxy.connections()), (1, 1));
+}
+
+/// A host without any CA certificate can still use a plain http route. `Http::new` would panic here otherwise.
+#[tokio::test]
+async fn plain_http_needs_no_certificates_on_the_host() {
+    const NAME: &str = "http_request::plain_http_needs_no_certificates_on_the_host";
+    if let Some(url) = myself::told() {
+        assert_eq!(deliver_to(&url).await.failure(), None);
+        let careless = reqwest::Client::builder().build();
+        assert!(careless.is_err(), "the defaults make no client on such a host");
+        return;
+    }
+    let endpoint = Endpoint::saying(OK).await;
+    let nowhere = [("SSL_CERT_FILE", "/nonexistent/ca.pem"), ("SSL_CERT_DIR", "/nonexistent")];
+    myself::run(NAME, &endpoint.url(), &nowhere).await;
+    assert_eq!(endpoint.connections(), 1);
+}
+
+/// S1-17: whoever looks at a route sees which driver it is.
+#[tokio::test]
+async fn a_route_names_its_driver() {
+    assert_eq!(route("http://127.0.0.1:1/", crate::route::LONG).kind(), "http");
+}

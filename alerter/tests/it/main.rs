@@ -1,0 +1,13 @@
+//! The alerter's library on real sockets and real files.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
+
+mod certificates;
+mod check_config;
+mod config;
+mod endpoint;
+mod http_answers;
+mod http_faults;
+mod http_request;
+mod http_tls;
+mod myself;
+mod route;

@@ -1,0 +1,64 @@
+//! The `http` route under test, and what it is asked to deliver.
+
+use std::time::Duration;
+
+use alerter::drivers::event::TimeFormat;
+use alerter::drivers::http::{Http, Options};
+use alerter::drivers::{Driver as _, Failure, Message, Outcome};
+use marks::id::MarkId;
+use reqwest::{Certificate, Url};
+
+/// What is delivered; the driver takes any bytes.
+pub(crate) const BODY: &[u8] = br#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}"#;
+/// A part of every url under test that no message may show.
+pub(crate) const SECRET: &str = "s3kr1t";
+/// Long enough for an exchange on a busy machine.
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+/// Where the limit itself is what is looked for.
+pub(crate) const SHORT: Duration = Duration::from_millis(400);
+
+pub(crate) fn id() -> MarkId {
+    MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap()
+}
+
+/// A route to `url`, with the secret in its query.
+pub(crate) fn route(url: &str, timeout: Duration) -> Http {
+    route_with_ca(url, timeout, None)
+}
+
+pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_pem: Option<&str>) -> Http {
+    let mut url = Url::parse(url).unwrap();
+    url.set_query(Some(&format!("token={SECRET}")));
+    let ca = ca_pem.map(|pem| Certificate::from_pem_bundle(pem.as_bytes()).unwrap());
+    Http::new(Options { url, ca, timeout, time_format: TimeFormat::Epoch }).unwrap()
+}
+
+/// One exchange. Whatever comes of it, its message is one printable line without a secret.
+pub(crate) async fn deliver(route: &Http) -> Outcome {
+    let id = id();
+    let outcome = route.deliver(Message { id: &id, body: BODY }).await;
+    assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
+    if let Some(failure) = outcome.failure() {
+        assert!(failure.detail.chars().count() <= Failure::DETAIL);
+        assert!(failure.detail.chars().all(|c| !c.is_control()), "{:?}", failure.detail);
+    }
+    outcome
+}
+
+pub(crate) async fn deliver_to(url: &str) -> Outcome {
+    deliver(&route(url, LONG)).await
+}
+
+/// `acknowledged`, or how it failed and by which word: `unknown closed`.
+pub(crate) fn word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Acknowledged { .. } => "acknowledged".to_owned(),
+        Outcome::Retry(failure) => format!("retry {}", failure.kind),
+        Outcome::Refused(failure) => format!("refused {}", failure.kind),
+        Outcome::Unknown(failure) => format!("unknown {}", failure.kind),
+    }
+}
+
+pub(crate) async fn word_of(url: &str) -> String {
+    word(&deliver_to(url).await)
+}

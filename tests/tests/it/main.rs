@@ -1,0 +1,17 @@
+//! Everything of this crate that is not the real cluster, in one binary.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod default_config;
+mod deps;
+mod examples;
+mod ocf;
+mod path;
+
+use std::process::ExitCode;
+
+use tests::trials;
+
+fn main() -> ExitCode {
+    trials::run([default_config::group(), deps::group(), examples::group(), ocf::group(), path::group()])
+}
