@@ -22,8 +22,15 @@ const TOOLS: [&str; 11] = [
 ];
 
 /// Everything that a lab needs of the kernel, tried in namespaces that end with the trial.
-const TRIAL: &str = "mount -t overlay -o lowerdir=/usr/sbin:/usr/bin overlay /usr/sbin \
-    && ip link add name br0 type bridge && ip link add name v0 type veth peer name v1";
+const TRIAL: &str = "
+    mount -t proc proc /proc
+    mount -t sysfs sysfs /sys
+    mount -t tmpfs tmpfs /tmp
+    touch /tmp/file
+    chown hacluster:haclient /tmp/file
+    mount -t overlay -o lowerdir=/usr/sbin:/usr/bin overlay /usr/sbin
+    ip link add name br0 type bridge
+    ip link add name v0 type veth peer name v1";
 
 /// Says whether a lab can be booted here.
 ///

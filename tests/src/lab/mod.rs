@@ -182,6 +182,12 @@ impl Lab {
         self.rack.power_on(node)
     }
 
+    /// Whether the node has power.
+    #[must_use]
+    pub fn is_on(&self, node: &str) -> bool {
+        self.rack.is_on(node)
+    }
+
     /// Stops every process of a node where it stands (SIGSTOP); a power cycle ends it.
     ///
     /// # Errors
@@ -242,7 +248,7 @@ impl Lab {
         self.room.path()
     }
 
-    /// Leaves the logs of this lab behind, and says where they are.
+    /// Leaves the logs of this lab behind until the next one is booted, and says where they are.
     pub fn keep_logs(&self) -> String {
         self.room.keep();
         format!("the nodes' logs are kept below {}", self.room.path().display())

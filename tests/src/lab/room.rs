@@ -8,7 +8,6 @@ use anyhow::Context;
 use nix::fcntl::{Flock, FlockArg};
 
 static LABS_OF_THIS_PROCESS: AtomicU32 = AtomicU32::new(0);
-const KEPT: &str = "kept";
 
 pub(super) struct Room {
     path: PathBuf,
@@ -39,9 +38,7 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        if self.keep.load(Ordering::Relaxed) {
-            let _ = File::create(self.path.join(KEPT));
-        } else {
+        if !self.keep.load(Ordering::Relaxed) {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -52,10 +49,10 @@ fn lock(room: &Path) -> anyhow::Result<Option<Flock<File>>> {
     Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
 }
 
-/// Removes what labs of killed owners left: nobody holds their lock any more.
+/// Removes what labs of killed owners left, and logs that were kept: nobody holds their lock any more.
 fn sweep(all: &Path) {
     let rooms = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
-    for room in rooms.filter(|room| !room.join(KEPT).exists()) {
+    for room in rooms {
         if let Ok(Some(_lock)) = lock(&room) {
             let _ = fs::remove_dir_all(&room);
         }

@@ -1,6 +1,7 @@
 //! A mark device that the fencer runs without a power device before it: it must not pass for a fencing.
 
 use anyhow::ensure;
+use tests::lab::MarkMode;
 
 use crate::cloud::{Before, Cloud, HOST};
 
@@ -10,6 +11,7 @@ pub(crate) fn without_a_topology(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.set_levels(&[])?;
     cloud.set_power_device(false)?;
     refused(cloud, &before)?;
+    without_the_refusal_it_counts_as_fenced(cloud, &before)?;
     in_order_it_is_told(cloud)
 }
 
@@ -19,6 +21,7 @@ pub(crate) fn alone_in_a_level(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.set_levels(&["power", "mark"])?;
     cloud.lab.bmc().set_dead(true);
     refused(cloud, &before)?;
+    without_the_refusal_it_counts_as_fenced(cloud, &before)?;
     in_order_it_is_told(cloud)
 }
 
@@ -30,6 +33,15 @@ fn refused(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
     ensure!(!fenced, "the cluster believes that the host was fenced");
     ensure!(cloud.lab.view()?.is_online(HOST), "the host did not live on");
     cloud.nothing_was_told(before)
+}
+
+/// The broken variant: an agent that says yes to everything. The cluster takes the running host for a dead one.
+fn without_the_refusal_it_counts_as_fenced(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
+    cloud.lab.bmc().set_mark(MarkMode::StandIn)?;
+    ensure!(refused(cloud, before).is_err(), "an agent that never refuses passes this scenario");
+    ensure!(cloud.lab.is_on(HOST), "the host lost its power: this variant shows nothing");
+    // Only now is what the cluster believes true.
+    cloud.lab.power_off(HOST)
 }
 
 /// The same command, with the documented topology.

@@ -34,3 +34,16 @@ pub(crate) fn check(request: &Received, mark: &Mark, died: u64) -> anyhow::Resul
     ensure!(body == mark.body, "arrived: {body}\nin the journal: {}", mark.body);
     Ok(())
 }
+
+/// Broken variants of an event that [`check`] took: it takes none of them.
+pub(crate) fn another_is_noticed(request: &Received, mark: &Mark, died: u64) -> anyhow::Result<()> {
+    let body = String::from_utf8(request.body.clone())?;
+    let changes =
+        [("true", "false"), (".my.cloud.com", ""), ("\"1.0\"", "1.0"), (",", ", "), ("host failure", "host")];
+    for (from, to) in changes {
+        let other = Received { body: body.replacen(from, to, 1).into_bytes(), ..request.clone() };
+        ensure!(check(&other, mark, died).is_err(), "{to:?} for {from:?} is not noticed");
+    }
+    ensure!(check(request, mark, now() + 1).is_err(), "a failure before the host died is not noticed");
+    Ok(())
+}

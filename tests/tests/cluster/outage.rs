@@ -28,6 +28,7 @@ pub(crate) fn endpoint_dead_for_ten_seconds(cloud: &mut Cloud) -> anyhow::Result
     let requests = cloud.requests_since(&before);
     ensure!(requests.len() == 1, "told {} times: {requests:?}", requests.len());
     event::check(&requests[0], &mark, died)?;
+    event::another_is_noticed(&requests[0], &mark, died)?;
     let marks = cloud.marks_since(&before)?;
     ensure!(marks.len() == 1, "one outage, {} marks: {marks:?}", marks.len());
     Ok(())
