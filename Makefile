@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-long bench demo lint deny requirements
+.PHONY: help deps build test bench demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -20,9 +20,6 @@ build: ## build all programs
 
 test: deps build ## all tests, those of the real cluster too (as root)
 	$(CARGO) test --locked --workspace --no-fail-fast
-
-test-long: deps build ## also the tests that are too long for .ci/run
-	NOVA_HOST_ALERTER_LONG=1 $(CARGO) test --locked --workspace --no-fail-fast
 
 bench: ## speed and memory, as ratios to a floor of this machine
 	$(CARGO) build --locked --release --workspace --bins

@@ -34,6 +34,9 @@ pub fn fold(fencing: &Fencing, outages: &[Outage], rules: &HostRules, coalesce: 
 /// Another incarnation means that the host was back in between, even seconds later; the same one means the same outage,
 /// however late. Only where one is unknown are clocks compared (design, section 6).
 fn is_same_outage(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
+    if outage.mark == fencing.id.into() {
+        return true; // its own mark: only the record that it was taken in is damaged
+    }
     match &fencing.incarnation {
         Some(seen) if !outage.incarnations.is_empty() => outage.incarnations.contains(seen),
         _ => fencing.asked_at.distance(outage.newest) <= coalesce,
@@ -128,6 +131,14 @@ mod tests {
             assert!(!joins(&fencing(181, known), &[outage(0, other)]));
             assert!(joins(&fencing(0, known), &[outage(180, other)]), "a clock was set back");
         }
+    }
+
+    #[test]
+    fn a_fencing_makes_its_mark_once() {
+        let first = fencing(0, Some(4));
+        let own =
+            Outage { mark: first.id.into(), newest: Timestamp::from_seconds(9_999), incarnations: vec![] };
+        assert!(joins(&first, &[own]));
     }
 
     #[test]

@@ -67,13 +67,15 @@ fn find(journal: &Journal, target: &str) -> anyhow::Result<Vec<MarkRow>> {
 
 fn story(journal: &Journal, mark: MarkRow) -> Result<Story, JournalError> {
     let fencings = journal.fencings_of(mark.id)?.sound;
-    let history = journal.history(&HistoryFilter { mark: Some(mark.id), ..HistoryFilter::default() })?;
+    let history = journal.history(&HistoryFilter { mark: Some(mark.id), ..HistoryFilter::default() })?.sound;
     Ok(Story { report: report(journal, mark)?, fencings, history })
 }
 
 pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode> {
     let node = options.host.as_deref().map(HostName::parse).transpose()?;
     let rows = reader(cli)?.history(&HistoryFilter { node, mark: None, limit: options.limit })?;
+    warn_of_damage(&rows);
+    let rows = rows.sound;
     if cli.json {
         print_json(&rows)?;
     } else {

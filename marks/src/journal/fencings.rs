@@ -73,7 +73,10 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
-        self.fencings_where("NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id)", None)
+        self.fencings_where(
+            "NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND digest = fold_digest(fencing, mark))",
+            None,
+        )
     }
 
     /// The fencings of one mark, oldest first.
@@ -81,7 +84,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn fencings_of(&self, mark: MarkId) -> Result<Rows<Fencing>, JournalError> {
-        self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1)", Some(mark))
+        self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1 AND digest = fold_digest(fencing, mark))", Some(mark))
     }
 
     fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {

@@ -1,8 +1,10 @@
 //! The append-only history: every change and every operator's decision, with who and why.
 
-use rusqlite::{Transaction, params};
+use rusqlite::{Row, Transaction, params};
 use serde::Serialize;
 
+use super::digest::Digest;
+use super::fencings::{Checked, Damage, Rows};
 use super::{Journal, JournalError};
 use crate::host::HostName;
 use crate::id::MarkId;
@@ -59,19 +61,62 @@ pub struct HistoryFilter {
     pub limit: u32,
 }
 
-pub(super) fn append(transaction: &Transaction<'_>, row: &NewHistory<'_>) -> rusqlite::Result<()> {
-    transaction.prepare_cached(
-        "INSERT INTO history (at, event, mark, node, route, detail, actor) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?.execute(params![
-        row.at.0,
-        row.event,
-        row.mark.map(|m| m.to_string()),
-        row.node.map(HostName::as_str),
-        row.route,
-        row.detail,
-        row.actor
-    ])?;
+impl HistoryRow {
+    /// The order of writing is SQLite's own and no part of it.
+    fn digest(&self) -> Vec<u8> {
+        Digest::of("history")
+            .int(self.at.0)
+            .text(&self.event)
+            .maybe_text(self.mark.as_deref())
+            .maybe_text(self.node.as_deref())
+            .maybe_text(self.route.as_deref())
+            .text(&self.detail)
+            .text(&self.actor)
+            .finish()
+    }
+}
+
+pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+    let row = HistoryRow {
+        seq: 0,
+        at: new.at,
+        event: new.event.to_owned(),
+        mark: new.mark.map(|mark| mark.to_string()),
+        node: new.node.map(|node| node.as_str().to_owned()),
+        route: new.route.map(str::to_owned),
+        detail: new.detail.to_owned(),
+        actor: new.actor.to_owned(),
+    };
+    let digest = row.digest();
+    transaction
+        .prepare_cached(
+            "INSERT INTO history (at, event, mark, node, route, detail, actor, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            row.at.0, row.event, row.mark, row.node, row.route, row.detail, row.actor, digest
+        ])?;
     Ok(())
+}
+
+fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
+    let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
+    let history = decode_unchecked(row).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
+    if kept == history.digest() { Ok(history) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+    Ok(HistoryRow {
+        seq: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        event: row.get(2)?,
+        mark: row.get(3)?,
+        node: row.get(4)?,
+        route: row.get(5)?,
+        detail: row.get(6)?,
+        actor: row.get(7)?,
+    })
 }
 
 impl Journal {
@@ -87,32 +132,15 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<HistoryRow>, JournalError> {
+    pub fn history(&self, filter: &HistoryFilter) -> Result<Rows<HistoryRow>, JournalError> {
         let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
-        let read = || {
-            let mut query = self.connection.prepare_cached(
-                "SELECT seq, at, event, mark, node, route, detail, actor FROM history
-                 WHERE (?1 IS NULL OR node = ?1 COLLATE NOCASE) AND (?2 IS NULL OR mark = ?2)
-                 ORDER BY seq DESC LIMIT ?3",
-            )?;
-            let node = filter.node.as_ref().map(HostName::as_str);
-            let mark = filter.mark.map(|m| m.to_string());
-            let rows = query.query_map(params![node, mark, limit], |row| {
-                Ok(HistoryRow {
-                    seq: row.get(0)?,
-                    at: Timestamp(row.get(1)?),
-                    event: row.get(2)?,
-                    mark: row.get(3)?,
-                    node: row.get(4)?,
-                    route: row.get(5)?,
-                    detail: row.get(6)?,
-                    actor: row.get(7)?,
-                })
-            })?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        let mut rows = self.sqlite(read())?;
-        rows.reverse();
+        let node = filter.node.as_ref().map(HostName::as_str);
+        let mark = filter.mark.map(|m| m.to_string());
+        let sql = "SELECT seq, at, event, mark, node, route, detail, actor, digest FROM history
+             WHERE (?1 IS NULL OR node = ?1 COLLATE NOCASE) AND (?2 IS NULL OR mark = ?2)
+             ORDER BY seq DESC LIMIT ?3";
+        let mut rows = self.rows(sql, params![node, mark, limit], decode)?;
+        rows.sound.reverse();
         Ok(rows)
     }
 }

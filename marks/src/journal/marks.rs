@@ -1,6 +1,7 @@
 //! Marks in the journal: made by the intake, ended by an acknowledgement, an operator or a rule.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params, params_from_iter};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
 use serde::Serialize;
 
 use super::deliveries::{self, NewDelivery};
@@ -201,7 +202,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
-        let sql = "SELECT mark FROM folded WHERE fencing = ?1";
+        let sql = "SELECT mark FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
         let read = self
             .connection
             .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
@@ -239,7 +240,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn fence_count(&self, mark: MarkId) -> Result<u32, JournalError> {
-        let sql = "SELECT count(*) FROM folded WHERE mark = ?1";
+        let sql = "SELECT count(*) FROM folded WHERE mark = ?1 AND digest = fold_digest(fencing, mark)";
         self.sqlite(self.connection.query_row(sql, [mark.to_string()], |row| row.get(0)))
     }
 
@@ -305,10 +306,26 @@ fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fa
 }
 
 fn fold(transaction: &Transaction<'_>, fencing: FencingId, mark: Option<MarkId>) -> rusqlite::Result<()> {
+    let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
+    let digest = fold_digest(&fencing, mark.as_deref());
     transaction
-        .prepare_cached("INSERT INTO folded (fencing, mark) VALUES (?1, ?2)")?
-        .execute(params![fencing.to_string(), mark.map(|m| m.to_string())])?;
+        .prepare_cached("INSERT OR REPLACE INTO folded (fencing, mark, digest) VALUES (?1, ?2, ?3)")?
+        .execute(params![fencing, mark, digest])?;
     Ok(())
+}
+
+/// Lets SQL pass over a fold whose digest does not fit: its fencing is then folded again.
+pub(super) fn add_fold_digest(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("fold_digest", 2, flags, |call| {
+        let (fencing, mark) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
+        Ok(fold_digest(&fencing, mark.as_deref()))
+    })
+}
+
+fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
+    Digest::of("folded").text(fencing).maybe_text(mark).finish()
 }
 
 fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {

@@ -80,7 +80,7 @@ impl Journal {
         }
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
-        configure(&connection, role).map_err(sqlite)?;
+        configure(&connection, role).and_then(|()| marks::add_fold_digest(&connection)).map_err(sqlite)?;
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         schema::check(&connection, &place.file)?;
         if role == Role::Alerter {

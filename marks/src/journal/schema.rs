@@ -36,7 +36,7 @@ const OBJECTS: [(&str, &str); 10] = [
     (
         "folded",
         "CREATE TABLE folded (
-  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT
+  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     (
@@ -52,7 +52,7 @@ const OBJECTS: [(&str, &str); 10] = [
         "history",
         "CREATE TABLE history (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, event TEXT NOT NULL, mark TEXT, node TEXT,
-  route TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL
+  route TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),

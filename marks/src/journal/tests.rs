@@ -231,6 +231,27 @@ fn a_changed_row_is_noticed_in_every_table() {
     assert_eq!(journal.mark(mark).unwrap_err().kind(), "damaged");
 }
 
+#[test]
+fn a_changed_fold_or_line_of_history_is_not_believed() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    assert_eq!(journal.fence_count(mark).unwrap(), 1);
+    let raw = home.raw();
+    raw.execute_batch(
+        "DROP TRIGGER history_is_kept; UPDATE history SET actor = 'alice' WHERE event = 'marked'",
+    )
+    .unwrap();
+    let history = journal.history(&HistoryFilter::default()).unwrap();
+    assert_eq!((history.sound.len(), history.damaged.len()), (1, 1));
+    raw.execute("UPDATE folded SET mark = NULL", []).unwrap();
+    assert_eq!(journal.fence_count(mark).unwrap(), 0);
+    let again = journal.unfolded_fencings().unwrap().sound;
+    assert_eq!(again.len(), 1, "it is looked at again");
+    journal.add_to_mark(&again[0], mark, NOW).unwrap();
+    assert_eq!(journal.fence_count(mark).unwrap(), 1);
+}
+
 /// S1-16: what is not accepted stays, with its attempts and its next due time.
 #[test]
 fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
@@ -308,7 +329,8 @@ fn an_operator_can_end_a_mark_and_a_late_answer_changes_nothing() {
     assert!(!journal.dismiss(mark, "again", "alice", NOW).unwrap());
     assert!(!journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap());
     assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Dismissed, NOW)));
-    let history = journal.history(&HistoryFilter { mark: Some(mark), ..HistoryFilter::default() }).unwrap();
+    let history =
+        journal.history(&HistoryFilter { mark: Some(mark), ..HistoryFilter::default() }).unwrap().sound;
     let events: Vec<&str> = history.iter().map(|h| h.event.as_str()).collect();
     assert_eq!(events, ["marked", "settled", "late-answer"]);
     assert_eq!(history[1].actor, "alice");
@@ -333,7 +355,7 @@ fn the_same_refusal_fills_the_history_once() {
         journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
     }
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
-    assert_eq!(journal.history(&filter).unwrap().len(), 2);
+    assert_eq!(journal.history(&filter).unwrap().sound.len(), 2);
     assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts, 50);
 }
 
