@@ -87,6 +87,15 @@ impl Call {
         Settings::new(&self.given, site)
     }
 
+    /// What keeps the site's configuration from being used, unless a parameter says where the journal is: the built-in
+    /// place may not be the one where the alerter looks.
+    pub fn site_complaints(&self) -> Vec<String> {
+        if self.given.filled("store").is_some() {
+            return Vec::new();
+        }
+        Site::read(&self.paths.config).1
+    }
+
     /// Whether the host may be marked, judged by its name and by corosync's nodelist.
     ///
     /// # Errors

@@ -36,6 +36,7 @@ pub fn validate(call: &Call) -> Result<(), Failure> {
 pub fn monitor(call: &Call) -> Result<(), Failure> {
     let settings = call.settings()?;
     let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
+    complaints.extend(call.site_complaints());
     if let Err(e) =
         Journal::open(&settings.store, Role::Agent).and_then(|mut journal| journal.check_writable())
     {

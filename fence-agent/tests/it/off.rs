@@ -222,6 +222,11 @@ fn the_site_says_where_and_parameters_override() {
     let told = run(world.command(AGENT), format!("{own}verbose=1\n").as_bytes());
     assert!(told.code == Some(0) && told.stderr.contains("alerter.toml"), "{told:?}");
     assert_eq!((of("site").len(), of("own").len()), (1, 2));
+    // A mark would go to the built-in place, where the alerter may not look: monitor says so before it happens.
+    let monitor = |more: &str| run(world.command(AGENT), format!("action=monitor\n{more}").as_bytes());
+    assert!(monitor("").code == Some(1) && monitor("").stderr.contains("alerter.toml"), "{:?}", monitor(""));
+    let with_store = monitor(&format!("store={}/own/marks.db\n", dir.path().display()));
+    assert!(!with_store.stderr.contains("alerter.toml"), "{with_store:?}");
 }
 
 /// Where nothing is configured, the journal is where the whole project expects it.
