@@ -74,10 +74,7 @@ impl Site {
 }
 
 fn warning(file: &Path, why: &str) -> String {
-    format!(
-        "{}: {why}; the settings in it are not used by fence_mark, run `nova-host-alerter check-config`",
-        file.display()
-    )
+    format!("{}: {why}; it is not used here, run `nova-host-alerter check-config`", file.display())
 }
 
 fn fragments(config: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {

@@ -62,6 +62,7 @@ fn sweep(all: &Path) {
 /// The target directory that this very program was built into.
 pub(super) fn target_directory() -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
-    let marked = exe.ancestors().find(|directory| directory.join("CACHEDIR.TAG").exists());
-    marked.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
+    // TARGET/PROFILE/deps/NAME, as cargo lays it out.
+    let target = exe.ancestors().nth(3).filter(|target| *target != Path::new("/"));
+    target.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
 }

@@ -504,6 +504,7 @@ fn nobody_but_root_may_change_anything() {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     open(site.directory(), 0o755);
+    open(&site.config(), 0o644);
     open(&site.journal().with_file_name("control.sock"), 0o666);
     let refused = nobody.output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
