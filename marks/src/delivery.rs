@@ -124,6 +124,7 @@ pub struct Attempt {
 mod tests {
     use super::*;
 
+    /// S2-23: nobody can set an arbitrary state.
     #[test]
     fn no_way_leads_out_of_a_final_state() {
         for from in State::ALL.into_iter().filter(|s| s.is_final()) {

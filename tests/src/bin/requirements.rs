@@ -114,7 +114,9 @@ fn shown_in_rust(file: &str, text: &str) -> Vec<Shown> {
 }
 
 fn function_name(line: &str) -> Option<&str> {
-    let words = line.trim_start_matches("pub ").trim_start_matches("async ");
+    let words = ["pub(crate) ", "pub ", "async "]
+        .iter()
+        .fold(line, |rest, word| rest.strip_prefix(word).unwrap_or(rest));
     words.strip_prefix("fn ")?.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 

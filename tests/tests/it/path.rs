@@ -144,6 +144,7 @@ fn what_is_not_accepted_is_sent_again_byte_for_byte() {
     assert!(delivery["attempts"].as_u64().unwrap() >= 3, "{delivery}");
 }
 
+/// S4-30: only the receiver's own answer acknowledges.
 fn a_redirect_acknowledges_nothing() {
     let (receiver, site) = running();
     let elsewhere = Receiver::on_loopback().unwrap();
@@ -171,7 +172,7 @@ fn half_an_answer_acknowledges_nothing() {
     assert_eq!(delivery(&site, "compute1")["ambiguous"], 3);
 }
 
-/// One endpoint that hangs for one host must not keep the next host's mark.
+/// S4-20: one endpoint that hangs for one host must not keep the next host's mark.
 fn no_host_waits_for_another() {
     let (receiver, site) = running();
     receiver.answer_next(Answer::Silence);
@@ -237,6 +238,7 @@ fn many_hosts_at_once_are_each_told_once() {
     assert_eq!((hosts.len(), receiver.received().len()), (64, 64));
 }
 
+/// S0-21: a new daemon takes up what a dead one left under way.
 fn a_daemon_killed_in_an_exchange_sends_the_same_again() {
     let (receiver, mut site) = running();
     receiver.answer_next(Answer::Silence);
@@ -444,7 +446,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// S0-35, S2-1, S2-11: a mark by hand needs the operator's word and reason; both stand in the history.
+/// S0-35, S1-7, S2-1, S2-11: a mark by hand needs the operator's word and reason; both stand in the history.
 fn an_operator_marks_retries_and_ends() {
     let (mut receiver, site) = running();
     let run = |words: &[&str]| site.alerter(words).unwrap();
