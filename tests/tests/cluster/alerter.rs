@@ -4,11 +4,17 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use tests::lab::cib::HOME;
 
+use crate::Scenario;
 use crate::cloud::{Cloud, HOST};
 use crate::event;
 
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_killed_alerter_is_restarted_and_tells", a_killed_alerter_is_restarted_and_tells),
+    ("the_monitor_answers_while_the_endpoint_is_dead", the_monitor_answers_while_the_endpoint_is_dead),
+];
+
 /// Killed with an open mark: Pacemaker starts it again, and the mark is told under its old id. S1-16, S1-32
-pub(crate) fn killed_and_restarted(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_killed_alerter_is_restarted_and_tells(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();
     let died = event::now();
@@ -30,7 +36,7 @@ pub(crate) fn killed_and_restarted(cloud: &mut Cloud) -> anyhow::Result<()> {
 }
 
 /// The endpoint is no business of the monitor: dead or not, the resource is well. S1-32, S1-51
-pub(crate) fn monitor_with_a_dead_endpoint(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn the_monitor_answers_while_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();
     cloud.lab.power_off(HOST)?;

@@ -3,10 +3,16 @@
 use anyhow::ensure;
 use tests::lab::MarkMode;
 
+use crate::Scenario;
 use crate::cloud::{Before, Cloud, HOST};
 
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("without_a_topology_the_mark_device_refuses", without_a_topology_the_mark_device_refuses),
+    ("alone_in_its_level_the_mark_device_refuses", alone_in_its_level_the_mark_device_refuses),
+];
+
 /// No topology, no power device: the fencer picks the mark device, which refuses; the host lives on untold. S1-3, S1-8
-pub(crate) fn without_a_topology(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn without_a_topology_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&[])?;
     cloud.set_power_device(false)?;
@@ -16,7 +22,7 @@ pub(crate) fn without_a_topology(cloud: &mut Cloud) -> anyhow::Result<()> {
 }
 
 /// Power fails in the first level, mark stands alone in the second: it refuses; the host lives on untold. S1-3, S1-24
-pub(crate) fn alone_in_a_level(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn alone_in_its_level_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&["power", "mark"])?;
     cloud.lab.bmc().set_dead(true);

@@ -5,11 +5,17 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use tests::lab::Event;
 
+use crate::Scenario;
 use crate::cloud::{Before, Cloud, HOST};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("the_fencer_calls_power_mark_power", the_fencer_calls_power_mark_power),
+    ("two_fencings_in_one_outage_are_one_mark", two_fencings_in_one_outage_are_one_mark),
+];
 
 /// The reboot of a dead host is off(power), off(mark), on(power); the mark device is given the three keys and nothing
 /// else. S1-3, S1-22, S1-24, S1-53
-pub(crate) fn power_mark_power(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn the_fencer_calls_power_mark_power(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.power_off(HOST)?;
     cloud.wait_for_mark(&before)?;
@@ -45,7 +51,7 @@ fn never_on_or_reboot(cloud: &Cloud) -> anyhow::Result<()> {
 }
 
 /// Fenced again before it is back: the same mark, told once. Fenced after it was back: another one. S1-40, S1-53
-pub(crate) fn fenced_twice_in_one_outage(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn two_fencings_in_one_outage_are_one_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.down();
     for _ in 0..2 {

@@ -9,7 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use tests::lab::{Lab, Shape, wait};
 
+use crate::Scenario;
 use crate::cloud::Cloud;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_lab_beside_another_leaves_nothing", a_lab_beside_another_leaves_nothing),
+    ("a_lab_ends_with_its_killed_owner", a_lab_ends_with_its_killed_owner),
+];
 
 const OWNER: &str = "lab-owner";
 const SMALL: Shape = Shape { controllers: 1, remotes: 0 };
@@ -56,7 +62,7 @@ fn links() -> anyhow::Result<String> {
 }
 
 /// A second lab beside the first, ended by a panic of its owner's thread.
-pub(crate) fn leaves_nothing(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_lab_beside_another_leaves_nothing(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = links()?;
     let (send, receive) = std::sync::mpsc::channel();
     let owner = std::thread::spawn(move || {
@@ -74,7 +80,7 @@ pub(crate) fn leaves_nothing(cloud: &mut Cloud) -> anyhow::Result<()> {
 }
 
 /// An owner that is killed cannot tear anything down: the pipe to PID 1 of each node does.
-pub(crate) fn ends_with_its_owner(_: &mut Cloud) -> anyhow::Result<()> {
+fn a_lab_ends_with_its_killed_owner(_: &mut Cloud) -> anyhow::Result<()> {
     let mut owner = Command::new(std::env::current_exe()?)
         .arg(OWNER)
         .stdin(Stdio::piped())

@@ -5,10 +5,16 @@ use std::time::Duration;
 use anyhow::ensure;
 use tests::lab::{Event, MarkMode, wait};
 
+use crate::Scenario;
 use crate::cloud::{Cloud, FENCED_WITHIN, HOST};
 
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_dead_power_device_makes_no_mark", a_dead_power_device_makes_no_mark),
+    ("a_failing_mark_does_not_stop_the_fencing", a_failing_mark_does_not_stop_the_fencing),
+];
+
 /// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3
-pub(crate) fn dead_power_device(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_dead_power_device_makes_no_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_dead(true);
     cloud.lab.power_off(HOST)?;
@@ -29,7 +35,7 @@ pub(crate) fn dead_power_device(cloud: &mut Cloud) -> anyhow::Result<()> {
 }
 
 /// The mark fails: the second level fences the host all the same, once more by its power alone. S1-51
-pub(crate) fn failing_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_failing_mark_does_not_stop_the_fencing(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Failing)?;
     cloud.lab.power_off(HOST)?;

@@ -4,12 +4,22 @@ use anyhow::ensure;
 use tests::lab::MarkMode;
 use tests::receiver::Answer;
 
+use crate::Scenario;
 use crate::cloud::{Cloud, HOST, holds_for};
 use crate::event;
 
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    (
+        "a_killed_host_is_told_once_though_the_endpoint_is_dead",
+        a_killed_host_is_told_once_though_the_endpoint_is_dead,
+    ),
+    ("a_refused_attempt_is_repeated_byte_for_byte", a_refused_attempt_is_repeated_byte_for_byte),
+    ("a_frozen_host_and_a_cut_off_host_are_told", a_frozen_host_and_a_cut_off_host_are_told),
+];
+
 /// A killed host, and nobody listens for ten seconds: one event, told once, when somebody does; with the real agent and
 /// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42
-pub(crate) fn endpoint_dead_for_ten_seconds(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Real)?;
     cloud.receiver.down();
@@ -35,7 +45,7 @@ pub(crate) fn endpoint_dead_for_ten_seconds(cloud: &mut Cloud) -> anyhow::Result
 }
 
 /// A recovery controller that answers 503, and then nothing at all, gets the same bytes until it takes them. S1-16, S1-40
-pub(crate) fn refused_attempt_is_repeated(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_refused_attempt_is_repeated_byte_for_byte(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.receiver.answer_next(Answer::Status(503));
     cloud.receiver.answer_next(Answer::Raw(Vec::new()));
@@ -56,7 +66,7 @@ pub(crate) fn refused_attempt_is_repeated(cloud: &mut Cloud) -> anyhow::Result<(
 }
 
 /// A host that hangs, and a host that nobody can reach, are fenced and told like one that crashed. S1-1, S1-13
-pub(crate) fn frozen_and_cut_off(cloud: &mut Cloud) -> anyhow::Result<()> {
+fn a_frozen_host_and_a_cut_off_host_are_told(cloud: &mut Cloud) -> anyhow::Result<()> {
     for cut_off in [false, true] {
         let before = cloud.begin()?;
         let died = event::now();
