@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use marks::delivery::State;
-use marks::journal::{Damage, DueDelivery, Journal, JournalError, MarkRow, NewDelivery, Resolved, Verdict};
+use marks::journal::{
+    Damage, DueDelivery, Journal, JournalError, MarkRow, NewDelivery, Resolved, Rows, Verdict,
+};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tokio::sync::Notify;
@@ -75,7 +77,9 @@ pub struct Engine {
     shared: Arc<Shared>,
     watch: Watch,
     identity: Identity,
-    attempts: JoinSet<Result<(), JournalError>>,
+    attempts: JoinSet<(String, Result<(), JournalError>)>,
+    /// How many of them each route has: one that hangs must not use up another's.
+    under_way: HashMap<String, usize>,
 }
 
 impl Engine {
@@ -98,7 +102,7 @@ impl Engine {
         }
         report_damage(&open.damaged);
         *shared.troubles() = Troubles::from_open_deliveries(&open.sound);
-        Ok(Self { shared, watch, identity, attempts: JoinSet::new() })
+        Ok(Self { shared, watch, identity, attempts: JoinSet::new(), under_way: HashMap::new() })
     }
 
     /// Runs until `stop`, or until the journal is beyond use.
@@ -139,9 +143,9 @@ impl Engine {
         }
         let shared = Arc::clone(&self.shared);
         self.shared.store.run(move |journal| take_in(journal, &shared)).await?;
-        let room = self.shared.settings.max_in_flight.saturating_sub(self.attempts.len());
-        let shared = Arc::clone(&self.shared);
-        let (due, next) = self.shared.store.run(move |journal| look_for_work(journal, &shared, room)).await?;
+        let (shared, room) = (Arc::clone(&self.shared), self.room());
+        let (due, next) =
+            self.shared.store.run(move |journal| look_for_work(journal, &shared, &room)).await?;
         report_damage(&due.damaged);
         for delivery in due.sound {
             self.begin(delivery).await?;
@@ -149,11 +153,23 @@ impl Engine {
         Ok(next)
     }
 
+    /// How many more attempts each route may have under way.
+    fn room(&self) -> Vec<(String, usize)> {
+        let settings = &self.shared.settings;
+        let room = |route: &Route| {
+            let name = route.name.as_str().to_owned();
+            let used = self.under_way.get(&name).copied().unwrap_or(0);
+            (name, settings.max_in_flight.saturating_sub(used))
+        };
+        settings.routes.iter().map(room).collect()
+    }
+
     async fn begin(&mut self, due: DueDelivery) -> Result<(), JournalError> {
         let (mark, route) = (due.mark.id, due.delivery.route.clone());
         self.shared.store.run(move |journal| journal.begin_attempt(mark, &route)).await?;
-        let shared = Arc::clone(&self.shared);
-        self.attempts.spawn(attempt(shared, due));
+        let (shared, route) = (Arc::clone(&self.shared), due.delivery.route.clone());
+        *self.under_way.entry(route.clone()).or_default() += 1;
+        self.attempts.spawn(async move { (route, attempt(shared, due).await) });
         Ok(())
     }
 
@@ -170,7 +186,10 @@ impl Engine {
             () = self.watch.changed() => Ok(()),
             () = self.shared.poke.notified() => Ok(()),
             () = timer => Ok(()),
-            Some(ended) = self.attempts.join_next() => ended.unwrap_or(Ok(())),
+            Some(Ok((route, ended))) = self.attempts.join_next() => {
+                self.under_way.entry(route).and_modify(|count| *count = count.saturating_sub(1));
+                ended
+            }
         }
     }
 
@@ -290,13 +309,22 @@ fn name(
     Ok(())
 }
 
-type Work = (marks::journal::Rows<DueDelivery>, Option<Duration>);
+type Work = (Rows<DueDelivery>, Option<Duration>);
 
-fn look_for_work(journal: &mut Journal, shared: &Shared, room: usize) -> Result<Work, JournalError> {
+fn look_for_work(
+    journal: &mut Journal,
+    shared: &Shared,
+    room: &[(String, usize)],
+) -> Result<Work, JournalError> {
     let now = Timestamp::now();
+    let mut due = Rows { sound: Vec::new(), damaged: Vec::new() };
+    for (route, room) in room {
+        let of_route = journal.due(now, route, *room)?;
+        due.sound.extend(of_route.sound);
+        due.damaged.extend(of_route.damaged);
+    }
     let routes: Vec<String> =
         shared.settings.routes.iter().map(|route| route.name.as_str().to_owned()).collect();
-    let due = journal.due(now, &routes, room)?;
     // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
     let next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
     Ok((due, next))

@@ -27,7 +27,7 @@ pub struct Settings {
     pub coalesce: Duration,
     /// `[delivery] degraded-after`: how long a route may accept nothing until the daemon calls itself degraded.
     pub degraded_after: Duration,
-    /// `[delivery] max-in-flight`: how many exchanges may run at once, over all routes.
+    /// `[delivery] max-in-flight`: how many exchanges each route may have under way.
     pub max_in_flight: usize,
     /// `[log] level`.
     pub log_level: Level,

@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 impl Journal {
-    /// Deliveries on `routes` whose next attempt may begin, oldest first: due, sound, and the first open one of their
+    /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their
     /// host on their route. A damaged one is put into quarantine on the way: it neither goes out nor stands in another's way.
     ///
     /// # Errors
@@ -66,10 +66,10 @@ impl Journal {
     pub fn due(
         &mut self,
         now: Timestamp,
-        routes: &[String],
+        route: &str,
         limit: usize,
     ) -> Result<Rows<DueDelivery>, JournalError> {
-        let found = self.sqlite(self.due_rows(now, routes, limit))?;
+        let found = self.sqlite(self.due_rows(now, route, limit))?;
         let (mut sound, mut damaged) = (Vec::new(), Vec::new());
         for (key, row) in found {
             match row {
@@ -227,13 +227,13 @@ impl Journal {
     fn due_rows(
         &self,
         now: Timestamp,
-        routes: &[String],
+        route: &str,
         limit: usize,
     ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
         let sql = format!(
             "SELECT {}, {COLUMNS} FROM delivery d JOIN mark m ON m.id = d.mark
              WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1
-               AND d.route IN (SELECT value FROM json_each(?3)) AND NOT EXISTS (
+               AND d.route = ?3 AND NOT EXISTS (
                SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
                WHERE n.settlement IS NULL AND n.node = m.node AND e.route = d.route
                  AND (n.failure_time, n.id) < (m.failure_time, m.id)
@@ -242,13 +242,11 @@ impl Journal {
             marks::COLUMNS
         );
         let mut query = self.connection.prepare_cached(&sql)?;
-        let rows = query.query_map(
-            params![now.0, i64::try_from(limit).unwrap_or(i64::MAX), json(routes)],
-            |row| {
+        let rows =
+            query.query_map(params![now.0, i64::try_from(limit).unwrap_or(i64::MAX), route], |row| {
                 let key = Key { mark: row.get(9)?, route: row.get(10)? };
                 Ok((key, both(row)))
-            },
-        )?;
+            })?;
         rows.collect()
     }
 

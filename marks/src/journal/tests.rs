@@ -222,10 +222,10 @@ fn a_changed_row_is_noticed_in_every_table() {
     raw.execute_batch("DROP TRIGGER fencing_is_kept; UPDATE fencing SET node = 'compute2'").unwrap();
     assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE delivery SET body = ?1", [&b"compute2"[..]]).unwrap();
-    let due = journal.due(NOW, &routes(), 10).unwrap();
+    let due = journal.due(NOW, "recovery", 10).unwrap();
     assert!(due.sound.is_empty() && due.damaged.len() == 1);
     // It is in quarantine now: not due, not gone.
-    assert!(journal.due(NOW, &routes(), 10).unwrap().damaged.is_empty());
+    assert!(journal.due(NOW, "recovery", 10).unwrap().damaged.is_empty());
     assert_eq!(journal.deliveries_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE mark SET fqdn = 'compute2.example.org'", []).unwrap();
     assert_eq!(journal.mark(mark).unwrap_err().kind(), "damaged");
@@ -259,15 +259,15 @@ fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
     let mut journal = home.open(Role::Alerter);
     let mark = marked(&mut journal, "compute1", NOW);
     let later = NOW + Duration::from_secs(5);
-    assert_eq!(journal.due(NOW, &routes(), 10).unwrap().sound.len(), 1);
+    assert_eq!(journal.due(NOW, "recovery", 10).unwrap().sound.len(), 1);
     journal.begin_attempt(mark, "recovery").unwrap();
-    assert!(journal.due(later, &routes(), 10).unwrap().sound.is_empty(), "one attempt at a time");
+    assert!(journal.due(later, "recovery", 10).unwrap().sound.is_empty(), "one attempt at a time");
     assert!(!journal.finish_attempt(mark, "recovery", &again(later), NOW).unwrap());
-    assert!(journal.due(NOW, &routes(), 10).unwrap().sound.is_empty());
+    assert!(journal.due(NOW, "recovery", 10).unwrap().sound.is_empty());
     assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(later));
     drop(journal);
     let mut journal = home.open(Role::Alerter);
-    let due = journal.due(later, &routes(), 10).unwrap().sound;
+    let due = journal.due(later, "recovery", 10).unwrap().sound;
     assert_eq!((due[0].delivery.attempts, due[0].delivery.body.as_slice()), (1, &b"compute1"[..]));
     journal.begin_attempt(mark, "recovery").unwrap();
     assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), later).unwrap());
@@ -284,7 +284,7 @@ fn only_the_oldest_open_mark_of_a_host_is_due_and_no_host_waits_for_another() {
     let other = marked(&mut journal, "compute2", NOW + Duration::from_secs(90));
     let late = NOW + Duration::from_secs(100);
     let due = |journal: &mut Journal| {
-        journal.due(late, &routes(), 10).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
+        journal.due(late, "recovery", 10).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
     };
     assert_eq!(due(&mut journal), [first, other]);
     journal.begin_attempt(first, "recovery").unwrap();
@@ -301,9 +301,9 @@ fn an_attempt_that_was_cut_off_counts_as_unknown_and_is_made_again() {
     journal.begin_attempt(mark, "recovery").unwrap();
     drop(journal);
     let mut journal = home.open(Role::Alerter);
-    assert!(journal.due(NOW, &routes(), 10).unwrap().sound.is_empty());
+    assert!(journal.due(NOW, "recovery", 10).unwrap().sound.is_empty());
     assert_eq!(journal.recover(NOW, NOW + Duration::from_secs(30)).unwrap(), 1);
-    let due = journal.due(NOW, &routes(), 10).unwrap().sound;
+    let due = journal.due(NOW, "recovery", 10).unwrap().sound;
     assert_eq!((due[0].delivery.attempts, due[0].delivery.ambiguous), (1, 1));
 }
 

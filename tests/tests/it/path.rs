@@ -30,6 +30,7 @@ pub(crate) fn group() -> Group {
         a_redirect_acknowledges_nothing,
         half_an_answer_acknowledges_nothing,
         no_host_waits_for_another,
+        no_route_waits_for_another,
         the_marks_of_one_host_are_told_in_order,
         many_hosts_at_once_are_each_told_once,
         a_daemon_killed_in_an_exchange_sends_the_same_again,
@@ -183,6 +184,27 @@ fn no_host_waits_for_another() {
     assert_eq!(host(&got[1]), "compute2.my.cloud.com");
     until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
     assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
+}
+
+/// A route that hangs has its own attempts under way, and not those of the others.
+fn no_route_waits_for_another() {
+    let (healthy, mut site) = stopped();
+    let hanging = Receiver::on_loopback().unwrap();
+    hanging.answer(Answer::Silence);
+    let more = format!(
+        "\n[http.hanging]\nurl = \"http://{}/\"\n\n[delivery]\nmax-in-flight = 2\n",
+        hanging.address()
+    );
+    fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + &more).unwrap();
+    site.start().unwrap();
+    for host in ["compute1", "compute2", "compute3", "compute4"] {
+        site.fence(host).unwrap();
+    }
+    let mut hosts: Vec<String> = healthy.wait_for(4, LIMIT).unwrap().iter().map(host).collect();
+    hosts.sort();
+    assert_eq!(hosts.len(), 4);
+    assert_eq!(hanging.wait_for(2, LIMIT).unwrap().len(), 2, "two at once, as configured");
+    assert_eq!(json(&site, &["list"]).as_array().unwrap().len(), 4, "each waits for its other route");
 }
 
 fn the_marks_of_one_host_are_told_in_order() {
