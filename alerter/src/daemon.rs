@@ -17,8 +17,8 @@ use crate::engine::{self, Engine, Shared};
 use crate::store::Store;
 use crate::watch::{Identity, Watch};
 
-/// What an attempt under way may take after a stop; Pacemaker waits longer than that.
-const GRACE: Duration = Duration::from_secs(8);
+/// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs the daemon until it is told to stop.
 ///

@@ -39,7 +39,8 @@ pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";
 const SQLITE_FLOOR: i32 = 3_051_003;
 /// A quarter of the shortest time that the fencer gives the agent.
 const AGENT_BUSY: Duration = Duration::from_secs(5);
-const ALERTER_BUSY: Duration = Duration::from_secs(30);
+/// Short, because the alerter asks again, and its stop waits for it.
+const ALERTER_BUSY: Duration = Duration::from_secs(2);
 /// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
 const WAL_LIMIT: u64 = 4 << 20;
 /// Less free room than this is no place for a mark.

@@ -13,6 +13,7 @@ use marks::journal::{Journal, Role};
 use marks::time::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rusqlite::Connection;
 use serde_json::Value;
 use tests::installed;
 use tests::programs::{Site, built};
@@ -36,6 +37,7 @@ pub(crate) fn group() -> Group {
         a_daemon_killed_in_an_exchange_sends_the_same_again,
         a_fencing_without_a_daemon_is_told_when_it_starts,
         a_stop_ends_in_time_and_leaves_nothing_behind,
+        a_stop_does_not_wait_for_a_locked_journal,
         a_hang_up_does_no_harm,
         a_second_daemon_is_told_who_runs,
         a_host_without_a_name_is_held_until_it_has_one,
@@ -299,6 +301,22 @@ fn a_stop_ends_in_time_and_leaves_nothing_behind() {
         .collect();
     assert_eq!(left, ["marks.db"]);
     assert_eq!(json(&site, &["list"])[0]["deliveries"][0]["state"], "in-flight");
+}
+
+fn a_stop_does_not_wait_for_a_locked_journal() {
+    let (receiver, mut site) = stopped();
+    site.fence("compute1").unwrap();
+    let holder = Connection::open(site.journal()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    site.start().unwrap();
+    until("it says so", || site.alerter(&["status", "--ocf"]).unwrap().status.code() == Some(190));
+    let begun = Instant::now();
+    site.end(Signal::SIGTERM).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "Pacemaker would have killed it");
+    assert!(receiver.received().is_empty());
+    holder.execute_batch("ROLLBACK").unwrap();
+    site.start().unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
 }
 
 fn a_hang_up_does_no_harm() {
