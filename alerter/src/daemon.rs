@@ -13,7 +13,9 @@ use tracing::{info, warn};
 
 use crate::config::Settings;
 use crate::control::server::ControlSocket;
-use crate::engine::{self, Engine, Shared};
+use crate::engine::Engine;
+use crate::intake::apply;
+use crate::shared::Shared;
 use crate::store::Store;
 use crate::watch::{Identity, Watch};
 
@@ -46,7 +48,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
     let shared = Arc::new(Shared::new(settings, store));
     let caught_up = Arc::clone(&shared);
-    shared.store.run(move |journal| engine::catch_up(journal, &caught_up)).await?;
+    shared.store.run(move |journal| apply::catch_up(journal, &caught_up)).await?;
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());

@@ -6,6 +6,8 @@ use marks::journal::{Damage, HistoryRow, Journal, JournalError, MarkRow};
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use crate::policy::{self, Hold};
+
 /// Where the answer comes from; without a register it is this controller's word alone.
 pub(super) const VIEW: &str = "local view";
 
@@ -17,7 +19,7 @@ pub(super) struct MarkReport {
     pub(super) mark: MarkRow,
     /// `open`, `held`, or how it was settled.
     pub(super) state: &'static str,
-    pub(super) holds: Vec<&'static str>,
+    pub(super) holds: Vec<Hold>,
     pub(super) fence_count: u32,
     pub(super) deliveries: Vec<DeliveryReport>,
     pub(super) damaged: Vec<Damage>,
@@ -49,7 +51,7 @@ pub(super) struct Story {
 /// Collects what belongs to one mark.
 pub(super) fn report(journal: &Journal, mark: MarkRow) -> Result<MarkReport, JournalError> {
     let deliveries = journal.deliveries_of(mark.id)?;
-    let holds = if mark.fqdn.is_none() && mark.settled.is_none() { vec!["no-fqdn"] } else { vec![] };
+    let holds = policy::holds(&mark);
     let state = match mark.settled {
         Some((how, _)) => how.as_str(),
         None if holds.is_empty() => "open",

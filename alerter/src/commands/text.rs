@@ -40,7 +40,10 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
     deliveries.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
     let state = match report.holds.as_slice() {
         [] => report.state.to_owned(),
-        holds => format!("{} ({})", report.state, holds.join(", ")),
+        holds => {
+            let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();
+            format!("{} ({})", report.state, words.join(", "))
+        }
     };
     let cells = [
         mark.node.to_string(),

@@ -1,5 +1,6 @@
 //! The daemon's end of the control socket.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +32,8 @@ use super::api::{
 };
 use crate::config::Route;
 use crate::drivers::{Message, Outcome};
-use crate::engine::{self, Shared};
+use crate::intake::apply;
+use crate::shared::Shared;
 
 /// The bound socket; its file goes with it.
 pub struct ControlSocket {
@@ -170,7 +172,7 @@ fn health_of(shared: &Shared) -> Health {
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
-    let waiting = shared.store.run(|journal| engine::waiting(journal)).await?;
+    let waiting = shared.store.run(|journal| waiting(journal)).await?;
     let routes = shared.settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
         route_status(&shared, route, count)
@@ -246,7 +248,7 @@ fn mark_by_hand(
     reason: &str,
 ) -> Result<Option<(MarkId, bool)>, JournalError> {
     journal.append_fencing(fencing)?;
-    engine::take_in(journal, shared)?;
+    apply::take_in(journal, shared)?;
     let Some(mark) = journal.mark_of(fencing.id)? else { return Ok(None) };
     journal.append_history(&NewHistory {
         at: fencing.asked_at,
@@ -277,7 +279,7 @@ async fn unmark(
             Ok(ended)
         })
         .await?;
-    let waiting = shared.store.run(|journal| engine::waiting(journal)).await?;
+    let waiting = shared.store.run(|journal| waiting(journal)).await?;
     shared.troubles().keep_only(|route| waiting.contains_key(route));
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer {
@@ -365,4 +367,13 @@ fn person(name: &str) -> String {
 
 fn plain(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512).collect()
+}
+
+/// How many open deliveries each route has.
+fn waiting(journal: &Journal) -> Result<HashMap<String, usize>, JournalError> {
+    let mut waiting = HashMap::new();
+    for delivery in journal.open_deliveries()?.sound {
+        *waiting.entry(delivery.route).or_default() += 1;
+    }
+    Ok(waiting)
 }

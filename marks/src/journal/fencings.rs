@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.digest";
 
 /// A row whose digest does not fit: never sent, never dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Damage {
     /// The table.
     pub table: &'static str,

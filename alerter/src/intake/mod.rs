@@ -1,4 +1,6 @@
-//! Which fencings are one outage, and under which name it is told. Pure: no I/O, no clock.
+//! Which fencings are one outage, and under which name it is told. Pure but for `apply`: no I/O, no clock.
+
+pub mod apply;
 
 use std::time::Duration;
 

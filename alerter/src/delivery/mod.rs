@@ -1,0 +1,75 @@
+//! One attempt: the exchange, what it came to, and that on record. It knows nothing of HTTP.
+
+pub mod schedule;
+pub mod trouble;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::delivery::State;
+use marks::journal::{DueDelivery, Journal, JournalError, Verdict};
+use marks::time::Timestamp;
+use tracing::{error, info, warn};
+
+use crate::drivers::{Failure, Message, Outcome};
+use crate::shared::Shared;
+
+/// How long an answer that could not be written down is kept until the next try.
+const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// One exchange, and what it came to on record. The record is tried until it holds: an acknowledgement that is
+/// forgotten would be asked for again.
+///
+/// # Errors
+/// A journal that cannot be trusted any more.
+pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<(), JournalError> {
+    let route =
+        shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
+    let message = Message { id: &due.mark.id, body: &due.delivery.body };
+    let outcome = route.driver.deliver(message).await;
+    let verdict = judge(&shared, &due, &outcome);
+    loop {
+        let (mark, name, kept) = (due.mark.id, due.delivery.route.clone(), verdict.clone());
+        let write = move |journal: &mut Journal| journal.finish_attempt(mark, &name, &kept, Timestamp::now());
+        match shared.store.run(write).await {
+            Ok(_settled) => return Ok(()),
+            Err(error) if matches!(error.kind(), "full" | "busy" | "read-only") => {
+                error!(mark = %due.mark.id, kind = error.kind(), "the answer about {} could not be written down and is kept in memory: {error}", due.mark.node);
+                tokio::time::sleep(JOURNAL_PAUSE).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Turns a driver's outcome into what is written down, and says what is news.
+fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
+    let (state, ambiguous, failure) = match outcome {
+        Outcome::Acknowledged { reference } => return accepted(shared, due, reference.clone()),
+        Outcome::Retry(failure) => (State::Pending, false, failure),
+        Outcome::Unknown(failure) => (State::Pending, true, failure),
+        Outcome::Refused(failure) => (State::Parked, false, failure),
+    };
+    let wait = schedule::wait(due.delivery.attempts.saturating_add(1), fastrand::f64(), failure.after);
+    report_failure(shared, due, failure, wait);
+    let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
+    Verdict::Again { state, ambiguous, kind, detail, next_due: Timestamp::now() + wait }
+}
+
+fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Verdict {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    if shared.troubles().accepted(route) {
+        info!("route {route} accepts again");
+    }
+    let attempts = due.delivery.attempts.saturating_add(1);
+    info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
+    Verdict::Acknowledged { reference, detail: format!("{route} acknowledged it at attempt {attempts}") }
+}
+
+fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure, wait: Duration) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let news = shared.troubles().failed(route, failure.kind, &failure.detail, Timestamp::now());
+    if news {
+        warn!(mark = %mark.id, kind = failure.kind, "{} is not accepted by route {route}: {}; next attempt in {} s", mark.node, failure.detail, wait.as_secs());
+    }
+}

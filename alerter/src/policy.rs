@@ -1,0 +1,56 @@
+//! Which marks may not go now, and why. Pure: no I/O, no clock.
+
+use marks::journal::MarkRow;
+use serde::Serialize;
+
+/// Why a mark is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// Nobody knows under which name the host is told; a configured name ends it.
+    NoFqdn,
+}
+
+impl Hold {
+    /// The word on every screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoFqdn => "no-fqdn",
+        }
+    }
+}
+
+/// The holds of a mark; none means that it may go. A settled mark is held by nothing.
+pub fn holds(mark: &MarkRow) -> Vec<Hold> {
+    let nameless = mark.fqdn.is_none() && mark.settled.is_none();
+    nameless.then_some(Hold::NoFqdn).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::FencingId;
+    use marks::mark::Settlement;
+    use marks::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_without_a_name_is_held_until_it_has_one_or_is_settled() {
+        let now = Timestamp(0);
+        let node = HostName::parse("compute1").unwrap();
+        let id = FencingId::generate().into();
+        let nameless = MarkRow {
+            id,
+            node: node.clone(),
+            fqdn: None,
+            on_shared_storage: true,
+            failure_time: now,
+            generated_time: now,
+            settled: None,
+        };
+        assert_eq!(holds(&nameless), [Hold::NoFqdn]);
+        assert!(holds(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());
+        assert!(holds(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
+    }
+}
