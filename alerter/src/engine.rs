@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::journal::{DueDelivery, Journal, JournalError, Rows};
+use marks::journal::{Damage, DueDelivery, Journal, JournalError};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -92,14 +92,13 @@ impl Engine {
         }
         let shared = Arc::clone(&self.shared);
         self.shared.store.run(move |journal| apply::take_in(journal, &shared)).await?;
-        let (shared, room) = (Arc::clone(&self.shared), self.room());
-        let (due, next) =
-            self.shared.store.run(move |journal| look_for_work(journal, &shared, &room)).await?;
-        self.shared.report_damage(&due.damaged);
-        for delivery in due.sound {
-            self.begin(delivery).await?;
+        let room = self.room();
+        let work = self.shared.store.run(move |journal| Ok(Work::begin(journal, &room))).await?;
+        self.shared.report_damage(&work.damaged);
+        for due in work.begun {
+            self.spawn(due);
         }
-        Ok(next)
+        work.fault.map_or(Ok(work.next), Err)
     }
 
     /// How many more attempts each route may have under way.
@@ -113,13 +112,10 @@ impl Engine {
         settings.routes.iter().map(room).collect()
     }
 
-    async fn begin(&mut self, due: DueDelivery) -> Result<(), JournalError> {
-        let (mark, route) = (due.mark.id, due.delivery.route.clone());
-        self.shared.store.run(move |journal| journal.begin_attempt(mark, &route)).await?;
+    fn spawn(&mut self, due: DueDelivery) {
         let (shared, route) = (Arc::clone(&self.shared), due.delivery.route.clone());
         *self.under_way.entry(route.clone()).or_default() += 1;
         self.attempts.spawn(async move { (route, delivery::attempt(shared, due).await) });
-        Ok(())
     }
 
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Result<(), JournalError> {
@@ -144,7 +140,7 @@ impl Engine {
 
     /// Some faults pass (a full disk, a stuck lock): say so once and go on. Others do not.
     fn survive(&self, error: JournalError) -> Result<Duration, JournalError> {
-        if !matches!(error.kind(), "full" | "busy" | "read-only") {
+        if !error.may_pass() {
             return Err(error);
         }
         let sentence = error.to_string();
@@ -157,23 +153,42 @@ impl Engine {
     }
 }
 
-type Work = (Rows<DueDelivery>, Option<Duration>);
+/// What a look at the journal led to.
+struct Work {
+    /// Deliveries of which the journal says that an attempt begins now: each must be made.
+    begun: Vec<DueDelivery>,
+    damaged: Vec<Damage>,
+    /// Until the next delivery is due.
+    next: Option<Duration>,
+    /// What kept the journal from saying it of more.
+    fault: Option<JournalError>,
+}
 
-fn look_for_work(
-    journal: &mut Journal,
-    shared: &Shared,
-    room: &[(String, usize)],
-) -> Result<Work, JournalError> {
-    let now = Timestamp::now();
-    let mut due = Rows { sound: Vec::new(), damaged: Vec::new() };
-    for (route, room) in room {
-        let of_route = journal.due(now, route, *room)?;
-        due.sound.extend(of_route.sound);
-        due.damaged.extend(of_route.damaged);
+impl Work {
+    /// Looks and begins in one go: between the two no operator can end a mark.
+    fn begin(journal: &mut Journal, room: &[(String, usize)]) -> Self {
+        let mut work = Self { begun: Vec::new(), damaged: Vec::new(), next: None, fault: None };
+        work.fault = work.collect(journal, room, Timestamp::now()).err();
+        work
     }
-    let routes: Vec<String> =
-        shared.settings.routes.iter().map(|route| route.name.as_str().to_owned()).collect();
-    // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
-    let next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
-    Ok((due, next))
+
+    fn collect(
+        &mut self,
+        journal: &mut Journal,
+        room: &[(String, usize)],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        for (route, room) in room {
+            let due = journal.due(now, route, *room)?;
+            self.damaged.extend(due.damaged);
+            for due in due.sound {
+                let delivery = journal.begin_attempt(due.mark.id, route)?;
+                self.begun.push(DueDelivery { delivery, ..due });
+            }
+        }
+        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
+        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
+        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
+        Ok(())
+    }
 }

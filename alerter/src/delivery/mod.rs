@@ -28,13 +28,17 @@ pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<(), Journa
     let message = Message { id: &due.mark.id, body: &due.delivery.body };
     let outcome = route.driver.deliver(message).await;
     let verdict = judge(&shared, &due, &outcome);
+    let mut said = false;
     loop {
         let (mark, name, kept) = (due.mark.id, due.delivery.route.clone(), verdict.clone());
         let write = move |journal: &mut Journal| journal.finish_attempt(mark, &name, &kept, Timestamp::now());
         match shared.store.run(write).await {
             Ok(_settled) => return Ok(()),
-            Err(error) if matches!(error.kind(), "full" | "busy" | "read-only") => {
-                error!(mark = %due.mark.id, kind = error.kind(), "the answer about {} could not be written down and is kept in memory: {error}", due.mark.node);
+            Err(error) if error.may_pass() => {
+                if !said {
+                    error!(mark = %due.mark.id, kind = error.kind(), "the answer about {} could not be written down and is kept in memory: {error}", due.mark.node);
+                }
+                said = true;
                 tokio::time::sleep(JOURNAL_PAUSE).await;
             }
             Err(error) => return Err(error),
@@ -50,7 +54,7 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
         Outcome::Unknown(failure) => (State::Pending, true, failure),
         Outcome::Refused(failure) => (State::Parked, false, failure),
     };
-    let wait = schedule::wait(due.delivery.attempts.saturating_add(1), fastrand::f64(), failure.after);
+    let wait = schedule::wait(due.delivery.attempts, fastrand::f64(), failure.after);
     report_failure(shared, due, failure, wait);
     let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
     Verdict::Again { state, ambiguous, kind, detail, next_due: Timestamp::now() + wait }
@@ -61,7 +65,7 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
     if shared.troubles().accepted(route) {
         info!("route {route} accepts again");
     }
-    let attempts = due.delivery.attempts.saturating_add(1);
+    let attempts = due.delivery.attempts;
     info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
     Verdict::Acknowledged { reference, detail: format!("{route} acknowledged it at attempt {attempts}") }
 }

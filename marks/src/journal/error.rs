@@ -138,6 +138,11 @@ impl JournalError {
         }
     }
 
+    /// Whether the fault may pass by itself: no room, a lock, a file system that cannot be written at the moment.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::ReadOnly { .. })
+    }
+
     /// Sorts SQLite's answer into what an operator can act on.
     pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
