@@ -5,6 +5,7 @@
 mod default_config;
 mod deps;
 mod examples;
+mod killed;
 mod ocf;
 mod path;
 
@@ -13,5 +14,12 @@ use std::process::ExitCode;
 use tests::trials;
 
 fn main() -> ExitCode {
-    trials::run([default_config::group(), deps::group(), examples::group(), ocf::group(), path::group()])
+    trials::run([
+        default_config::group(),
+        deps::group(),
+        examples::group(),
+        killed::group(),
+        ocf::group(),
+        path::group(),
+    ])
 }
