@@ -23,7 +23,9 @@ work=$(mktemp -d "$dir/fetch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 # Where apt cannot drop its rights to read the directory it says so and downloads all the same.
-apt-get -q download "pacemaker-remote=$wanted" >&2
+download() { apt-get -q download "pacemaker-remote=$wanted" >&2; }
+# A machine whose packages came with its image may have no package lists.
+download || { apt-get -q update >&2 && download; }
 dpkg -x pacemaker-remote_*.deb "$work/x"
 rm -rf "$dir/usr"
 mv "$work/x/usr" "$dir/usr"
