@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use syslog::{Facility, Formatter3164, Logger, LoggerBackend};
@@ -17,22 +19,58 @@ const LINE: usize = 1024;
 
 /// Starts logging for the rest of the process. Events of the libraries come through only as warnings.
 pub fn start(level: Level) {
-    let ours = Lines { syslog: syslog_socket().map(Mutex::new), level };
+    let ours = Lines { syslog: Mutex::new(Syslog::at(SOCKET)), level };
     tracing_subscriber::registry().with(ours.with_filter(LevelFilter::from_level(level))).init();
 }
 
-type Syslog = Logger<LoggerBackend, Formatter3164>;
+/// Where syslog listens.
+const SOCKET: &str = "/dev/log";
 
-/// No syslog socket is no reason not to run: stderr is there.
-fn syslog_socket() -> Option<Syslog> {
+/// The syslog socket, which comes and goes with the syslog daemon: ours runs for years, that one is restarted.
+struct Syslog {
+    path: PathBuf,
+    logger: Option<Logger<LoggerBackend, Formatter3164>>,
+}
+
+impl Syslog {
+    /// No socket is no reason not to run: stderr is there.
+    fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), logger: None }
+    }
+
+    /// Sends a line; where that fails, once more over a new socket.
+    fn send(&mut self, level: Level, line: &str) {
+        if !self.try_send(level, line) {
+            self.logger = connect(&self.path);
+            self.try_send(level, line);
+        }
+    }
+
+    fn try_send(&mut self, level: Level, line: &str) -> bool {
+        let Some(logger) = &mut self.logger else { return false };
+        let sent = match level {
+            Level::ERROR => logger.err(line),
+            Level::WARN => logger.warning(line),
+            Level::INFO => logger.info(line),
+            _ => logger.debug(line),
+        };
+        sent.is_ok()
+    }
+}
+
+/// The socket does not block: a syslog daemon that hangs costs lines, never a delivery.
+fn connect(path: &Path) -> Option<Logger<LoggerBackend, Formatter3164>> {
+    let socket = UnixDatagram::unbound().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    socket.connect(path).ok()?;
     let process = "nova-host-alerter".to_owned();
     let formatter =
         Formatter3164 { facility: Facility::LOG_DAEMON, hostname: None, process, pid: std::process::id() };
-    syslog::unix(formatter).ok()
+    Some(Logger::new(LoggerBackend::Unix(socket), formatter))
 }
 
 struct Lines {
-    syslog: Option<Mutex<Syslog>>,
+    syslog: Mutex<Syslog>,
     level: Level,
 }
 
@@ -48,21 +86,9 @@ impl<S: Subscriber> Layer<S> for Lines {
         let line = line.finish();
         // A closed or full stderr must not stop a delivery.
         let _nobody_reads = writeln!(std::io::stderr(), "{}: {line}", meta.level());
-        if let Some(syslog) = &self.syslog {
-            self.to_syslog(syslog, *meta.level(), &line);
+        if let Ok(mut syslog) = self.syslog.lock() {
+            syslog.send(*meta.level(), &line);
         }
-    }
-}
-
-impl Lines {
-    fn to_syslog(&self, syslog: &Mutex<Syslog>, level: Level, line: &str) {
-        let Ok(mut syslog) = syslog.lock() else { return };
-        let _socket_gone = match level {
-            Level::ERROR => syslog.err(line),
-            Level::WARN => syslog.warning(line),
-            Level::INFO => syslog.info(line),
-            _ => syslog.debug(line),
-        };
     }
 }
 
@@ -96,6 +122,35 @@ impl Sentence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The broken variant, a blocking socket, never comes back from this.
+    #[test]
+    fn a_syslog_that_hangs_costs_lines_and_no_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let _never_read = UnixDatagram::bind(&path).unwrap();
+        let mut syslog = Syslog::at(&path);
+        for _ in 0..10_000 {
+            syslog.send(Level::INFO, "a line");
+        }
+    }
+
+    #[test]
+    fn a_restarted_syslog_gets_the_next_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut syslog = Syslog::at(&path);
+        syslog.send(Level::INFO, "nobody listens yet");
+        for line in ["first", "after a restart"] {
+            let listener = UnixDatagram::bind(&path).unwrap();
+            syslog.send(Level::WARN, line);
+            let mut buffer = [0; 256];
+            let length = listener.recv(&mut buffer).unwrap();
+            let got = String::from_utf8_lossy(&buffer[..length]).into_owned();
+            assert!(got.starts_with("<28>") && got.ends_with(line), "{got}");
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
 
     #[test]
     fn a_line_is_one_line_whatever_is_in_it() {
