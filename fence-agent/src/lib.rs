@@ -1,6 +1,7 @@
-//! `fence_mark`: writes down that Pacemaker fenced a host, so that nova-host-alerter can tell it.
+//! `fence_mark` and `alert_mark`: write down that Pacemaker fenced a host, so that nova-host-alerter can tell it.
 
 pub mod action;
+pub mod alert;
 pub mod call;
 pub mod check;
 mod child;

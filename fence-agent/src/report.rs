@@ -1,4 +1,4 @@
-//! What the agent says: to the system log, and on standard error at most one line about a failure.
+//! What an agent says: to the system log, and on standard error at most one line about a failure.
 //!
 //! Neither can hold up fencing: the log's socket never blocks, and a log that is not there is no error.
 
@@ -9,12 +9,13 @@ use std::process;
 
 use syslog::{Facility, Formatter3164, Logger};
 
-/// The name in the system log and before a line on standard error.
+/// The name of the STONITH agent in the system log and before a line on standard error.
 pub const IDENT: &str = "fence_mark";
 
 /// Where reports go, and how much of them.
 #[derive(Clone, Debug)]
 pub struct Report {
+    ident: &'static str,
     socket: PathBuf,
     quiet: bool,
     verbose: bool,
@@ -30,7 +31,13 @@ enum Level {
 impl Report {
     /// `quiet` keeps standard error empty; `verbose` shows warnings and notices there too.
     pub fn new(socket: PathBuf, quiet: bool, verbose: bool) -> Self {
-        Self { socket, quiet, verbose }
+        Self { ident: IDENT, socket, quiet, verbose }
+    }
+
+    /// The same of another program.
+    #[must_use]
+    pub fn of(self, ident: &'static str) -> Self {
+        Self { ident, ..self }
     }
 
     /// Why nothing was done. The one line that Pacemaker shows.
@@ -52,7 +59,7 @@ impl Report {
         let line = one_line(text);
         let _nobody_listens = self.log(level, &line);
         if on_stderr {
-            let _nobody_listens = writeln!(std::io::stderr(), "{IDENT}: {line}");
+            let _nobody_listens = writeln!(std::io::stderr(), "{}: {line}", self.ident);
         }
     }
 
@@ -60,7 +67,7 @@ impl Report {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         socket.connect(&self.socket)?;
-        let process = IDENT.to_owned();
+        let process = self.ident.to_owned();
         let formatter =
             Formatter3164 { facility: Facility::LOG_DAEMON, hostname: None, process, pid: process::id() };
         let mut logger = Logger::new(Datagram(socket), formatter);

@@ -3,7 +3,12 @@
 use std::fmt;
 
 use serde::Serialize;
-use uuid::Uuid;
+use uuid::{Uuid, uuid};
+
+use crate::host::HostName;
+
+/// Namespace of the ids that are worked out from a host and an operation. Changing it would tell old outages again.
+const OPERATIONS: Uuid = uuid!("6f1d2c0e-8a57-4b6b-9d39-5e0c7a41b2d8");
 
 /// A text that is no UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +38,30 @@ impl fmt::Display for FencingId {
     }
 }
 
-/// Id of one mark, and the idempotency key of its deliveries: the id of the mark's first fencing.
+/// Id that Pacemaker's fencer gave to one fencing operation: the same on every controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct OperationId(Uuid);
+
+impl OperationId {
+    /// Reads an id in its hyphenated form; no other form, so that one operation has one spelling.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let id = Uuid::try_parse(text).map_err(|_| IdError)?;
+        if id.is_nil() || !id.hyphenated().to_string().eq_ignore_ascii_case(text) {
+            return Err(IdError);
+        }
+        Ok(Self(id))
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+/// Id of one mark, and the idempotency key of its deliveries: the id of the mark's first fencing; where only evidence
+/// speaks of the outage, [`MarkId::of_operation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct MarkId(Uuid);
@@ -42,6 +70,13 @@ impl MarkId {
     /// Reads an id in its hyphenated form.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         Uuid::try_parse(text).map(Self).map_err(|_| IdError)
+    }
+
+    /// The id of a mark that evidence makes: a UUIDv5 of the host, without case, and the operation, so that every
+    /// controller arrives at the same one.
+    pub fn of_operation(host: &HostName, operation: OperationId) -> Self {
+        let name = format!("{} {operation}", host.as_str().to_ascii_lowercase());
+        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
     }
 }
 
@@ -67,5 +102,31 @@ mod tests {
         assert_eq!(MarkId::from(fencing).to_string(), fencing.to_string());
         assert_eq!(FencingId::parse(&fencing.to_string()), Ok(fencing));
         assert_eq!(MarkId::parse("compute1"), Err(IdError));
+    }
+
+    const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
+
+    /// A known answer, worked out elsewhere: were it to change, outages would be told again under another id.
+    #[test]
+    fn every_controller_arrives_at_the_same_id() {
+        let id = |host: &str, operation: &str| {
+            let operation = OperationId::parse(operation).unwrap();
+            MarkId::of_operation(&HostName::parse(host).unwrap(), operation).to_string()
+        };
+        assert_eq!(id("compute1", OPERATION), "3b14769e-9ee7-59c6-b7c3-808031b693c6");
+        assert_eq!(id("COMPUTE1", &OPERATION.to_uppercase()), id("compute1", OPERATION));
+        assert_ne!(id("compute2", OPERATION), id("compute1", OPERATION));
+        assert_ne!(id("compute1", "e19eab25-6556-4644-89e9-f9bf9b151b88"), id("compute1", OPERATION));
+    }
+
+    #[test]
+    fn an_operation_has_one_spelling() {
+        assert_eq!(OperationId::parse(&OPERATION.to_uppercase()).unwrap().to_string(), OPERATION);
+        let braced = format!("{{{OPERATION}}}");
+        let nil = "00000000-0000-0000-0000-000000000000";
+        for bad in ["", "(none)", nil, &OPERATION.replace('-', ""), &braced, &format!("urn:uuid:{OPERATION}")]
+        {
+            assert_eq!(OperationId::parse(bad), Err(IdError), "{bad}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 pub mod cib;
 pub mod cluster;
 pub mod delivery;
+pub mod evidence;
 pub mod fencing;
 pub mod host;
 pub mod id;

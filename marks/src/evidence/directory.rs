@@ -1,0 +1,306 @@
+//! The directory of evidence: written by the cluster's user, read by root as hostile input.
+//!
+//! Everything goes through one handle of the checked directory: its name may lead elsewhere a moment later.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
+
+use super::Evidence;
+use super::record::{self, EventName, Flaw, MAX_FILE};
+
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// How many entries one reading looks at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Why the directory could not be used. Every sentence names it and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// Not there.
+    #[error("there is no directory {path}: make it for the user who writes evidence, with mode 0700", path = .path.display())]
+    Missing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A symlink or something else.
+    #[error("{path} is no plain directory (a symlink or something else stands in its place): remove it", path = .path.display())]
+    NotPlain {
+        /// What should be the directory.
+        path: PathBuf,
+    },
+    /// Somebody else could write it.
+    #[error("{path} is not the evidence directory of user {wanted} alone (mode {mode:04o}, owner {owner}): run `chown {wanted} {path}` and `chmod 0700 {path}`", path = .path.display())]
+    Insecure {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+        /// Its owner's user id.
+        owner: u32,
+        /// The user id that should own it.
+        wanted: u32,
+    },
+    /// No room.
+    #[error("there is no room in {path}: free space on its file system", path = .path.display())]
+    Full {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Any other fault of the system.
+    #[error("{path}: {source}", path = .path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+impl EvidenceError {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "missing",
+            Self::NotPlain { .. } => "not-plain",
+            Self::Insecure { .. } => "insecure",
+            Self::Full { .. } => "full",
+            Self::Io { .. } => "io",
+        }
+    }
+
+    fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::Full { path }
+            }
+            _ => Self::Io { path, source },
+        }
+    }
+
+    fn opening(path: &Path, errno: Errno) -> Self {
+        match errno {
+            Errno::ENOENT => Self::Missing { path: path.to_owned() },
+            Errno::ENOTDIR | Errno::ELOOP => Self::NotPlain { path: path.to_owned() },
+            _ => Self::io(path, errno.into()),
+        }
+    }
+}
+
+/// The evidence directory, open and checked.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    handle: File,
+    owner: Uid,
+}
+
+/// What one reading of the directory found.
+#[derive(Debug, Default)]
+pub struct Reading {
+    /// Whole events, in the order of their times.
+    pub sound: Vec<Found>,
+    /// What was set apart, untouched.
+    pub broken: Vec<Broken>,
+    /// Whether there are more entries than one reading looks at.
+    pub more: bool,
+}
+
+/// An event and the file that holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The file.
+    pub name: EventName,
+    /// Its content.
+    pub evidence: Evidence,
+}
+
+/// An entry that is no event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its name with everything unprintable escaped.
+    pub name: String,
+    /// What is wrong with it.
+    pub flaw: Flaw,
+}
+
+impl Directory {
+    /// Opens a directory that has to belong to `owner` alone (mode 0700); its own name may be no symlink.
+    ///
+    /// # Errors
+    /// [`EvidenceError`]; nothing is made or changed.
+    pub fn open(path: &Path, owner: Uid) -> Result<Self, EvidenceError> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let handle = open(path, flags, Mode::empty()).map_err(|e| EvidenceError::opening(path, e))?;
+        let directory = Self { path: path.to_owned(), handle: handle.into(), owner };
+        let found = directory.handle.metadata().map_err(|e| directory.fault(e))?;
+        let mode = found.mode() & 0o7777;
+        // The set-group-id bit says only which group new files get.
+        if found.uid() != owner.as_raw() || mode & 0o777 != DIRECTORY_MODE {
+            let (owner, wanted) = (found.uid(), owner.as_raw());
+            return Err(EvidenceError::Insecure { path: path.to_owned(), mode, owner, wanted });
+        }
+        Ok(directory)
+    }
+
+    /// Writes an event so that its file is whole or not there, and survives a power cut. The same event again replaces
+    /// its file.
+    ///
+    /// # Errors
+    /// [`EvidenceError`]; the event may then be there or not, but never in part.
+    pub fn write(&self, evidence: &Evidence) -> Result<EventName, EvidenceError> {
+        let name = EventName::of(evidence);
+        let draft = name.draft(std::process::id());
+        let file = self.make(&draft).map_err(|e| self.fault(e))?;
+        let kept = self.keep(&file, &draft, &name, &record::encode(evidence));
+        if kept.is_err() {
+            let _renamed_or_lost = unlinkat(&self.handle, draft.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+        kept.map_err(|e| self.fault(e))?;
+        Ok(name)
+    }
+
+    fn make(&self, draft: &str) -> io::Result<File> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(openat(&self.handle, draft, flags, Mode::S_IRUSR | Mode::S_IWUSR)?.into())
+    }
+
+    /// The file stays open until it has its name: its end (`IN_CLOSE_WRITE`) is what wakes the alerter.
+    fn keep(&self, mut file: &File, draft: &str, name: &EventName, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        renameat(&self.handle, draft, &self.handle, name.as_str())?;
+        self.handle.sync_all()
+    }
+
+    /// Reads all events. A broken entry is set apart and disturbs no other; names that begin with a dot are passed over.
+    /// Nothing is followed, waited for, changed or removed.
+    ///
+    /// # Errors
+    /// The directory itself cannot be listed.
+    pub fn read_all(&self) -> Result<Reading, EvidenceError> {
+        let (names, more) = self.names(|name| !name.starts_with(b"."))?;
+        let mut reading = Reading { more, ..Reading::default() };
+        for name in names {
+            match self.read(&name) {
+                Ok(Some(found)) => reading.sound.push(found),
+                Ok(None) => {}
+                Err(flaw) => reading.broken.push(Broken { name: name.escape_ascii().to_string(), flaw }),
+            }
+        }
+        reading.sound.sort_by(|a, b| a.name.cmp(&b.name));
+        reading.broken.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(reading)
+    }
+
+    /// One entry; `None` where it is gone by now.
+    fn read(&self, name: &[u8]) -> Result<Option<Found>, Flaw> {
+        let name = std::str::from_utf8(name).ok().and_then(EventName::parse).ok_or(Flaw::Name)?;
+        // Without O_NONBLOCK a FIFO would hold up the alerter for ever.
+        let flags =
+            OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let file: File = match openat(&self.handle, name.as_str(), flags, Mode::empty()) {
+            Ok(handle) => handle.into(),
+            Err(Errno::ENOENT) => return Ok(None),
+            Err(Errno::ELOOP | Errno::ENXIO) => return Err(Flaw::NotPlain),
+            Err(_) => return Err(Flaw::Unreadable),
+        };
+        let found = file.metadata().map_err(|_| Flaw::Unreadable)?;
+        self.check(&found)?;
+        let evidence = record::decode(&name, &bounded(file)?)?;
+        Ok(Some(Found { name, evidence }))
+    }
+
+    fn check(&self, found: &Metadata) -> Result<(), Flaw> {
+        if !found.is_file() {
+            return Err(Flaw::NotPlain);
+        }
+        // A link to a file of somebody else would make that one's content evidence.
+        if found.uid() != self.owner.as_raw() {
+            return Err(Flaw::Owner);
+        }
+        match found.nlink() {
+            0 | 1 => Ok(()),
+            _ => Err(Flaw::Linked),
+        }
+    }
+
+    /// Removes the file of an event that has been taken in; one that is gone already is no error.
+    ///
+    /// # Errors
+    /// It is still there.
+    pub fn remove(&self, name: &EventName) -> Result<(), EvidenceError> {
+        match unlinkat(&self.handle, name.as_str(), UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(e) => Err(self.fault(e.into())),
+        }
+    }
+
+    /// Removes what writers left behind that were killed longer than `age` ago, and says how many files that were.
+    ///
+    /// # Errors
+    /// The directory cannot be listed, or one of them cannot be removed.
+    pub fn remove_drafts(&self, age: Duration) -> Result<usize, EvidenceError> {
+        let is_draft = |name: &[u8]| std::str::from_utf8(name).is_ok_and(EventName::is_draft);
+        let (names, _) = self.names(is_draft)?;
+        let mut removed = 0;
+        for name in names {
+            if self.is_older(&name, age) {
+                unlinkat(&self.handle, name.as_slice(), UnlinkatFlags::NoRemoveDir)
+                    .map_err(|e| self.fault(e.into()))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn is_older(&self, name: &[u8], age: Duration) -> bool {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let found = openat(&self.handle, name, flags, Mode::empty()).map(File::from);
+        let found = found.map_err(io::Error::from).and_then(|file| file.metadata());
+        let changed = found.ok().filter(Metadata::is_file).and_then(|found| found.modified().ok());
+        changed.and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|since| since >= age)
+    }
+
+    /// Up to [`MAX_ENTRIES`] names, and whether there are more.
+    fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<Vec<u8>>, bool), EvidenceError> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        // Opened anew: a duplicate would go on where the last listing ended.
+        let listed: OwnedFd =
+            openat(&self.handle, ".", flags, Mode::empty()).map_err(|e| self.fault(e.into()))?;
+        let mut names = Vec::new();
+        for entry in Dir::from_fd(listed).map_err(|e| self.fault(e.into()))?.iter() {
+            let entry = entry.map_err(|e| self.fault(e.into()))?;
+            let name = entry.file_name().to_bytes();
+            if !wanted(name) {
+                continue;
+            }
+            if names.len() == MAX_ENTRIES {
+                return Ok((names, true));
+            }
+            names.push(name.to_owned());
+        }
+        Ok((names, false))
+    }
+
+    fn fault(&self, source: io::Error) -> EvidenceError {
+        EvidenceError::io(&self.path, source)
+    }
+}
+
+/// The content, but never more than one byte above the limit, however the file grows meanwhile.
+fn bounded(file: File) -> Result<Vec<u8>, Flaw> {
+    let mut bytes = Vec::with_capacity(MAX_FILE + 1);
+    file.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes).map_err(|_| Flaw::Unreadable)?;
+    Ok(bytes)
+}

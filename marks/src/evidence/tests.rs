@@ -1,0 +1,297 @@
+//! What is written is read again; what is planted is set apart.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use nix::sys::stat::Mode;
+use nix::unistd::{Uid, geteuid, mkfifo};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+
+fn evidence() -> Evidence {
+    Evidence {
+        target: HostName::parse("Compute1").unwrap(),
+        action: Action::Reboot,
+        outcome: Outcome::Success,
+        operation: OperationId::parse("e19eab25-6556-4644-89e9-f9bf9b151b87").unwrap(),
+        at: Moment::from_micros(1_795_188_458_012_345).unwrap(),
+        executor: Label::lossy("ctl3"),
+        client: Label::lossy("pacemaker-controld.64"),
+        origin: Label::lossy("ctl3"),
+    }
+}
+
+fn at(micros: u64) -> Evidence {
+    Evidence { at: Moment::from_micros(micros).unwrap(), ..evidence() }
+}
+
+fn open(room: &TempDir) -> Directory {
+    fs::set_permissions(room.path(), Permissions::from_mode(0o700)).unwrap();
+    Directory::open(room.path(), geteuid()).unwrap()
+}
+
+fn room() -> (TempDir, Directory) {
+    let room = tempfile::tempdir().unwrap();
+    let directory = open(&room);
+    (room, directory)
+}
+
+fn flaws(directory: &Directory) -> Vec<(String, &'static str)> {
+    let broken = directory.read_all().unwrap().broken;
+    broken.into_iter().map(|broken| (broken.name, broken.flaw.kind())).collect()
+}
+
+#[test]
+fn events_come_back_in_the_order_of_their_times() {
+    let (room, directory) = room();
+    for micros in [1_795_188_458_000_002, 7, 1_795_188_458_000_001] {
+        directory.write(&at(micros)).unwrap();
+    }
+    let reading = directory.read_all().unwrap();
+    let times: Vec<u64> = reading.sound.iter().map(|found| found.evidence.at.micros()).collect();
+    assert_eq!(times, [7, 1_795_188_458_000_001, 1_795_188_458_000_002]);
+    assert!(reading.broken.is_empty() && !reading.more);
+    let path = room.path().join(reading.sound[0].name.as_str());
+    assert!(path.ends_with("000000000000000007-e19eab25-6556-4644-89e9-f9bf9b151b87.alert"));
+    assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(reading.sound[0].evidence.target.as_str(), "Compute1");
+    assert_eq!(reading.sound[0].evidence.at.timestamp(), Timestamp(0));
+}
+
+#[test]
+fn the_same_event_again_is_one_file() {
+    let (room, directory) = room();
+    assert_eq!(directory.write(&evidence()).unwrap(), directory.write(&evidence()).unwrap());
+    assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1);
+}
+
+/// The format is a contract between releases: a change of it needs a new version.
+#[test]
+fn the_format_stays_as_it_is() {
+    let text = concat!(
+        r#"{"version":1,"target":"Compute1","action":"reboot","rc":0,"#,
+        r#""operation":"e19eab25-6556-4644-89e9-f9bf9b151b87","at_micros":1795188458012345,"#,
+        r#""executor":"ctl3","client":"pacemaker-controld.64","origin":"ctl3"}"#,
+        "\n"
+    );
+    assert_eq!(String::from_utf8(record::encode(&evidence())).unwrap(), text);
+    assert_eq!(record::decode(&EventName::of(&evidence()), text.as_bytes()), Ok(evidence()));
+}
+
+/// One broken file must not keep the others from being told.
+#[test]
+fn what_is_planted_is_set_apart_and_left_alone() {
+    let (room, directory) = room();
+    let sound = directory.write(&evidence()).unwrap();
+    let name = |n: u64| EventName::of(&at(n)).to_string();
+    let place = |n: u64| room.path().join(name(n));
+    let outside = tempfile::NamedTempFile::new_in(room.path().parent().unwrap()).unwrap();
+    fs::write(outside.path(), record::encode(&at(2))).unwrap();
+    symlink(outside.path(), place(1)).unwrap();
+    fs::hard_link(outside.path(), place(2)).unwrap();
+    mkfifo(&place(3), Mode::S_IRUSR).unwrap();
+    fs::create_dir(place(4)).unwrap();
+    let _socket = UnixListener::bind(place(5)).unwrap();
+    let mut padded = record::encode(&at(6));
+    padded.resize(MAX_FILE + 1, b' ');
+    fs::write(place(6), padded).unwrap();
+    File::create(place(7)).unwrap().set_len(1 << 40).unwrap();
+    fs::write(place(8), record::encode(&at(9))).unwrap();
+    fs::write(room.path().join("x\n\u{1b}.alert"), b"").unwrap();
+    fs::write(room.path().join(".hidden"), b"").unwrap();
+    let kinds =
+        ["not-plain", "linked", "not-plain", "not-plain", "not-plain", "too-large", "too-large", "mismatch"];
+    let mut wanted: Vec<(String, &str)> = (1..).map(name).zip(kinds).collect();
+    wanted.push((r"x\n\x1b.alert".to_owned(), "name"));
+    for _ in 0..2 {
+        assert_eq!(flaws(&directory), wanted);
+        let reading = directory.read_all().unwrap();
+        assert_eq!(reading.sound, [Found { name: sound.clone(), evidence: evidence() }]);
+    }
+    assert_eq!(fs::read_dir(room.path()).unwrap().count(), 11);
+}
+
+#[test]
+fn a_content_that_no_event_has_is_set_apart() {
+    let (room, directory) = room();
+    let name = EventName::of(&evidence());
+    let good = String::from_utf8(record::encode(&evidence())).unwrap();
+    let table = [
+        (String::new(), "content"),
+        (good[..good.len() / 2].to_owned(), "content"),
+        (good.replace(r#""rc":0,"#, ""), "content"),
+        (good.replace(r#""rc":0"#, r#""rc":0,"rc":1"#), "content"),
+        (good.replace(r#""rc":0"#, r#""rc":0,"more":1"#), "content"),
+        (good.replace("Compute1", "../x"), "content"),
+        (good.replace("reboot", "cycle"), "content"),
+        (good.replace("pacemaker", r"a\nb"), "content"),
+        (good.replace("\"ctl3\"", &format!("\"{}\"", "x".repeat(256))), "content"),
+        (good.replace(r#""version":1"#, r#""version":2"#), "version"),
+        (format!("{good}{good}"), "content"),
+        ("[".repeat(4000), "content"),
+        (good.replace("012345", "012346"), "mismatch"),
+    ];
+    for (text, kind) in table {
+        fs::write(room.path().join(name.as_str()), &text).unwrap();
+        assert_eq!(flaws(&directory), [(name.to_string(), kind)], "{text:.300}");
+    }
+    fs::write(room.path().join(name.as_str()), b"\xff\xfe").unwrap();
+    assert_eq!(flaws(&directory), [(name.to_string(), "content")]);
+}
+
+#[test]
+fn a_directory_that_others_can_change_is_refused() {
+    let (room, _) = room();
+    let kind =
+        |path: &std::path::Path, owner| Directory::open(path, owner).map_or_else(|e| e.kind(), |_| "none");
+    for mode in [0o755, 0o770, 0o701, 0o600, 0o1777] {
+        fs::set_permissions(room.path(), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(kind(room.path(), geteuid()), "insecure", "{mode:o}");
+    }
+    fs::set_permissions(room.path(), Permissions::from_mode(0o2700)).unwrap();
+    assert_eq!(kind(room.path(), geteuid()), "none");
+    assert_eq!(kind(room.path(), Uid::from_raw(geteuid().as_raw() + 1)), "insecure");
+    let link = room.path().join("link");
+    symlink(room.path(), &link).unwrap();
+    assert_eq!(kind(&link, geteuid()), "not-plain");
+    fs::write(room.path().join("file"), b"").unwrap();
+    assert_eq!(kind(&room.path().join("file"), geteuid()), "not-plain");
+    assert_eq!(kind(&room.path().join("none"), geteuid()), "missing");
+}
+
+/// The checks hold for the directory that was opened, not for whatever has its name by now.
+#[test]
+fn a_directory_exchanged_meanwhile_is_not_the_one_that_is_read() {
+    let (room, _) = room();
+    let (path, away) = (room.path().join("evidence"), room.path().join("away"));
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+    let directory = Directory::open(&path, geteuid()).unwrap();
+    directory.write(&evidence()).unwrap();
+    fs::rename(&path, &away).unwrap();
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("planted"), b"").unwrap();
+    let reading = directory.read_all().unwrap();
+    assert_eq!((reading.sound.len(), reading.broken.len()), (1, 0));
+}
+
+#[test]
+fn one_reading_has_an_end() {
+    let (room, directory) = room();
+    for number in 0..10_001 {
+        File::create(room.path().join(format!("junk{number}"))).unwrap();
+    }
+    let reading = directory.read_all().unwrap();
+    assert!(reading.more && reading.broken.len() == 10_000);
+}
+
+#[test]
+fn what_was_taken_in_is_removed_and_nothing_else() {
+    let (room, directory) = room();
+    let name = directory.write(&evidence()).unwrap();
+    fs::write(room.path().join("junk"), b"").unwrap();
+    directory.remove(&name).unwrap();
+    directory.remove(&name).unwrap();
+    assert_eq!(flaws(&directory), [("junk".to_owned(), "name")]);
+    assert!(directory.read_all().unwrap().sound.is_empty());
+}
+
+#[test]
+fn only_old_drafts_are_removed() {
+    use std::time::Duration;
+    let (room, directory) = room();
+    let draft = EventName::of(&evidence()).draft(17);
+    for name in [&draft, ".hidden", ".x.17", "junk"] {
+        fs::write(room.path().join(name), b"").unwrap();
+    }
+    assert_eq!(directory.remove_drafts(Duration::from_secs(3600)).unwrap(), 0);
+    assert_eq!(directory.remove_drafts(Duration::ZERO).unwrap(), 1);
+    assert!(!room.path().join(draft).exists());
+    assert_eq!(fs::read_dir(room.path()).unwrap().count(), 3);
+}
+
+/// The alerter wakes when a file is closed: by then it must be there under its name.
+#[test]
+fn the_wake_up_comes_when_the_file_has_its_name() {
+    let (room, directory) = room();
+    let inotify = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    inotify.add_watch(room.path(), AddWatchFlags::IN_CLOSE_WRITE).unwrap();
+    let name = directory.write(&evidence()).unwrap();
+    let woken: Vec<_> = inotify.read_events().unwrap().into_iter().filter_map(|event| event.name).collect();
+    assert_eq!(woken, [name.as_str()]);
+}
+
+#[test]
+fn only_the_names_that_are_written_are_names() {
+    let name = EventName::of(&evidence()).to_string();
+    assert!(EventName::parse(&name).is_some());
+    let bad = [
+        name.to_uppercase(),
+        name.replace("001795", "1795"),
+        name.replace("001795", "+01795"),
+        name.replace(".alert", ""),
+        format!("{name}.alert"),
+        format!("9{name}"),
+        name.replace("e19eab25-6556-", "e19eab256556"),
+        String::new(),
+        ".alert".to_owned(),
+    ];
+    for bad in bad {
+        assert!(EventName::parse(&bad).is_none(), "{bad}");
+    }
+}
+
+fn label() -> impl Strategy<Value = Label> {
+    // Quotes and backslashes double in JSON: the longest file.
+    prop_oneof![".{0,40}", "[\"\\\\]{250,300}", "\\PC{255,300}"].prop_map(|text| Label::lossy(&text))
+}
+
+prop_compose! {
+    fn any_evidence()(
+        target in "[A-Za-z0-9][A-Za-z0-9_-]{0,254}",
+        action in 0..3_usize,
+        rc in any::<i32>(),
+        operation in "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}",
+        micros in 0..=Moment::MAX,
+        who in [label(), label(), label()],
+    ) -> Evidence {
+        let [executor, client, origin] = who;
+        Evidence {
+            target: HostName::parse(&target).unwrap(),
+            action: Action::ALL[action],
+            outcome: Outcome::from_rc(rc),
+            operation: OperationId::parse(&operation).unwrap(),
+            at: Moment::from_micros(micros).unwrap(),
+            executor, client, origin,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_event_survives_its_file(evidence in any_evidence()) {
+        let bytes = record::encode(&evidence);
+        prop_assert!(bytes.len() <= MAX_FILE, "{} bytes", bytes.len());
+        let name = EventName::of(&evidence);
+        prop_assert_eq!(EventName::parse(name.as_str()), Some(name.clone()));
+        let read = record::decode(&name, &bytes).unwrap();
+        prop_assert_eq!(read.target.as_str(), evidence.target.as_str());
+        prop_assert_eq!(read, evidence);
+    }
+
+    #[test]
+    fn no_content_is_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        prop_assert!(record::decode(&EventName::of(&evidence()), &bytes).is_err());
+    }
+
+    #[test]
+    fn a_label_is_one_line_and_short(text in any::<String>()) {
+        let label = Label::lossy(&text);
+        prop_assert!(label.as_str().len() <= Label::MAX && !label.as_str().contains(char::is_control));
+        prop_assert_eq!(Label::exact(label.as_str()), Some(label));
+    }
+}
