@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test an unmet expectation is a failure, also in its helpers")]
 
+mod alert;
 mod bad_store;
 mod common;
 mod documents;
