@@ -308,7 +308,7 @@ fn sweep(call: &str) -> usize {
     panic!("{call} never ended");
 }
 
-/// S1-16: killed at any instant there is no evidence or a whole one, and nothing that stands in the way of the next.
+/// Killed at any instant there is no evidence or a whole one, and nothing that stands in the way of the next.
 #[test]
 fn killed_at_any_write_it_leaves_all_or_nothing() {
     if Post::new().is_none() || !have_injection() {
