@@ -23,7 +23,7 @@ const ENTER: &str = r#"
 pub const OCF_AGENT: &str = "/usr/lib/ocf/resource.d/openstack/nova-host-alerter";
 
 /// The programs of the project.
-const PROGRAMS: [&str; 2] = ["fence_mark", "nova-host-alerter"];
+const PROGRAMS: [&str; 3] = ["fence_mark", "alert_mark", "nova-host-alerter"];
 
 /// An installation that ends with this value.
 pub struct Installed {

@@ -69,7 +69,9 @@ fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
     symlink(format!("{CHANGEABLE}/{}", parts::MARK_AGENT), sbin.join(parts::MARK_AGENT))?;
     let Some(products) = products else { return Ok(()) };
     place(&products.programs.join(parts::MARK_AGENT), &bin.join(parts::REAL_MARK_AGENT))?;
-    place(&products.programs.join("nova-host-alerter"), &sbin.join("nova-host-alerter"))?;
+    for program in ["nova-host-alerter", "alert_mark"] {
+        place(&products.programs.join(program), &sbin.join(program))?;
+    }
     directory(&ocf.join("openstack"), 0o755)?;
     place(&products.ocf_agent, &ocf.join("openstack/nova-host-alerter"))
 }
@@ -130,6 +132,7 @@ fn var(node: &Path, plan: &NodePlan) -> anyhow::Result<()> {
     }
     // As the package makes it.
     directory(&library.join("nova-host-alerter"), 0o711)?;
+    directory_of_cluster(&library.join("nova-host-alerter/evidence"), 0o700)?;
     directory(&log.join("crmsh"), 0o755)?;
     for name in ["cib", "pengine", "cores", "blackbox"] {
         directory_of_cluster(&library.join("pacemaker").join(name), 0o750)?;

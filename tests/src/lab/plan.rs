@@ -20,7 +20,7 @@ pub struct Shape {
 /// What of the project is installed in the nodes.
 #[derive(Debug, Clone)]
 pub struct Products {
-    /// The directory that holds `fence_mark` and `nova-host-alerter`.
+    /// The directory that holds `fence_mark`, `alert_mark` and `nova-host-alerter`.
     pub programs: PathBuf,
     /// The OCF agent `nova-host-alerter`.
     pub ocf_agent: PathBuf,
