@@ -3,14 +3,15 @@
 pub mod action;
 pub mod call;
 pub mod check;
-mod child;
 pub mod cluster;
 pub mod getopt;
 pub mod given;
 pub mod guard;
+pub mod keep;
 pub mod metadata;
 pub mod off;
 pub mod paths;
+mod publish;
 pub mod report;
 pub mod run;
 pub mod settings;

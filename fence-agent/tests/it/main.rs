@@ -14,4 +14,5 @@ mod off;
 mod options;
 mod pacemaker;
 mod questions;
+mod register;
 mod tools;

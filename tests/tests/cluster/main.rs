@@ -12,6 +12,7 @@ mod fencer;
 mod itself;
 mod mark;
 mod outage;
+mod register;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +25,13 @@ use tests::lab;
 type Scenario = (&'static str, fn(&mut Cloud) -> anyhow::Result<()>);
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
-const ALL: [&[Scenario]; 6] = [
+const ALL: [&[Scenario]; 7] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,
     mark::SCENARIOS,
     alone::SCENARIOS,
     alerter::SCENARIOS,
+    register::SCENARIOS,
     itself::SCENARIOS,
 ];
 
