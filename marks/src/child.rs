@@ -137,6 +137,14 @@ mod tests {
         ));
     }
 
+    #[test]
+    fn a_tool_of_the_cluster_looks_at_the_cluster() {
+        let command = cluster_tool(Path::new("/usr/sbin/cibadmin"));
+        let removed: Vec<_> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert_eq!(removed, ["CIB_file", "CIB_shadow"]);
+    }
+
     /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.
     #[test]
     fn a_program_that_hangs_is_killed_with_its_group() {

@@ -14,7 +14,7 @@ use marks::register::{Entry, Register, Tools};
 use marks::time::Timestamp;
 use rusqlite::Connection;
 
-use crate::common::{Store, fencings};
+use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespaces, run};
 
 /// Keeps every update in a file, and answers from there.
 const WORKS: &str = r#"
@@ -191,6 +191,27 @@ fn a_journal_that_is_held_leads_to_the_register() {
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert_eq!(controller.off(""), Ok(()));
     assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 2));
+}
+
+/// A disk that hangs: the register does not wait for it, and the whole agent ends in time.
+#[test]
+fn a_journal_that_hangs_leads_to_the_register() {
+    if !have_injection() || !have_namespaces() {
+        return;
+    }
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    let world = World::new();
+    world.file("usr/sbin/attrd_updater", fs::read(controller.at("attrd_updater")).unwrap(), 0o755);
+    let hang = "strace -f -qq -o /dev/null -e inject=fdatasync,fsync:delay_enter=10000000";
+    let input = format!(
+        "action=off\nnodename=compute1\nregister=attrd\nstore={}\n",
+        controller.store.path().display()
+    );
+    let outcome = run(world.command(&format!("{hang} {AGENT}")), input.as_bytes());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.stderr.contains("alone") && outcome.stderr.contains("look at its disk"), "{outcome:?}");
+    assert_eq!(controller.registered().len(), 2);
 }
 
 /// The monitor of the fencer fails where the register cannot be read, before it is needed.

@@ -325,3 +325,27 @@ fn the_attribute_managers_own_words_are_read() {
         "unreadable"
     );
 }
+
+#[test]
+fn the_cib_managers_own_words_are_read() {
+    let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">
+    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;"/>
+  </cluster_property_set>"#;
+    let whole = format!(
+        r#"<crm_config>
+  <cluster_property_set id="cib-bootstrap-options">
+    <nvpair id="cib-bootstrap-options-have-watchdog" name="have-watchdog" value="false"/>
+  </cluster_property_set>
+  {set}
+</crm_config>
+"#
+    );
+    // Asked for one, it prints the bare element.
+    for recorded in [set, &whole] {
+        let read = Register::Cib.parse_output(recorded).unwrap();
+        assert!(read.apart.is_empty(), "{read:?}");
+        let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
+        assert_eq!((fencing.node.as_str(), fencing.origin), ("compute9", Origin::Shell));
+    }
+    assert_eq!(Register::Cib.parse_output(&whole[..whole.len() / 2]).unwrap_err().kind(), "unreadable");
+}
