@@ -4,12 +4,14 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use marks::journal::JournalError;
+use marks::register::RegisterError;
 use marks::site::Site;
 use marks::time::Timestamp;
 
 use crate::cluster::{self, ClusterError};
 use crate::given::Given;
 use crate::guard::{self, Refusal};
+use crate::keep::KeepError;
 use crate::paths::Paths;
 use crate::report::Report;
 use crate::settings::{self, Settings, SettingsError, Target, TargetError};
@@ -49,6 +51,12 @@ pub enum Failure {
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The register.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The fencing is kept nowhere.
+    #[error(transparent)]
+    Keep(#[from] KeepError),
     /// Several things that an operator should correct.
     #[error("{}", .0.join("; "))]
     Complaints(Vec<String>),
@@ -63,6 +71,8 @@ impl Failure {
             Self::Refused(refusal) => refusal.kind(),
             Self::Cluster(_) => "cluster",
             Self::Journal(e) => e.kind(),
+            Self::Register(e) => e.kind(),
+            Self::Keep(e) => e.kind(),
             Self::Complaints(_) => "complaints",
         }
     }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use marks::cib::{Cib, MarkDevice, MarkLevel};
-use marks::journal::{Journal, Role};
+use marks::journal::{Journal, JournalError, Role};
+use marks::register::RegisterError;
 
 use crate::call::{Call, Failure, is_cluster_host};
 use crate::cluster;
+use crate::publish;
 use crate::settings::{Look, Settings, Target};
 
 /// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
@@ -37,10 +39,9 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
     let settings = call.settings()?;
     let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
     complaints.extend(call.site_complaints());
-    if let Err(e) =
-        Journal::open(&settings.store, Role::Agent).and_then(|mut journal| journal.check_writable())
-    {
-        complaints.push(e.to_string());
+    match writable(&settings) {
+        Ok(journal) => complaints.extend(register_complaint(call, &settings, &journal)),
+        Err(e) => complaints.push(e.to_string()),
     }
     match cluster::cib(&call.paths) {
         Ok(cib) => complaints.extend(cluster_complaints(call, &settings, &cib)),
@@ -48,6 +49,25 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
         Err(e) => call.report.warning(&e.to_string()),
     }
     failed_if(complaints)
+}
+
+fn writable(settings: &Settings) -> Result<Journal, JournalError> {
+    let mut journal = Journal::open(&settings.store, Role::Agent)?;
+    journal.check_writable()?;
+    Ok(journal)
+}
+
+/// Without quorum nothing is wrong here: what is left to be published waits for the other controllers.
+fn register_complaint(call: &Call, settings: &Settings, journal: &Journal) -> Option<String> {
+    let e = publish::catch_up(call, settings, journal).err()?;
+    let word = settings.register().as_str();
+    let text = format!("the register {word} may not hold every fencing of this controller: {e}");
+    let no_quorum = matches!(e, Failure::Register(RegisterError::NoQuorum));
+    if !no_quorum && (call.from_fencer || is_cluster_host(&call.paths)) {
+        return Some(text);
+    }
+    call.report.warning(&text);
+    None
 }
 
 fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String> {

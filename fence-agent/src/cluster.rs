@@ -3,14 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
+use marks::child::{self, ChildError};
 use marks::cib::{Cib, CibError};
 use marks::cluster::corosync_nodes;
 use marks::host::HostName;
 
-use crate::child::{self, ChildError};
 use crate::paths::Paths;
 
 /// How long the local cluster may take to give its CIB.
@@ -65,7 +64,7 @@ pub enum CibUnreadable {
 /// # Errors
 /// [`ClusterError::Cib`] where both are silent.
 pub fn cib(paths: &Paths) -> Result<Cib, ClusterError> {
-    let live = match live_cib(&paths.cibadmin) {
+    let live = match live_cib(&paths.tools.cibadmin) {
         Ok(cib) => return Ok(cib),
         Err(e) => e,
     };
@@ -73,9 +72,8 @@ pub fn cib(paths: &Paths) -> Result<Cib, ClusterError> {
 }
 
 fn live_cib(cibadmin: &Path) -> Result<Cib, CibUnreadable> {
-    let mut command = Command::new(cibadmin);
-    // A shell may have pointed the tools at another CIB; here only the cluster's own counts.
-    command.args(["--query", "--local"]).env_remove("CIB_file").env_remove("CIB_shadow");
+    let mut command = child::cluster_tool(cibadmin);
+    command.args(["--query", "--local"]);
     parse(child::output(command, CIB_LIMIT, CIB_MAX)?)
 }
 
@@ -111,6 +109,7 @@ fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use marks::register::Tools;
     use std::os::unix::fs::PermissionsExt;
 
     /// A stand-in for `cibadmin`, and a CIB file.
@@ -122,7 +121,7 @@ mod tests {
             fs::write(dir.join("cib.xml"), cib).unwrap();
         }
         Paths {
-            cibadmin: tool,
+            tools: Tools { cibadmin: tool, ..Tools::default() },
             cib: dir.join("cib.xml"),
             corosync: dir.join("corosync.conf"),
             ..Paths::default()

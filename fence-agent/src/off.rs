@@ -5,12 +5,12 @@ use std::thread;
 use marks::cib::Cib;
 use marks::fencing::{Fencing, Origin};
 use marks::id::FencingId;
-use marks::journal::{Journal, Role};
 use marks::time::Timestamp;
 
 use crate::call::{Call, Failure, controller};
 use crate::cluster;
 use crate::guard;
+use crate::keep;
 use crate::settings::{Look, Settings, Target, domain};
 
 /// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
@@ -23,9 +23,7 @@ pub fn run(call: &Call, target: &Target) -> Result<(), Failure> {
     thread::sleep(settings.delay);
     let cib = judge(call, target)?;
     let fencing = fencing(call, target, &settings, cib.as_ref());
-    Journal::open(&settings.store, Role::Agent)?.append_fencing(&fencing)?;
-    call.report.notice(&format!("{} is marked, fencing {}", target.node, fencing.id));
-    Ok(())
+    Ok(keep::keep(call, &settings, &fencing)?)
 }
 
 /// What an operator should correct is no reason to leave a dead host unmarked.

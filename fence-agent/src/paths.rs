@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use marks::register::Tools;
+
 /// Files and programs outside of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -9,8 +11,8 @@ pub struct Paths {
     pub config: PathBuf,
     /// Corosync's configuration.
     pub corosync: PathBuf,
-    /// Pacemaker's tool that prints the CIB.
-    pub cibadmin: PathBuf,
+    /// Pacemaker's tools.
+    pub tools: Tools,
     /// The CIB as Pacemaker keeps it on disk.
     pub cib: PathBuf,
     /// The system log's socket.
@@ -22,7 +24,7 @@ impl Default for Paths {
         Self {
             config: marks::site::CONFIG_PATH.into(),
             corosync: "/etc/corosync/corosync.conf".into(),
-            cibadmin: "/usr/sbin/cibadmin".into(),
+            tools: Tools::default(),
             cib: "/var/lib/pacemaker/cib/cib.xml".into(),
             syslog: "/dev/log".into(),
         }

@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
+use marks::register::Register;
 use marks::site::Site;
 
 use crate::given::{Given, whole};
 use crate::table::{Parameter, Use};
-
-/// The only register that this release knows.
-pub const NO_REGISTER: &str = "none";
 
 /// The host that is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +73,8 @@ pub enum Look {
 pub struct Settings {
     /// The journal.
     pub store: PathBuf,
-    /// The register's name.
-    pub register: String,
+    /// The register, where its name is known.
+    pub register: Option<Register>,
     /// The domain that the agent was given.
     pub domain: Option<String>,
     /// The opposite of `no_shared_storage`, where it was given.
@@ -111,7 +109,9 @@ impl Settings {
         }
         Ok(Self {
             store,
-            register: text("register").or(site.register).unwrap_or_else(|| NO_REGISTER.to_owned()),
+            register: text("register")
+                .or(site.register)
+                .map_or(Some(Register::None), |word| Register::parse(&word)),
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
             shared_storage: given.flag("no_shared_storage").map(|without| !without),
             delay: Duration::from_secs(given.get("delay").and_then(whole).unwrap_or(0).into()),
@@ -129,23 +129,16 @@ impl Settings {
         if let Some(Err(e)) = self.domain.as_deref().map(domain) {
             all.push(format!("domain is no domain name: {e}"));
         }
-        if let Some(complaint) = self.register_complaint() {
-            all.push(complaint);
+        // The text itself is not told.
+        if self.register.is_none() {
+            all.push("register is none of \"attrd\", \"cib\", \"none\": fence_mark uses none".to_owned());
         }
         all
     }
 
-    /// What is wrong with the register. Only a name that is known is told.
-    pub fn register_complaint(&self) -> Option<String> {
-        match self.register.as_str() {
-            NO_REGISTER => None,
-            known @ ("attrd" | "cib") => Some(format!(
-                "register \"{known}\" is not in this release: set register to \"{NO_REGISTER}\""
-            )),
-            _ => {
-                Some(format!("register is none of \"attrd\", \"cib\", \"none\": set it to \"{NO_REGISTER}\""))
-            }
-        }
+    /// The register that is used: none where its name is unknown, since a typo is no reason to leave a host unmarked.
+    pub fn register(&self) -> Register {
+        self.register.unwrap_or(Register::None)
     }
 }
 
@@ -217,18 +210,18 @@ mod tests {
         ]);
         let settings = Settings::new(&own, site.clone()).unwrap();
         assert_eq!(
-            (settings.store.to_str(), settings.register.as_str(), settings.domain.as_deref()),
-            (Some("/own.db"), "none", Some("own"))
+            (settings.store.to_str(), settings.register(), settings.domain.as_deref()),
+            (Some("/own.db"), Register::None, Some("own"))
         );
         let silent = Settings::new(&given(&[("store", ""), ("domain", "")]), site).unwrap();
         assert_eq!(
-            (silent.store.to_str(), silent.register.as_str(), silent.domain.as_deref()),
-            (Some("/site.db"), "attrd", Some("site"))
+            (silent.store.to_str(), silent.register(), silent.domain.as_deref()),
+            (Some("/site.db"), Register::Attrd, Some("site"))
         );
         let bare = Settings::new(&given(&[("compute-domain", "old")]), Site::default()).unwrap();
         assert_eq!(
-            (bare.register.as_str(), bare.domain.as_deref(), bare.shared_storage),
-            ("none", Some("old"), None)
+            (bare.register(), bare.domain.as_deref(), bare.shared_storage),
+            (Register::None, Some("old"), None)
         );
     }
 
@@ -260,7 +253,8 @@ mod tests {
         assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(!complaints.concat().contains("s3kr1t"));
         let known = given(&[("register", "cib")]);
-        let complaints = Settings::new(&known, Site::default()).unwrap().complaints(&known, Look::WhatIsUsed);
-        assert!(complaints[0].contains("\"cib\""), "{complaints:?}");
+        let settings = Settings::new(&known, Site::default()).unwrap();
+        assert_eq!(settings.complaints(&known, Look::Everything), Vec::<String>::new());
+        assert_eq!(settings.register(), Register::Cib);
     }
 }

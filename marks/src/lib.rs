@@ -1,5 +1,6 @@
 //! What a mark is and where it is kept. No async, no HTTP, few dependencies.
 
+pub mod child;
 pub mod cib;
 pub mod cluster;
 pub mod delivery;
@@ -9,5 +10,7 @@ pub mod host;
 pub mod id;
 pub mod journal;
 pub mod mark;
+pub mod register;
 pub mod site;
 pub mod time;
+mod xml;

@@ -15,4 +15,5 @@ mod off;
 mod options;
 mod pacemaker;
 mod questions;
+mod register;
 mod tools;

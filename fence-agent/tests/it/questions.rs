@@ -10,6 +10,7 @@ use fence_agent::call::Call;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, stdin};
+use marks::register::Tools;
 use marks::time::Timestamp;
 
 use crate::common::{AGENT, Store, World, call, call_with, have, have_namespaces, run};
@@ -93,13 +94,13 @@ fn validate_all_looks_at_the_options_alone() {
         ("hosts=a b\n", "hosts"),
         ("domain=a/b\n", "domain"),
         ("store=marks.db\n", "store"),
-        ("register=attrd\n", "\"attrd\""),
-        ("register=cib\n", "\"cib\""),
         ("register=etcd\n", "register"),
     ] {
         ask(bad).is_one_line_failure(needle);
     }
-    let both = ask("delay=soon\nregister=attrd\n");
+    ask("register=attrd\n").is_silent_success();
+    ask("register=cib\n").is_silent_success();
+    let both = ask("delay=soon\nregister=etcd\n");
     assert!(both.stderr.contains("delay") && both.stderr.contains("register"), "all at once: {both:?}");
     assert!(!store.directory().exists());
 }
@@ -119,7 +120,11 @@ impl Controller {
         let paths = Paths {
             config: at("alerter.toml"),
             corosync: at("corosync.conf"),
-            cibadmin: at("cibadmin"),
+            tools: Tools {
+                attrd_updater: at("attrd_updater"),
+                cibadmin: at("cibadmin"),
+                crm_node: at("crm_node"),
+            },
             cib: at("cib.xml"),
             syslog: at("log"),
         };
@@ -244,11 +249,11 @@ fn monitor_says_whether_a_mark_could_be_written() {
 }
 
 #[test]
-fn monitor_refuses_what_this_release_does_not_do() {
+fn monitor_refuses_what_this_release_does_not_know() {
     let controller = Controller::new("exit 102");
-    assert!(controller.monitor(false, "register=attrd\n").unwrap_err().contains("\"attrd\""));
-    fs::write(&controller.paths.config, "[store]\nregister = \"cib\"\n").unwrap();
-    assert!(controller.monitor(false, "register=\n").unwrap_err().contains("\"cib\""));
+    assert!(controller.monitor(false, "register=etcd\n").unwrap_err().contains("\"attrd\""));
+    fs::write(&controller.paths.config, "[store]\nregister = \"corosync\"\n").unwrap();
+    assert!(controller.monitor(false, "register=\n").unwrap_err().contains("\"attrd\""));
     assert_eq!(controller.monitor(false, "register=none\n"), Ok(()));
     assert!(controller.monitor(false, "delay=x\nhosts=*\n").unwrap_err().contains("delay"));
 }

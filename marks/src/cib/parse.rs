@@ -1,10 +1,10 @@
 //! Reading the XML of a CIB. Tolerant of what it does not know, strict about being cut off.
 
-use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{Cib, CibError, Level, Node, Operation, Resource, Target};
+use crate::xml::Attributes;
 
 /// The elements that are open, by name.
 #[derive(Default)]
@@ -52,16 +52,16 @@ impl Builder {
             return if name.as_ref() == "cib" { Ok(true) } else { Err(CibError::Incomplete { what }) };
         }
         match name.as_ref() {
-            "node" if self.parent_is("nodes") => self.cib.nodes.push(node(&Attributes::read(element, at)?)),
-            "primitive" => self.cib.resources.push(resource(&Attributes::read(element, at)?, false)),
+            "node" if self.parent_is("nodes") => self.cib.nodes.push(node(&read(element, at)?)),
+            "primitive" => self.cib.resources.push(resource(&read(element, at)?, false)),
             "template" if self.parent_is("resources") => {
-                self.cib.resources.push(resource(&Attributes::read(element, at)?, true));
+                self.cib.resources.push(resource(&read(element, at)?, true));
             }
-            "nvpair" => self.nvpair(&Attributes::read(element, at)?),
-            "fencing-level" => self.cib.levels.extend(level(&Attributes::read(element, at)?)),
-            "node_state" => self.controller = Attributes::read(element, at)?.own("uname"),
-            "lrm_resource" => self.history_of = Attributes::read(element, at)?.own("id"),
-            "lrm_rsc_op" => self.operation(&Attributes::read(element, at)?),
+            "nvpair" => self.nvpair(&read(element, at)?),
+            "fencing-level" => self.cib.levels.extend(level(&read(element, at)?)),
+            "node_state" => self.controller = read(element, at)?.own("uname"),
+            "lrm_resource" => self.history_of = read(element, at)?.own("id"),
+            "lrm_rsc_op" => self.operation(&read(element, at)?),
             _ => {}
         }
         Ok(false)
@@ -144,30 +144,6 @@ fn level(attributes: &Attributes) -> Option<Level> {
     Some(Level { target, index, devices: devices.map(str::to_owned).collect() })
 }
 
-/// An element's attributes, with entities resolved.
-struct Attributes(Vec<(String, String)>);
-
-impl Attributes {
-    fn read(element: &BytesStart<'_>, at: u64) -> Result<Self, CibError> {
-        let mut all = Vec::new();
-        for attribute in element.attributes() {
-            let attribute = attribute.map_err(|_| CibError::Syntax { at })?;
-            let value =
-                attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|_| CibError::Syntax { at })?;
-            all.push((attribute.key.as_ref().to_owned(), value.into_owned()));
-        }
-        Ok(Self(all))
-    }
-
-    fn find(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    fn get(&self, name: &str) -> &str {
-        self.find(name).unwrap_or_default()
-    }
-
-    fn own(&self, name: &str) -> String {
-        self.get(name).to_owned()
-    }
+fn read(element: &BytesStart<'_>, at: u64) -> Result<Attributes, CibError> {
+    Attributes::read(element).map_err(|_| CibError::Syntax { at })
 }

@@ -1,6 +1,6 @@
 //! Fencings in the journal: appended by the agent, read by the intake.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 use serde::Serialize;
 
 use super::digest::Digest;
@@ -88,8 +88,17 @@ impl Journal {
     }
 
     fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
+        self.fencings_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
+    }
+
+    /// The fencings `f` for which a condition of SQL holds, oldest first.
+    pub(super) fn fencings_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<Fencing>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE {condition} ORDER BY f.asked_at, f.id");
-        self.rows(&sql, params_from_iter(mark.map(|mark| mark.to_string())), decode)
+        self.rows(&sql, parameters, decode)
     }
 
     /// Reads the row back, and says `Ok` only if it is the one that was written.

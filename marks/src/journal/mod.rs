@@ -11,6 +11,7 @@ mod history;
 mod lock;
 mod marks;
 mod place;
+mod published;
 mod schema;
 
 use std::fs;
@@ -81,7 +82,10 @@ impl Journal {
         }
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
-        configure(&connection, role).and_then(|()| marks::add_fold_digest(&connection)).map_err(sqlite)?;
+        configure(&connection, role)
+            .and_then(|()| marks::add_fold_digest(&connection))
+            .and_then(|()| published::add_digest(&connection))
+            .map_err(sqlite)?;
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         schema::check(&connection, &place.file)?;
         if role == Role::Alerter {

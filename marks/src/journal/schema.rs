@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 10] = [
+const OBJECTS: [(&str, &str); 11] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -37,6 +37,14 @@ const OBJECTS: [(&str, &str); 10] = [
         "folded",
         "CREATE TABLE folded (
   fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    // Which fencings are known to stand in which register. It only saves work: a row that is lost is written again.
+    (
+        "published",
+        "CREATE TABLE published (
+  fencing TEXT NOT NULL REFERENCES fencing(id), register TEXT NOT NULL, digest BLOB NOT NULL,
+  PRIMARY KEY (fencing, register)
 ) STRICT, WITHOUT ROWID",
     ),
     (

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use marks::register::Register;
 use serde_json::Value;
 use tests::lab::cib::{self, HOME};
 use tests::lab::{Call, Event, Fencing, Lab, MarkMode, Products, Shape, wait};
@@ -62,6 +63,7 @@ impl Cloud {
         self.lab.bmc().set_mark(MarkMode::Recorded)?;
         self.set_levels(&cib::RECOMMENDED)?;
         self.set_power_device(true)?;
+        self.forget_register()?;
         self.run(&["crm_resource", "--cleanup"])?;
         self.host_returns()?;
         wait::until("every mark to be settled", TOLD_WITHIN, || {
@@ -99,6 +101,21 @@ impl Cloud {
         self.run(&[&set[..], &["--parameter-value", role]].concat())?;
         let what = format!("the power device to be {role}");
         self.lab.wait_for(&what, 60, |view| view.location("power").is_some() == started)
+    }
+
+    /// Tells the mark device which register to use, whatever the site's configuration says.
+    pub(crate) fn set_register(&self, register: Register) -> anyhow::Result<()> {
+        let set = ["crm_resource", "--resource", "mark", "--set-parameter", "register"];
+        self.run(&[&set[..], &["--parameter-value", register.as_str()]].concat())?;
+        self.lab.wait_until_ready()?;
+        self.lab.wait_for("the mark device to run", 60, |view| view.location("mark").is_some())
+    }
+
+    /// Where no register was set, there is nothing to delete.
+    fn forget_register(&self) -> anyhow::Result<()> {
+        self.lab
+            .exec(HOME, &["crm_resource", "--resource", "mark", "--delete-parameter", "register"])
+            .map(drop)
     }
 
     /// Runs a command on the controller that has the mark device and the alerter; it has to succeed.

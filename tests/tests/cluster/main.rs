@@ -13,6 +13,7 @@ mod fencer;
 mod itself;
 mod mark;
 mod outage;
+mod register;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,13 +26,14 @@ use tests::lab;
 type Scenario = (&'static str, fn(&mut Cloud) -> anyhow::Result<()>);
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
-const ALL: [&[Scenario]; 7] = [
+const ALL: [&[Scenario]; 8] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,
     mark::SCENARIOS,
     alone::SCENARIOS,
     alerter::SCENARIOS,
     evidence::SCENARIOS,
+    register::SCENARIOS,
     itself::SCENARIOS,
 ];
 

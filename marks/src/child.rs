@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,12 +32,29 @@ pub enum ChildError {
     Failed(ExitStatus),
 }
 
+impl ChildError {
+    /// The exit code, where it failed by its own account.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Failed(status) => status.code(),
+            Self::Io(_) | Self::TooSlow(_) | Self::TooLong(_) => None,
+        }
+    }
+}
+
+/// A tool of the cluster, for the running cluster alone: a shell may have pointed the tools at another CIB.
+pub fn cluster_tool(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("CIB_file").env_remove("CIB_shadow");
+    command
+}
+
 /// The standard output of a program that ends with success within `limit`. It runs in a process group of its own,
 /// which is killed whole when the limit is passed.
 ///
 /// # Errors
 /// [`ChildError`]
-pub(crate) fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
+pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
     let end = Instant::now() + limit;
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
@@ -117,6 +135,14 @@ mod tests {
             output(Command::new("/nonexistent"), Duration::from_secs(1), 10),
             Err(ChildError::Io(_))
         ));
+    }
+
+    #[test]
+    fn a_tool_of_the_cluster_looks_at_the_cluster() {
+        let command = cluster_tool(Path::new("/usr/sbin/cibadmin"));
+        let removed: Vec<_> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert_eq!(removed, ["CIB_file", "CIB_shadow"]);
     }
 
     /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.

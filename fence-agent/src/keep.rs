@@ -1,0 +1,116 @@
+//! Where a fencing is kept: in the journal of this controller, and in the register of the cluster. One copy is enough.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::fencing::Fencing;
+use marks::journal::{Journal, JournalError, Role};
+use marks::register::{Entry, Register, RegisterError};
+
+use crate::call::Call;
+use crate::publish;
+use crate::settings::Settings;
+
+/// How long the journal may keep the register waiting: its disk may hang.
+const JOURNAL_LIMIT: Duration = Duration::from_secs(8);
+/// Without any copy yet, a register that fails is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why the journal has no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalGap {
+    /// By its own account.
+    #[error(transparent)]
+    Failed(#[from] JournalError),
+    /// It may have one later.
+    #[error("the journal gave no answer within {} s: look at its disk", .0.as_secs())]
+    Silent(Duration),
+}
+
+/// Why a fencing is kept nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// The journal has none, and no register is configured.
+    #[error(transparent)]
+    Journal(#[from] JournalGap),
+    /// Neither has one.
+    #[error("{journal}; nor is it in the register {word}: {register}")]
+    Both {
+        /// Why the journal has none.
+        journal: JournalGap,
+        /// The register's word.
+        word: &'static str,
+        /// Why the register has none.
+        register: Box<RegisterError>,
+    },
+}
+
+impl KeepError {
+    /// A stable machine word: what is wrong with the journal.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Journal(gap) | Self::Both { journal: gap, .. } => match gap {
+                JournalGap::Failed(e) => e.kind(),
+                JournalGap::Silent(_) => "silent",
+            },
+        }
+    }
+}
+
+/// Keeps a fencing. `Ok` means that there is a copy: in the journal, or read back from the register.
+///
+/// # Errors
+/// [`KeepError`]: there is surely none.
+pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), KeepError> {
+    if settings.register() == Register::None {
+        journal(settings, fencing).map_err(JournalGap::from)?;
+    } else {
+        match journal_in_time(settings, fencing) {
+            Ok(leftovers) => publish::after_journal(call, settings, fencing, &leftovers),
+            Err(gap) => return register_alone(call, settings.register(), fencing, gap),
+        }
+    }
+    call.report.notice(&format!("{} is marked, fencing {}", fencing.node, fencing.id));
+    Ok(())
+}
+
+/// Gives what else the register does not hold. The journal is closed then: the register may wait for the cluster.
+fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalError> {
+    let mut journal = Journal::open(&settings.store, Role::Agent)?;
+    journal.append_fencing(fencing)?;
+    let mut leftovers = publish::unpublished(&journal, settings.register()).unwrap_or_default();
+    leftovers.retain(|other| other.id != fencing.id);
+    Ok(leftovers)
+}
+
+/// A disk that hangs keeps its thread for ever: the register must not wait for it.
+fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalGap> {
+    let (send, receive) = mpsc::channel();
+    let (own, copy) = (settings.clone(), fencing.clone());
+    let work = move || drop(send.send(journal(&own, &copy)));
+    if thread::Builder::new().spawn(work).is_err() {
+        return Ok(journal(settings, fencing)?);
+    }
+    Ok(receive.recv_timeout(JOURNAL_LIMIT).map_err(|_| JournalGap::Silent(JOURNAL_LIMIT))??)
+}
+
+fn register_alone(
+    call: &Call,
+    register: Register,
+    fencing: &Fencing,
+    journal: JournalGap,
+) -> Result<(), KeepError> {
+    let (entry, word, end) = ([Entry::Fencing(fencing.clone())], register.as_str(), publish::end(call));
+    while let Err(e) = register.publish(&call.paths.tools, &entry, end) {
+        if Instant::now() + RETRY_PAUSE >= end || matches!(e, RegisterError::Unfit { .. }) {
+            return Err(KeepError::Both { journal, word, register: Box::new(e) });
+        }
+        thread::sleep(RETRY_PAUSE);
+    }
+    call.report.failure(&format!(
+        "{} is marked in the register {word} alone, fencing {}: {journal}",
+        fencing.node, fencing.id
+    ));
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! The register as the agent uses it: tools of a cluster that answer, fail or hang, and journals that do.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use fence_agent::call::Call;
+use fence_agent::off;
+use fence_agent::paths::Paths;
+use fence_agent::report::Report;
+use fence_agent::{check, stdin};
+use marks::register::{Entry, Register, Tools};
+use marks::time::Timestamp;
+use rusqlite::Connection;
+
+use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespaces, run};
+
+/// Keeps every update in a file, and answers from there.
+const WORKS: &str = r#"
+for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+case " $* " in *" --update="*) echo update >> "$D/calls"; printf %s "$value" > "$D/register/$key"; exit 0 ;; esac
+test -n "$(ls "$D/register")" || exit 78
+echo '<pacemaker-result>'
+for file in "$D"/register/*; do
+  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
+  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+done
+echo '</pacemaker-result>'"#;
+
+struct Controller {
+    store: Store,
+    paths: Paths,
+}
+
+impl Controller {
+    fn new(attrd_updater: &str) -> Self {
+        let store = Store::new();
+        let at = |name: &str| store.dir.path().join(name);
+        fs::create_dir(at("register")).unwrap();
+        let tools =
+            Tools { attrd_updater: at("attrd_updater"), cibadmin: at("cibadmin"), crm_node: at("crm_node") };
+        let paths = Paths {
+            config: at("alerter.toml"),
+            corosync: at("corosync.conf"),
+            tools,
+            cib: at("cib.xml"),
+            syslog: at("log"),
+        };
+        let controller = Self { store, paths };
+        controller.put("cibadmin", "echo '<cib/>'");
+        controller.put("attrd_updater", attrd_updater);
+        controller
+    }
+
+    /// Renamed into place, so that no process still has it open for writing.
+    fn put(&self, tool: &str, script: &str) {
+        let (path, new) = (self.at(tool), self.at("new"));
+        fs::write(&new, format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display())).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.store.dir.path().join(name)
+    }
+
+    fn call(&self, action: &str, more: &str) -> Call {
+        let input = format!("action={action}\nstore={}\nregister=attrd\n{more}", self.store.path().display());
+        Call {
+            asked_at: Timestamp::now(),
+            started: Instant::now(),
+            from_fencer: false,
+            given: stdin::parse(input.as_bytes()).unwrap(),
+            paths: self.paths.clone(),
+            report: Report::new(self.paths.syslog.clone(), true, false),
+        }
+    }
+
+    fn off(&self, more: &str) -> Result<(), String> {
+        let call = self.call("off", &format!("nodename=compute1\n{more}"));
+        let target = call.target().unwrap();
+        off::run(&call, &target).map_err(|e| e.to_string())
+    }
+
+    fn monitor_of_the_fencer(&self) -> Result<(), String> {
+        let call = Call { from_fencer: true, ..self.call("monitor", "") };
+        check::monitor(&call).map_err(|e| e.to_string())
+    }
+
+    fn registered(&self) -> Vec<Entry> {
+        if fs::read_dir(self.at("register")).unwrap().next().is_none() {
+            return Vec::new();
+        }
+        let works = Controller::new(WORKS);
+        fs::remove_dir(works.at("register")).unwrap();
+        std::os::unix::fs::symlink(self.at("register"), works.at("register")).unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        let read = Register::Attrd.read(&works.paths.tools, limit).unwrap();
+        assert!(read.apart.is_empty(), "{read:?}");
+        read.sound.into_values().collect()
+    }
+
+    fn journalled(&self) -> Vec<Entry> {
+        fencings(&self.store.path()).into_iter().map(Entry::Fencing).collect()
+    }
+
+    fn updates(&self) -> usize {
+        fs::read_to_string(self.at("calls")).unwrap_or_default().lines().count()
+    }
+}
+
+/// S1-23, S1-27: the same fencing in both, each published once.
+#[test]
+fn a_fencing_is_in_the_journal_and_in_the_register() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    assert_eq!(controller.off(""), Ok(()));
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+    assert_eq!(controller.registered(), controller.journalled());
+    assert_eq!((controller.registered().len(), controller.updates()), (2, 2));
+}
+
+/// S1-26, S1-51: whatever the register does, the journal's copy is enough; the next call publishes what is missing.
+#[test]
+fn a_register_that_fails_is_caught_up_with() {
+    // The third answers and keeps nothing, the last gives no answer: that is waited for, as long as there is time.
+    for broken in ["exit 102", "echo '<pacemaker-result>'", "echo '<pacemaker-result/>'", "exec sleep 1000"] {
+        let controller = Controller::new(broken);
+        let call = controller.call("off", "nodename=compute1\n");
+        let started = Instant::now() - Duration::from_secs(17);
+        let call = Call { started, ..call };
+        assert!(off::run(&call, &call.target().unwrap()).is_ok(), "{broken}");
+        assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 0), "{broken}");
+        controller.put("attrd_updater", WORKS);
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered(), controller.journalled(), "{broken}");
+    }
+    let missing = Controller::new(WORKS);
+    fs::remove_file(missing.at("attrd_updater")).unwrap();
+    assert_eq!(missing.off(""), Ok(()));
+    assert!(missing.monitor_of_the_fencer().unwrap_err().contains("attrd_updater"));
+    missing.put("attrd_updater", WORKS);
+    assert_eq!(missing.off(""), Ok(()), "the next off publishes it too");
+    assert_eq!(missing.registered(), missing.journalled());
+    assert_eq!(missing.registered().len(), 2);
+}
+
+/// The journal's lock is free while the cluster is waited for: the tool itself can take it.
+#[test]
+fn the_journal_is_closed_while_the_register_is_written() {
+    let look = "for fd in /proc/$PPID/fd/*; do readlink \"$fd\"; done > \"$D/open\"\n";
+    let controller = Controller::new(&format!("{look}{WORKS}"));
+    assert_eq!(controller.off(""), Ok(()));
+    let open = fs::read_to_string(controller.at("open")).unwrap();
+    let journal = controller.store.path().display().to_string();
+    assert!(!open.is_empty() && !open.contains(&journal), "{open}");
+}
+
+/// S1-26: without a journal the register is the copy; without both there is none, and `off` says so.
+#[test]
+fn without_a_journal_the_register_is_enough() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off("store=/proc/none/marks.db\n"), Ok(()));
+    assert_eq!(controller.registered().len(), 1);
+    let none = controller.off("store=/proc/none/marks.db\nregister=none\n").unwrap_err();
+    assert!(none.contains("/proc/none"), "{none}");
+    let broken = Controller::new("exit 102");
+    let call = broken.call("off", "nodename=compute1\nstore=/proc/none/marks.db\n");
+    let call = Call { started: Instant::now() - Duration::from_secs(17), ..call };
+    let both = off::run(&call, &call.target().unwrap()).unwrap_err().to_string();
+    assert!(both.contains("/proc/none") && both.contains("attrd_updater"), "{both}");
+}
+
+/// A register that comes back while there is still no copy is used.
+#[test]
+fn without_a_journal_the_register_is_tried_again() {
+    let once = "test -e \"$D/tried\" || { : > \"$D/tried\"; exit 102; }\n";
+    let controller = Controller::new(&format!("{once}{WORKS}"));
+    assert_eq!(controller.off("store=/proc/none/marks.db\n"), Ok(()));
+    assert_eq!(controller.registered().len(), 1);
+}
+
+/// A journal that somebody else holds for ever is no journal; the fencing is in the register under the same id if both
+/// were written after all.
+#[test]
+fn a_journal_that_is_held_leads_to_the_register() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    let holder = Connection::open(controller.store.path()).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(controller.off(""), Ok(()));
+    assert_eq!((controller.journalled().len(), controller.registered().len()), (1, 2));
+}
+
+/// A disk that hangs: the register does not wait for it, and the whole agent ends in time.
+#[test]
+fn a_journal_that_hangs_leads_to_the_register() {
+    if !have_injection() || !have_namespaces() {
+        return;
+    }
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    let world = World::new();
+    world.file("usr/sbin/attrd_updater", fs::read(controller.at("attrd_updater")).unwrap(), 0o755);
+    let hang = "strace -f -qq -o /dev/null -e inject=fdatasync,fsync:delay_enter=10000000";
+    let input = format!(
+        "action=off\nnodename=compute1\nregister=attrd\nstore={}\n",
+        controller.store.path().display()
+    );
+    let outcome = run(world.command(&format!("{hang} {AGENT}")), input.as_bytes());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(outcome.stderr.contains("alone") && outcome.stderr.contains("look at its disk"), "{outcome:?}");
+    assert_eq!(controller.registered().len(), 2);
+}
+
+/// The monitor of the fencer fails where the register cannot be read, before it is needed.
+#[test]
+fn monitor_says_that_the_register_is_out_of_reach() {
+    let controller = Controller::new("exit 102");
+    assert!(controller.monitor_of_the_fencer().unwrap_err().contains("register attrd"));
+    let shell = controller.call("monitor", "");
+    assert!(check::monitor(&shell).is_ok(), "from a shell without a cluster it is a warning");
+    controller.put("attrd_updater", WORKS);
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+}

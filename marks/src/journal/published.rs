@@ -1,0 +1,116 @@
+//! Which fencings stand in the cluster's register: what is not there yet is published by the next call of the agent.
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, params};
+
+use super::digest::Digest;
+use super::fencings::Rows;
+use super::{Journal, JournalError};
+use crate::fencing::Fencing;
+use crate::id::FencingId;
+use crate::register::Register;
+use crate::time::Timestamp;
+
+impl Journal {
+    /// Fencings asked for at `since` or later that are not known to stand in that register, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unpublished(&self, register: Register, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+        let condition = "f.asked_at >= ?2 AND NOT EXISTS (SELECT 1 FROM published p
+             WHERE p.fencing = f.id AND p.register = ?1 AND p.digest = published_digest(p.fencing, p.register))";
+        self.fencings_that(condition, params![register.as_str(), since.0])
+    }
+
+    /// Writes down that fencings stand in that register, because they were read back from it. A fencing that is not in
+    /// this journal is passed over.
+    ///
+    /// # Errors
+    /// As any write. Nothing is lost then: they are published again.
+    pub fn note_published(&mut self, register: Register, fencings: &[FencingId]) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            let mut note = transaction.prepare_cached(
+                "INSERT OR REPLACE INTO published (fencing, register, digest)
+                 SELECT id, ?2, published_digest(id, ?2) FROM fencing WHERE id = ?1",
+            )?;
+            for id in fencings {
+                note.execute(params![id.to_string(), register.as_str()])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Lets SQL pass over a row whose digest does not fit: its fencing is then published again.
+pub(super) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("published_digest", 2, flags, |call| {
+        let (fencing, register) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(Digest::of("published").text(&fencing).text(&register).finish())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fencing::Origin;
+    use crate::host::HostName;
+    use crate::journal::Role;
+
+    const THEN: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn journal(dir: &tempfile::TempDir) -> Journal {
+        Journal::open(&dir.path().join("state/marks.db"), Role::Agent).unwrap()
+    }
+
+    fn append(journal: &mut Journal, node: &str, asked_at: Timestamp) -> FencingId {
+        let fencing = Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(node).unwrap(),
+            plug: None,
+            asked_at,
+            committed_at: asked_at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        journal.append_fencing(&fencing).unwrap();
+        fencing.id
+    }
+
+    fn left(journal: &Journal, register: Register) -> Vec<FencingId> {
+        let rows = journal.unpublished(register, THEN).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound.into_iter().map(|fencing| fencing.id).collect()
+    }
+
+    #[test]
+    fn what_is_published_is_not_published_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let first = append(&mut journal, "compute1", THEN);
+        let second = append(&mut journal, "compute2", Timestamp(THEN.0 + 1));
+        append(&mut journal, "long-ago", Timestamp(THEN.0 - 1));
+        assert_eq!(left(&journal, Register::Attrd), [first, second]);
+        journal.note_published(Register::Attrd, &[first]).unwrap();
+        journal.note_published(Register::Attrd, &[first, FencingId::generate()]).unwrap();
+        assert_eq!(left(&journal, Register::Attrd), [second]);
+        assert_eq!(left(&journal, Register::Cib), [first, second], "another register knows nothing of it");
+    }
+
+    /// A damaged row must not hide a fencing from the cluster.
+    #[test]
+    fn a_damaged_row_is_no_publication() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let id = append(&mut journal, "compute1", THEN);
+        let forge = "INSERT INTO published SELECT id, 'attrd', x'00' FROM fencing";
+        journal.connection.execute(forge, []).unwrap();
+        assert_eq!(left(&journal, Register::Attrd), [id]);
+        journal.note_published(Register::Attrd, &[id]).unwrap();
+        assert_eq!(left(&journal, Register::Attrd), []);
+    }
+}

@@ -1,0 +1,92 @@
+//! The register: the cluster-wide set of entries in Pacemaker's own replicated state, by which another controller finds
+//! what this one knows. An entry is written once; the state is the union of all.
+
+mod attrd;
+mod cib;
+mod code;
+mod entries;
+mod entry;
+mod error;
+mod tools;
+
+use std::time::Instant;
+
+pub use entries::{Apart, Entries, Why};
+pub use entry::{Entry, Key, ValueError};
+pub use error::RegisterError;
+pub use tools::Tools;
+
+/// The name of the attribute, and the beginning of the ids in the CIB.
+pub const NAME: &str = "host-failure";
+
+/// Where the register is kept. A closed set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// In Pacemaker's attribute manager: in the memory of every controller.
+    Attrd,
+    /// In the CIB: on the disk of every controller.
+    Cib,
+    /// Nowhere: one controller alone.
+    None,
+}
+
+impl Register {
+    /// Its word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Attrd => "attrd",
+            Self::Cib => "cib",
+            Self::None => "none",
+        }
+    }
+
+    /// Reads the word of the configuration.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Attrd, Self::Cib, Self::None].into_iter().find(|register| register.as_str() == word)
+    }
+
+    /// Writes entries, one after the other, and reads each back. `Ok` means that every one of them stands there.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; entries before the one that failed stand there, that one may or may not.
+    pub fn publish(self, tools: &Tools, entries: &[Entry], deadline: Instant) -> Result<(), RegisterError> {
+        for entry in entries {
+            if Entry::parse(entry.key(), &entry.value()).as_ref() != Ok(entry) {
+                return Err(RegisterError::Unfit { key: entry.key().to_string() });
+            }
+            match self {
+                Self::Attrd => attrd::publish(tools, entry, deadline),
+                Self::Cib => cib::publish(tools, entry, deadline),
+                Self::None => Err(RegisterError::None),
+            }?;
+        }
+        Ok(())
+    }
+
+    /// Everything that stands there, as this controller sees it. With `none` that is nothing.
+    ///
+    /// # Errors
+    /// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
+    pub fn read(self, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+        match self {
+            Self::Attrd => attrd::read(tools, deadline),
+            Self::Cib => cib::read(tools, deadline),
+            Self::None => Ok(Entries::default()),
+        }
+    }
+
+    /// Reads what the register's tool printed, XML of `attrd_updater` or of `cibadmin`.
+    ///
+    /// # Errors
+    /// [`RegisterError::Unreadable`] where it is not whole.
+    pub fn parse_output(self, xml: &str) -> Result<Entries, RegisterError> {
+        match self {
+            Self::Attrd => attrd::parse(xml),
+            Self::Cib => cib::parse(xml),
+            Self::None => Ok(Entries::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::option;
+use proptest::prelude::*;
+
+use super::*;
+use crate::fencing::{Fencing, Incarnation, Origin};
+use crate::host::HostName;
+use crate::id::FencingId;
+use crate::time::Timestamp;
+
+const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
+const KEY: &str = "f.0199c2a4-7d1e-7b3a-9f00-0123456789ab";
+const VALUE: &str =
+    "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y";
+
+fn entry() -> Entry {
+    Entry::Fencing(Fencing {
+        id: FencingId::parse(ID).unwrap(),
+        node: HostName::parse("Compute1").unwrap(),
+        plug: Some(HostName::parse("c1.my.cloud.com").unwrap()),
+        asked_at: Timestamp(1_795_191_514_123),
+        committed_at: Timestamp(1_795_191_514_200),
+        seen_by: "ctl1".into(),
+        origin: Origin::Fencer,
+        incarnation: Some(Incarnation::new("ctl2", 12, 1_795_191_000)),
+        given_domain: None,
+        given_shared_storage: Some(true),
+    })
+}
+
+fn host() -> impl Strategy<Value = HostName> {
+    "[A-Za-z0-9][A-Za-z0-9_-]{0,20}(\\.[A-Za-z0-9_-]{1,9}){0,3}"
+        .prop_map(|name| HostName::parse(&name).unwrap())
+}
+
+fn fencing() -> impl Strategy<Value = Fencing> {
+    let origin = prop_oneof![Just(Origin::Fencer), Just(Origin::Shell), Just(Origin::Operator)];
+    let names = (host(), option::of(host()), "\\PC{0,40}");
+    let times = (any::<i64>(), any::<i64>(), any::<u128>());
+    let given = (option::of("\\PC{0,40}"), option::of("\\PC{0,40}"), option::of(any::<bool>()));
+    (names, times, origin, given).prop_map(
+        |((node, plug, seen_by), (asked, committed, id), origin, given)| Fencing {
+            id: FencingId::parse(&uuid::Uuid::from_u128(id).to_string()).unwrap(),
+            node,
+            plug,
+            asked_at: Timestamp(asked),
+            committed_at: Timestamp(committed),
+            seen_by,
+            origin,
+            incarnation: given.0.map(Incarnation::from_journal),
+            given_domain: given.1,
+            given_shared_storage: given.2,
+        },
+    )
+}
+
+fn quoted(text: &str) -> String {
+    quick_xml::escape::escape(text).into_owned()
+}
+
+fn attributes(pairs: &[(&str, &str)]) -> String {
+    let line = |(host, value): &(&str, &str)| {
+        format!(
+            "  <attribute name=\"host-failure\" value=\"{}\" host=\"{}\"/>\n",
+            quoted(value),
+            quoted(host)
+        )
+    };
+    format!(
+        "<pacemaker-result api-version=\"2.25\">\n{}</pacemaker-result>\n",
+        pairs.iter().map(line).collect::<String>()
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// A whole fencing goes through the register, in an alphabet that every backend keeps as it is.
+    #[test]
+    fn every_fencing_comes_back(fencing in fencing()) {
+        let entry = Entry::Fencing(fencing);
+        let (key, value) = (entry.key().to_string(), entry.value());
+        let safe = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | ':' | ';' | '_' | '-');
+        prop_assert!(key.chars().chain(value.chars()).all(safe), "{}", value);
+        let read = attrd::parse(&attributes(&[(&key, &value)])).unwrap();
+        prop_assert_eq!(read.sound.into_values().collect::<Vec<_>>(), [entry]);
+    }
+
+    /// Any member of haclient can write anything: it never hides a sound entry, and is never taken for one of another
+    /// spelling.
+    #[test]
+    fn hostile_entries_stay_apart(host in "\\PC{0,60}", value in "\\PC{1,60}", tail in "[ -~]{0,12}") {
+        let cut: String = VALUE.chars().take(tail.len() * 8).collect::<String>() + &tail;
+        let pairs = [(host.as_str(), value.as_str()), (KEY, VALUE), ("f.x", &cut), (KEY, &cut)];
+        let read = attrd::parse(&attributes(&pairs)).unwrap();
+        prop_assert_eq!(read.sound.get(&entry().key()), Some(&entry()));
+        prop_assert_eq!(read.sound.len(), 1);
+        prop_assert!(read.apart.iter().all(|apart| apart.key.len() <= 64 && apart.key.is_ascii()));
+    }
+}
+
+/// The form is a contract between the releases of a cluster that is being upgraded.
+#[test]
+fn the_form_of_an_entry_is_fixed() {
+    assert_eq!((entry().key().to_string().as_str(), entry().value().as_str()), (KEY, VALUE));
+    assert_eq!(Entry::parse(Key::parse(KEY).unwrap(), VALUE), Ok(entry()));
+}
+
+#[test]
+fn keys_of_others_are_none_of_ours() {
+    for other in [
+        "f.",
+        "f",
+        "compute1",
+        "m.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+        &KEY.to_uppercase(),
+        &KEY.replace('-', ""),
+    ] {
+        assert_eq!(Key::parse(other), None, "{other}");
+    }
+}
+
+#[test]
+fn each_odd_value_is_told_apart() {
+    let newer = VALUE.replacen("1;", "2;", 1);
+    for (value, why) in [
+        (newer.as_str(), Why::Version),
+        ("", Why::Malformed),
+        ("1", Why::Malformed),
+        (&VALUE.replace("_43ompute1", "_43ompute 1"), Why::Malformed),
+        (&VALUE.replace("_43ompute1", "Compute1"), Why::Malformed),
+        (&VALUE.replace(";1795191514123", ";+1795191514123"), Why::Malformed),
+        (&VALUE.replace("fencer", "nobody"), Why::Malformed),
+        (&format!("{VALUE};"), Why::Malformed),
+        (&VALUE.replace("ctl1;", "ctl2;"), Why::Second),
+    ] {
+        let read = attrd::parse(&attributes(&[(KEY, VALUE), (KEY, value), ("compute1", "1")])).unwrap();
+        assert_eq!(read.sound.len(), 1, "{value}");
+        let expected = [(!value.is_empty()).then_some(why), Some(Why::Key)].into_iter().flatten();
+        assert!(read.apart.iter().map(|apart| apart.why).eq(expected), "{value}: {:?}", read.apart);
+    }
+}
+
+#[test]
+fn words_are_read_as_they_are_written() {
+    for register in [Register::Attrd, Register::Cib, Register::None] {
+        assert_eq!(Register::parse(register.as_str()), Some(register));
+    }
+    assert_eq!((Register::parse("etcd"), Register::parse("Attrd")), (None, None));
+}
+
+/// Tools of a cluster that keeps its entries in files, with faults that a test puts before them.
+struct Cluster {
+    dir: tempfile::TempDir,
+    tools: Tools,
+}
+
+const ATTRD: &str = r#"
+for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+case " $* " in *" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;; esac
+test -n "$(ls "$D/attrd")" || exit 78
+echo '<pacemaker-result>'
+for file in "$D"/attrd/*; do
+  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
+  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+done
+echo '</pacemaker-result>'"#;
+
+const CIBADMIN: &str = r#"
+case $1 in
+--create) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test ! -e "$D/cib/$id" || exit 108; printf %s "$4" > "$D/cib/$id" ;;
+*) test -n "$(ls "$D/cib")" || exit 105; echo '<crm_config>'; cat "$D"/cib/*; echo '</crm_config>' ;;
+esac"#;
+
+impl Cluster {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["attrd", "cib"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let at = |name: &str| dir.path().join(name);
+        let tools =
+            Tools { attrd_updater: at("attrd_updater"), cibadmin: at("cibadmin"), crm_node: at("crm_node") };
+        let cluster = Self { dir, tools };
+        cluster.repair();
+        cluster
+    }
+
+    fn repair(&self) {
+        self.put("attrd_updater", ATTRD);
+        self.put("cibadmin", CIBADMIN);
+        self.put("crm_node", "echo 1");
+    }
+
+    fn put(&self, tool: &str, script: &str) {
+        let path = self.dir.path().join(tool);
+        let directory = self.dir.path().display();
+        // Renamed into place: no process still has it open for writing then.
+        fs::write(path.with_extension("new"), format!("#!/bin/sh\nD={directory}\n{script}\n")).unwrap();
+        fs::set_permissions(path.with_extension("new"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(path.with_extension("new"), path).unwrap();
+    }
+
+    fn publish(&self, register: Register, milliseconds: u64) -> Result<(), &'static str> {
+        let deadline = Instant::now() + Duration::from_millis(milliseconds);
+        register.publish(&self.tools, &[entry()], deadline).map_err(|e| e.kind())
+    }
+
+    fn read(&self, register: Register) -> Result<Entries, &'static str> {
+        register.read(&self.tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())
+    }
+}
+
+const ENOUGH: u64 = 20_000;
+
+/// S1-27, S1-28: what is published is read, and nothing is changed by publishing it again.
+#[test]
+fn what_is_published_is_read() {
+    for register in [Register::Attrd, Register::Cib] {
+        let cluster = Cluster::new();
+        assert_eq!(cluster.read(register), Ok(Entries::default()), "nothing was ever written");
+        for _ in 0..2 {
+            assert_eq!(cluster.publish(register, ENOUGH), Ok(()));
+        }
+        let read = cluster.read(register).unwrap();
+        assert!(read.sound.into_values().eq([entry()]) && read.apart.is_empty());
+    }
+}
+
+#[test]
+fn without_a_register_nothing_counts_as_published() {
+    let cluster = Cluster::new();
+    assert_eq!(cluster.publish(Register::None, ENOUGH), Err("no-register"));
+    assert_eq!(cluster.read(Register::None), Ok(Entries::default()));
+}
+
+/// attrd acknowledges an update before the cluster has it.
+#[test]
+fn an_acknowledgement_is_no_copy() {
+    let cluster = Cluster::new();
+    cluster.put("attrd_updater", &ATTRD.replace("> \"$D/attrd/$key\"", "> /dev/null"));
+    assert_eq!(cluster.publish(Register::Attrd, 1500), Err("not-read-back"));
+    cluster.put("cibadmin", &CIBADMIN.replace("> \"$D/cib/$id\"", "> /dev/null"));
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("not-read-back"));
+}
+
+#[test]
+fn an_entry_of_another_value_is_no_copy() {
+    let cluster = Cluster::new();
+    cluster.put("attrd_updater", &ATTRD.replace("\"$value\"", "other"));
+    assert_eq!(cluster.publish(Register::Attrd, 1500), Err("other-value"));
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Ok(()));
+    let forged = cluster.dir.path().join(format!("cib/{NAME}.{KEY}"));
+    let text = fs::read_to_string(&forged).unwrap();
+    fs::write(&forged, text.replace("ctl1;", "ctl2;")).unwrap();
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("other-value"));
+}
+
+/// At the end of a partition the configuration with more changes wins, quorate or not.
+#[test]
+fn without_quorum_the_cib_is_left_alone() {
+    let cluster = Cluster::new();
+    cluster.put("crm_node", "echo 0");
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("no-quorum"));
+    cluster.put("crm_node", "echo perhaps");
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("unreadable"));
+    assert_eq!(cluster.read(Register::Cib), Ok(Entries::default()));
+}
+
+#[test]
+fn tools_that_fail_hang_or_babble_are_told() {
+    for (script, kind) in
+        [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<pacemaker-result>'", "unreadable")]
+    {
+        let cluster = Cluster::new();
+        cluster.put("attrd_updater", script);
+        cluster.put("cibadmin", script);
+        for register in [Register::Attrd, Register::Cib] {
+            assert_eq!(cluster.publish(register, 500), Err(kind), "{script}");
+        }
+        cluster.repair();
+        assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()), "{script}");
+    }
+    let missing = Path::new("/nonexistent").to_owned();
+    let none = Tools { attrd_updater: missing.clone(), cibadmin: missing.clone(), crm_node: missing };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    for register in [Register::Attrd, Register::Cib] {
+        assert_eq!(register.publish(&none, &[entry()], deadline).unwrap_err().kind(), "tool");
+        assert_eq!(register.read(&none, deadline).unwrap_err().kind(), "tool");
+    }
+}
+
+/// A fencing that would not read back as it is must not be thought published.
+#[test]
+fn a_text_that_cannot_be_kept_is_refused() {
+    let Entry::Fencing(fencing) = entry();
+    let odd = Entry::Fencing(Fencing { seen_by: "ctl1\n".into(), ..fencing });
+    let cluster = Cluster::new();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    let refused = Register::Attrd.publish(&cluster.tools, &[odd], deadline).unwrap_err();
+    assert_eq!(refused.kind(), "unfit");
+}
+
+/// What Pacemaker 2.1.5 prints, with an entry that was deleted, which it remembers under its name without a value.
+#[test]
+fn the_attribute_managers_own_words_are_read() {
+    let recorded = r#"<pacemaker-result api-version="2.25" request="attrd_updater --name=host-failure --query --all --output-as=xml">
+  <attribute name="host-failure" value="" host="f.y"/>
+  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
+  <status code="0" message="OK"/>
+</pacemaker-result>
+"#;
+    let read = Register::Attrd.parse_output(recorded).unwrap();
+    assert!(read.apart.is_empty(), "{read:?}");
+    let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
+    assert_eq!((fencing.node.as_str(), fencing.asked_at), ("compute1", Timestamp(1_795_262_685_712)));
+    assert_eq!(fencing.incarnation, Some(Incarnation::new("ctl1", 3, 1_795_262_678)));
+    assert_eq!(fencing.given_domain.as_deref(), Some("my.cloud.com"));
+    assert_eq!(
+        Register::Attrd.parse_output(&recorded[..recorded.len() / 2]).unwrap_err().kind(),
+        "unreadable"
+    );
+}
+
+#[test]
+fn the_cib_managers_own_words_are_read() {
+    let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">
+    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;"/>
+  </cluster_property_set>"#;
+    let whole = format!(
+        r#"<crm_config>
+  <cluster_property_set id="cib-bootstrap-options">
+    <nvpair id="cib-bootstrap-options-have-watchdog" name="have-watchdog" value="false"/>
+  </cluster_property_set>
+  {set}
+</crm_config>
+"#
+    );
+    // Asked for one, it prints the bare element.
+    for recorded in [set, &whole] {
+        let read = Register::Cib.parse_output(recorded).unwrap();
+        assert!(read.apart.is_empty(), "{read:?}");
+        let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
+        assert_eq!((fencing.node.as_str(), fencing.origin), ("compute9", Origin::Shell));
+    }
+    assert_eq!(Register::Cib.parse_output(&whole[..whole.len() / 2]).unwrap_err().kind(), "unreadable");
+}
