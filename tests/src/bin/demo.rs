@@ -47,8 +47,9 @@ fn main() -> anyhow::Result<()> {
     say(&format!("alerter    process {pid}"));
     print_output(&site.alerter(&["list"])?);
 
-    title("5. The endpoint is up again");
+    title("5. The endpoint is up again, and an operator says: `retry --all`");
     receiver.up()?;
+    print_output(&site.alerter(&["retry", "--all"])?);
     let all = receiver.wait_for(2, RECOVERY)?;
     print_request(&newest(&all)?)?;
     wait_until_settled(&site)?;
