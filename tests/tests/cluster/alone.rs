@@ -15,7 +15,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 fn without_a_topology_the_mark_device_refuses(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.set_levels(&[])?;
-    cloud.set_power_device(false)?;
+    cloud.set_device("power", false)?;
     refused(cloud, &before)?;
     without_the_refusal_it_counts_as_fenced(cloud, &before)?;
     in_order_it_is_told(cloud)

@@ -62,7 +62,8 @@ impl Cloud {
         self.lab.bmc().set_dead(false);
         self.lab.bmc().set_mark(MarkMode::Recorded)?;
         self.set_levels(&cib::RECOMMENDED)?;
-        self.set_power_device(true)?;
+        self.set_device("power", true)?;
+        self.set_device("mark", true)?;
         self.forget_register()?;
         self.run(&["crm_resource", "--cleanup"])?;
         self.host_returns()?;
@@ -94,13 +95,13 @@ impl Cloud {
         self.lab.replace_section("fencing-topology", &cib::topology(&[HOST.to_owned()], levels))
     }
 
-    /// Stops the power device, or starts it again; a stopped device is never chosen.
-    pub(crate) fn set_power_device(&self, started: bool) -> anyhow::Result<()> {
+    /// Stops a device, or starts it again; a stopped device is never chosen.
+    pub(crate) fn set_device(&self, device: &str, started: bool) -> anyhow::Result<()> {
         let role = if started { "Started" } else { "Stopped" };
-        let set = ["crm_resource", "--resource", "power", "--meta", "--set-parameter", "target-role"];
+        let set = ["crm_resource", "--resource", device, "--meta", "--set-parameter", "target-role"];
         self.run(&[&set[..], &["--parameter-value", role]].concat())?;
-        let what = format!("the power device to be {role}");
-        self.lab.wait_for(&what, 60, |view| view.location("power").is_some() == started)
+        let what = format!("the device {device} to be {role}");
+        self.lab.wait_for(&what, 60, |view| view.location(device).is_some() == started)
     }
 
     /// Tells the mark device which register to use, whatever the site's configuration says.

@@ -6,11 +6,12 @@ use anyhow::ensure;
 use tests::lab::{Event, MarkMode, wait};
 
 use crate::Scenario;
-use crate::cloud::{Cloud, FENCED_WITHIN, HOST};
+use crate::cloud::{Before, Cloud, FENCED_WITHIN, HOST};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_dead_power_device_makes_no_mark", a_dead_power_device_makes_no_mark),
     ("a_failing_mark_does_not_stop_the_fencing", a_failing_mark_does_not_stop_the_fencing),
+    ("a_mark_device_that_is_nowhere_does_not_stop_the_fencing", a_mark_device_that_is_nowhere),
 ];
 
 /// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3
@@ -39,10 +40,7 @@ fn a_failing_mark_does_not_stop_the_fencing(cloud: &mut Cloud) -> anyhow::Result
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Failing)?;
     cloud.lab.power_off(HOST)?;
-    wait::until("the host to be fenced", Duration::from_secs(FENCED_WITHIN), || {
-        let fencings = cloud.fencings_since(&before)?;
-        Ok(fencings.iter().any(|fencing| fencing.status == "success").then_some(()))
-    })?;
+    wait_fenced(cloud, &before)?;
     cloud.host_returns()?;
     let events = cloud.events_since(&before);
     let power = events.iter().filter_map(|event| match event {
@@ -54,4 +52,25 @@ fn a_failing_mark_does_not_stop_the_fencing(cloud: &mut Cloud) -> anyhow::Result
     ensure!(calls.len() == 1 && calls[0].1 == Some(1), "{calls:#?}");
     cloud.nothing_was_told(&before)?;
     cloud.a_real_outage_is_told()
+}
+
+/// No controller can run the mark device, as while its only controller is down: the second level fences the host, which
+/// is not told. S1-51
+fn a_mark_device_that_is_nowhere(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let before = cloud.begin()?;
+    cloud.set_device("mark", false)?;
+    cloud.lab.power_off(HOST)?;
+    wait_fenced(cloud, &before)?;
+    cloud.host_returns()?;
+    let calls = cloud.off_calls_since(&before);
+    ensure!(calls.is_empty(), "the mark device was asked: {calls:#?}");
+    cloud.nothing_was_told(&before)?;
+    cloud.a_real_outage_is_told()
+}
+
+fn wait_fenced(cloud: &Cloud, before: &Before) -> anyhow::Result<()> {
+    wait::until("the host to be fenced", Duration::from_secs(FENCED_WITHIN), || {
+        let fencings = cloud.fencings_since(before)?;
+        Ok(fencings.iter().any(|fencing| fencing.status == "success").then_some(()))
+    })
 }
