@@ -92,18 +92,22 @@ impl Call {
     /// # Errors
     /// [`SettingsError`]
     pub fn settings(&self) -> Result<Settings, SettingsError> {
-        let (site, warnings) = Site::read(&self.paths.config);
-        warnings.iter().for_each(|text| self.report.warning(text));
-        Settings::new(&self.given, site)
+        Ok(self.settings_and_site_complaints()?.0)
     }
 
-    /// What keeps the site's configuration from being used, unless a parameter says where the journal is: the built-in
-    /// place may not be the one where the alerter looks.
-    pub fn site_complaints(&self) -> Vec<String> {
+    /// The same, with what keeps the site's configuration from being used, unless a parameter says where the journal
+    /// is: the built-in place may not be the one where the alerter looks.
+    ///
+    /// # Errors
+    /// [`SettingsError`]
+    pub fn settings_and_site_complaints(&self) -> Result<(Settings, Vec<String>), SettingsError> {
+        let (site, mut warnings) = Site::read(&self.paths.config);
+        warnings.iter().for_each(|text| self.report.warning(text));
+        let settings = Settings::new(&self.given, site)?;
         if self.given.filled("store").is_some() {
-            return Vec::new();
+            warnings.clear();
         }
-        Site::read(&self.paths.config).1
+        Ok((settings, warnings))
     }
 
     /// Whether the host may be marked, judged by its name and by corosync's nodelist.

@@ -36,9 +36,9 @@ pub fn validate(call: &Call) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure`] with everything that an operator should correct.
 pub fn monitor(call: &Call) -> Result<(), Failure> {
-    let settings = call.settings()?;
+    let (settings, site_complaints) = call.settings_and_site_complaints()?;
     let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
-    complaints.extend(call.site_complaints());
+    complaints.extend(site_complaints);
     match writable(&settings) {
         Ok(journal) => complaints.extend(register_complaint(call, &settings, &journal)),
         Err(e) => complaints.push(e.to_string()),

@@ -136,17 +136,24 @@ fn printable(key: &str) -> String {
     key.chars().take(64).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
 
+/// What the unit tests of this crate begin with.
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod tests_support {
+    use super::Given;
 
-    fn given(pairs: &[(&str, &str)]) -> Given {
+    pub(crate) fn given(pairs: &[(&str, &str)]) -> Given {
         let mut given = Given::default();
         for (key, value) in pairs {
             given.take(key, (*value).to_owned()).unwrap();
         }
         given
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tests_support::given;
+    use super::*;
 
     fn names(given: &Given) -> Vec<&'static str> {
         given.mistyped().into_iter().map(|parameter| parameter.name).collect()

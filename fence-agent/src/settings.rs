@@ -161,14 +161,7 @@ pub fn domain(text: &str) -> Result<HostName, HostNameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn given(pairs: &[(&str, &str)]) -> Given {
-        let mut given = Given::default();
-        for (key, value) in pairs {
-            given.take(key, (*value).to_owned()).unwrap();
-        }
-        given
-    }
+    use crate::given::tests_support::given;
 
     fn target(pairs: &[(&str, &str)]) -> Result<(String, Option<String>), TargetError> {
         let target = Target::from_given(&given(pairs), &mut |_| {})?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use marks::host::{HostName, HostPatterns};
 use marks::journal::DEFAULT_PATH;
+use marks::register::Register;
 use tracing::Level;
 
 use super::reader::{Section, shown};
@@ -42,15 +43,8 @@ pub struct Settings {
 pub struct StorePlace {
     /// The journal; absolute.
     pub path: PathBuf,
-    /// The register beside it.
+    /// The register beside it; this release takes `none` only.
     pub register: Register,
-}
-
-/// The cluster-wide register of fencings and marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Register {
-    /// There is none: one controller, and its journal is all.
-    None,
 }
 
 /// Which hosts are told, and as what.
@@ -135,10 +129,12 @@ fn journal_path(text: &str) -> Result<PathBuf, String> {
 }
 
 fn register(text: &str) -> Result<Register, String> {
-    match text {
-        "none" => Ok(Register::None),
-        "attrd" | "cib" => Err(format!("the register \"{text}\" is not in this release yet: use \"none\"")),
-        _ => {
+    match Register::parse(text) {
+        Some(Register::None) => Ok(Register::None),
+        Some(later @ (Register::Attrd | Register::Cib)) => {
+            Err(format!("the register \"{}\" is not in this release yet: use \"none\"", later.as_str()))
+        }
+        None => {
             Err("unknown register: use \"none\" (\"attrd\" and \"cib\" are not in this release yet)"
                 .to_owned())
         }

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::config::{self, ConfigErrors, Register, Settings};
+use alerter::config::{self, ConfigErrors, Settings};
 use marks::host::HostName;
+use marks::register::Register;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
