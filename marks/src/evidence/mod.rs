@@ -2,6 +2,7 @@
 
 mod directory;
 mod record;
+mod sighting;
 
 use std::fmt;
 use std::num::NonZeroI32;
@@ -13,6 +14,7 @@ use crate::time::Timestamp;
 
 pub use directory::{Broken, Directory, EvidenceError, Found, Reading};
 pub use record::{EventName, Flaw, MAX_FILE};
+pub use sighting::{Sighting, Witness};
 
 /// Where evidence lies unless the site says otherwise.
 pub const DIRECTORY: &str = "/var/lib/nova-host-alerter/evidence";

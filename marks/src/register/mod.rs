@@ -7,6 +7,7 @@ mod code;
 mod entries;
 mod entry;
 mod error;
+mod notes;
 mod tools;
 
 use std::time::Instant;
@@ -14,6 +15,7 @@ use std::time::Instant;
 pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, Key, ValueError};
 pub use error::RegisterError;
+pub use notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Settled, Watermark};
 pub use tools::Tools;
 
 /// The name of the attribute, and the beginning of the ids in the CIB.
