@@ -179,7 +179,7 @@ impl Work {
         now: Timestamp,
     ) -> Result<(), JournalError> {
         for (route, room) in room {
-            let due = journal.due(now, route, *room)?;
+            let due = journal.due(now, route, *room, None)?;
             self.damaged.extend(due.damaged);
             for due in due.sound {
                 let delivery = journal.begin_attempt(due.mark.id, route)?;

@@ -30,7 +30,7 @@ pub fn holds(mark: &MarkRow) -> Vec<Hold> {
 mod tests {
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::mark::Settlement;
+    use marks::mark::{Proof, Settlement, Source, Standing};
     use marks::time::Timestamp;
 
     use super::*;
@@ -48,6 +48,12 @@ mod tests {
             failure_time: now,
             generated_time: now,
             settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: now,
+            returned_at: None,
         };
         assert_eq!(holds(&nameless), [Hold::NoFqdn]);
         assert!(holds(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());

@@ -1,6 +1,6 @@
 //! Writes down what the intake decides: fencings become marks, marks get their deliveries.
 
-use marks::journal::{Journal, JournalError, MarkRow, NewDelivery, Resolved};
+use marks::journal::{Journal, JournalError, MarkRow, NewDelivery, Resolved, Taken};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
@@ -23,7 +23,7 @@ pub fn take_in(journal: &mut Journal, shared: &Shared) -> Result<(), JournalErro
         match fold(&fencing, &outages, rules, coalesce) {
             Fold::Mark(row) => {
                 let deliveries = row.told().map(|mark| deliveries(shared, &mark)).unwrap_or_default();
-                journal.make_mark(&fencing, &row, &deliveries, now)?;
+                journal.make_mark(&row, Taken::Fencing(&fencing), &deliveries, now)?;
                 announce(&row);
             }
             Fold::Join(outage) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use marks::fencing::Fencing;
 use marks::host::{HostName, resolve_fqdn};
 use marks::journal::{MarkRow, Outage};
+use marks::mark::{Proof, Source, Standing};
 
 use crate::config::HostRules;
 
@@ -56,6 +57,12 @@ fn mark_of(fencing: &Fencing, rules: &HostRules) -> MarkRow {
         failure_time: fencing.asked_at,
         generated_time: fencing.committed_at,
         settled: None,
+        source: Source::Fencing,
+        incarnation: fencing.incarnation.clone(),
+        standing: Standing::Proven(Proof::Alone),
+        made_by: fencing.seen_by.clone(),
+        made_at: fencing.committed_at,
+        returned_at: None,
     }
 }
 
@@ -107,8 +114,11 @@ mod tests {
         let first = fencing(second, incarnation);
         Outage {
             mark: first.id.into(),
+            first: first.asked_at,
             newest: first.asked_at,
             incarnations: first.incarnation.into_iter().collect(),
+            returned_at: None,
+            settled: false,
         }
     }
 
@@ -138,8 +148,12 @@ mod tests {
     #[test]
     fn a_fencing_makes_its_mark_once() {
         let first = fencing(0, Some(4));
-        let own =
-            Outage { mark: first.id.into(), newest: Timestamp::from_seconds(9_999), incarnations: vec![] };
+        let own = Outage {
+            newest: Timestamp::from_seconds(9_999),
+            incarnations: vec![],
+            mark: first.id.into(),
+            ..outage(0, None)
+        };
         assert!(joins(&first, &[own]));
     }
 
@@ -191,7 +205,7 @@ mod tests {
             for second in seconds {
                 let fencing = fencing(second, Some(4));
                 match fold(&fencing, &outages, &rules(), COALESCE) {
-                    Fold::Mark(mark) => outages.push(Outage { mark: mark.id, newest: fencing.asked_at, incarnations: fencing.incarnation.into_iter().collect() }),
+                    Fold::Mark(mark) => outages.push(Outage { mark: mark.id, ..outage(second, Some(4)) }),
                     Fold::Join(outage) => prop_assert_eq!(outage.mark, outages[0].mark),
                     Fold::SetAside => prop_assert!(false),
                 }
