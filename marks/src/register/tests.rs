@@ -324,8 +324,12 @@ impl Cluster {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let at = |name: &str| dir.path().join(name);
-        let tools =
-            Tools { attrd_updater: at("attrd_updater"), cibadmin: at("cibadmin"), crm_node: at("crm_node") };
+        let tools = Tools {
+            attrd_updater: at("attrd_updater"),
+            cibadmin: at("cibadmin"),
+            crm_node: at("crm_node"),
+            stonith_admin: at("stonith_admin"),
+        };
         let cluster = Self { dir, tools };
         cluster.repair();
         cluster
@@ -427,11 +431,33 @@ fn tools_that_fail_hang_or_babble_are_told() {
         assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()), "{script}");
     }
     let missing = Path::new("/nonexistent").to_owned();
-    let none = Tools { attrd_updater: missing.clone(), cibadmin: missing.clone(), crm_node: missing };
+    let none = Tools {
+        attrd_updater: missing.clone(),
+        cibadmin: missing.clone(),
+        crm_node: missing.clone(),
+        stonith_admin: missing,
+    };
     let deadline = Instant::now() + Duration::from_secs(5);
     for register in [Register::Attrd, Register::Cib] {
         assert_eq!(register.publish(&none, &[entry()], deadline).unwrap_err().kind(), "tool");
         assert_eq!(register.read(&none, deadline).unwrap_err().kind(), "tool");
+    }
+}
+
+#[test]
+fn the_cluster_is_asked_in_its_own_words() {
+    let cluster = Cluster::new();
+    let deadline = Instant::now() + Duration::from_millis(ENOUGH);
+    let said = r#"printf '%s|' "$@""#;
+    cluster.put("cibadmin", said);
+    cluster.put("stonith_admin", said);
+    assert_eq!(cluster.tools.cib(deadline).unwrap(), "--query|--local|");
+    assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
+    for (script, quorum) in
+        [("echo 1", Ok(true)), ("echo 0", Ok(false)), ("echo", Err("unreadable")), ("exit 102", Err("tool"))]
+    {
+        cluster.put("crm_node", &format!("test \"$*\" = --quorum || exit 1; {script}"));
+        assert_eq!(cluster.tools.quorum(deadline).map_err(|e| e.kind()), quorum, "{script}");
     }
 }
 
