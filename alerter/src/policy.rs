@@ -53,7 +53,7 @@ impl From<Doubt> for Hold {
 mod tests {
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::mark::Settlement;
+    use marks::mark::{Proof, Settlement, Source, Standing};
     use marks::time::Timestamp;
 
     use super::*;
@@ -71,6 +71,12 @@ mod tests {
             failure_time: now,
             generated_time: now,
             settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: now,
+            returned_at: None,
         };
         assert_eq!(holds(&nameless), [Hold::NoFqdn]);
         assert!(holds(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());

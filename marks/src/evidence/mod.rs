@@ -1,6 +1,8 @@
 //! Evidence: what Pacemaker's alerts say of a fencing. `alert_mark` writes it on every controller, as one file an event.
 
+mod clock;
 mod directory;
+mod history;
 mod record;
 mod sighting;
 
@@ -13,6 +15,7 @@ use crate::id::OperationId;
 use crate::time::Timestamp;
 
 pub use directory::{Broken, Directory, EvidenceError, Found, Reading};
+pub use history::{HistoryError, history, node_fenced};
 pub use record::{EventName, Flaw, MAX_FILE};
 pub use sighting::{Sighting, Witness};
 

@@ -25,12 +25,7 @@ pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result
 }
 
 fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
-    let answer = tools.run(Tool::CrmNode, &["--quorum".to_owned()], &[], deadline)?;
-    match answer.as_deref().map(str::trim) {
-        Ok("1") => Ok(()),
-        Ok("0") => Err(RegisterError::NoQuorum),
-        _ => Err(Tool::CrmNode.unreadable()),
-    }
+    if tools.quorum(deadline)? { Ok(()) } else { Err(RegisterError::NoQuorum) }
 }
 
 /// The alphabet of keys and values needs no escapes in XML.

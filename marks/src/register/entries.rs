@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::entry::{Entry, Key, ValueError};
+use super::entry::{Entry, ValueError};
+use super::key::Key;
 
 /// Keys of strangers are shown up to here.
 const SHOWN: usize = 64;
@@ -55,7 +56,7 @@ impl Entries {
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {
         let known = Key::parse(key).ok_or(Why::Key)?;
-        let entry = Entry::parse(known, value).map_err(|e| match e {
+        let entry = Entry::parse(known.clone(), value).map_err(|e| match e {
             ValueError::Version => Why::Version,
             ValueError::Malformed => Why::Malformed,
         })?;

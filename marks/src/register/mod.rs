@@ -7,14 +7,17 @@ mod code;
 mod entries;
 mod entry;
 mod error;
+mod key;
 mod notes;
 mod tools;
+mod value;
 
 use std::time::Instant;
 
 pub use entries::{Apart, Entries, Why};
-pub use entry::{Entry, Key, ValueError};
+pub use entry::{Entry, ValueError};
 pub use error::RegisterError;
+pub use key::Key;
 pub use notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Settled, Watermark};
 pub use tools::Tools;
 
@@ -53,7 +56,7 @@ impl Register {
     /// [`RegisterError`]; entries before the one that failed stand there, that one may or may not.
     pub fn publish(self, tools: &Tools, entries: &[Entry], deadline: Instant) -> Result<(), RegisterError> {
         for entry in entries {
-            if Entry::parse(entry.key(), &entry.value()).as_ref() != Ok(entry) {
+            if !entry.is_fit() {
                 return Err(RegisterError::Unfit { key: entry.key().to_string() });
             }
             match self {
