@@ -92,7 +92,7 @@ impl Seen {
     pub fn note_apart(&self, apart: &[Apart]) {
         let known = self.register.as_ref().map_or(&[][..], |entries| &entries.apart);
         for entry in apart.iter().filter(|entry| !known.contains(entry)) {
-            warn!("the register's entry {} is not used: {}", entry.key, entry.why.as_str());
+            warn!("the register's entry {} is not used: {}", entry.key, entry.why);
         }
     }
 

@@ -128,7 +128,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {
     let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_PATH));
-    let register = section.text("register", register).unwrap_or(Register::Attrd);
+    let register = section.text("register", register).unwrap_or_default();
     section.finish();
     StorePlace { path, register }
 }

@@ -1,6 +1,7 @@
 //! What stands in the register: sound entries, and apart from them what cannot be used.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use super::entry::{Entry, ValueError};
 use super::key::Key;
@@ -37,6 +38,17 @@ pub enum Why {
     Malformed,
     /// A second value under a key.
     Second,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "no release of ours knows its key",
+            Self::Version => "another release wrote its value",
+            Self::Malformed => "none of us wrote its value",
+            Self::Second => "there is another value under its key",
+        })
+    }
 }
 
 impl Entries {

@@ -25,9 +25,10 @@ pub use tools::Tools;
 pub const NAME: &str = "host-failure";
 
 /// Where the register is kept. A closed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Register {
-    /// In Pacemaker's attribute manager: in the memory of every controller.
+    /// In Pacemaker's attribute manager: in the memory of every controller. The default: it writes no configuration.
+    #[default]
     Attrd,
     /// In the CIB: on the disk of every controller.
     Cib,
