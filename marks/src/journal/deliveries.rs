@@ -1,6 +1,6 @@
 //! Deliveries in the journal: what is due, what an attempt came to. Only the transition table decides what may change.
 
-use rusqlite::{OptionalExtension, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
 use super::delivery_row::{self, COLUMNS, load, update};
 use super::fencings::Rows;
@@ -171,10 +171,17 @@ impl Journal {
         condition: &str,
         mark: Option<MarkId>,
     ) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
+    }
+
+    /// The deliveries `d` for which a condition of SQL holds.
+    pub(super) fn deliveries_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<Delivery>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE {condition} ORDER BY d.mark, d.route");
-        self.rows(&sql, params_from_iter(mark.map(|mark| mark.to_string())), |row| {
-            delivery_row::decode(row, 0)
-        })
+        self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
     }
 
     /// Loads one delivery, changes it and writes it back, in one transaction.
@@ -241,7 +248,23 @@ fn apply(
     }
 }
 
-fn note(
+/// Ends an open delivery by what an alerter on another controller did.
+pub(super) fn finish_elsewhere(
+    transaction: &Transaction<'_>,
+    delivery: &mut Delivery,
+    end: State,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    if !delivery.state.may_end_elsewhere(end) {
+        let (from, to) = (delivery.state.as_str(), end.as_str());
+        return Err(JournalError::Transition { from, to }.into());
+    }
+    delivery.state = end;
+    delivery.ended_at = Some(at);
+    Ok(update(transaction, delivery)?)
+}
+
+pub(super) fn note(
     transaction: &Transaction<'_>,
     delivery: &Delivery,
     now: Timestamp,

@@ -1,6 +1,6 @@
 //! Marks in the journal: made by the intake, named, proven, read.
 
-use rusqlite::{OptionalExtension, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
 use super::deliveries::{self, NewDelivery};
 use super::fencings::{Damage, Rows};
@@ -160,8 +160,17 @@ impl Journal {
     }
 
     fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_that(condition, params_from_iter(node.map(HostName::as_str)))
+    }
+
+    /// The marks `m` for which a condition of SQL holds, oldest first.
+    pub(super) fn marks_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<MarkRow>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE {condition} ORDER BY m.failure_time, m.id");
-        self.rows(&sql, params_from_iter(node.map(HostName::as_str)), row::decode)
+        self.rows(&sql, parameters, row::decode)
     }
 
     pub(super) fn damaged(&self, damage: &Damage) -> JournalError {
@@ -216,4 +225,132 @@ pub(super) fn note(
 ) -> rusqlite::Result<()> {
     let (mark, node) = (Some(row.id), Some(&row.node));
     history::append(transaction, &NewHistory { at: now, event, mark, node, route: None, detail, actor })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::evidence::Witness;
+    use crate::fencing::Incarnation;
+    use crate::journal::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::journal::{HistoryFilter, Outage, Role};
+    use crate::mark::{Doubt, Source};
+
+    fn sentence(journal: &Journal, mark: MarkId) -> String {
+        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        journal.history(&filter).unwrap().sound.remove(0).detail
+    }
+
+    #[test]
+    fn a_mark_says_where_it_came_from() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
+        let wanted =
+            "compute1 is marked and will be told as compute1.example.org: its fencing was seen by ctl1";
+        assert_eq!(sentence(&journal, row.id), wanted);
+        assert_eq!(journal.mark(row.id).unwrap(), Some(row.clone()));
+        assert_eq!(journal.mark_of(first.id).unwrap(), Some(row.id));
+
+        let seen =
+            Sighting { node: first.node.clone(), witness: Witness::NodeFenced, at: NOW, by_human: false };
+        let of_sighting = MarkRow {
+            id: seen.mark_id(),
+            source: seen.source(),
+            standing: Standing::Proven(seen.proof()),
+            incarnation: Some(Incarnation::new("ctl1", 4, 7)),
+            returned_at: Some(NOW),
+            ..row.clone()
+        };
+        journal.make_mark(&of_sighting, Taken::Sighting(&seen), &[], NOW).unwrap();
+        assert!(
+            sentence(&journal, of_sighting.id)
+                .ends_with("node_fenced in the CIB says that compute1 was fenced")
+        );
+        assert_eq!(journal.sightings_of(of_sighting.id).unwrap().sound, [seen]);
+        assert_eq!(journal.mark(of_sighting.id).unwrap(), Some(of_sighting));
+
+        let standing = Standing::Doubtful(Doubt::Unproven);
+        let made_by = "ctl2".to_owned();
+        let of_register = MarkRow { id: fencing("compute1").id.into(), standing, made_by, ..row };
+        journal.make_mark(&of_register, Taken::Register, &[], NOW).unwrap();
+        let wanted = "compute1 is marked and held (unproven) until evidence or `release`: the register has it from ctl2";
+        assert_eq!(sentence(&journal, of_register.id), wanted);
+    }
+
+    #[test]
+    fn a_second_mark_of_the_same_id_is_refused_and_changes_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let row = journal.mark(mark).unwrap().unwrap();
+        let other = MarkRow { source: Source::Alert, ..row.clone() };
+        journal.make_mark(&other, Taken::Register, &[], NOW).unwrap_err();
+        assert_eq!(journal.mark(mark).unwrap(), Some(row));
+        assert_eq!(events(&journal, mark), ["marked"]);
+    }
+
+    #[test]
+    fn a_doubt_is_taken_once_and_never_put_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
+        assert!(journal.prove(held, Proof::History, NOW).unwrap());
+        assert!(!journal.prove(held, Proof::Alert, NOW).unwrap());
+        let standing = journal.mark(held).unwrap().unwrap().standing;
+        assert_eq!(standing, Standing::Proven(Proof::History));
+        assert_eq!(events(&journal, held), ["marked", "proven"]);
+        assert!(!journal.prove(fencing("compute2").id.into(), Proof::Alert, NOW).unwrap());
+        let ended = marked_as(&mut journal, "compute3", NOW, Standing::Doubtful(Doubt::Unproven));
+        journal.dismiss(ended, "no", "alice", NOW).unwrap();
+        assert!(!journal.prove(ended, Proof::Alert, NOW).unwrap(), "nobody waits for it");
+    }
+
+    #[test]
+    fn an_outage_knows_its_times_its_connections_and_the_return() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let connection = |call| Incarnation::new("ctl1", call, 7);
+        let first = Fencing { incarnation: Some(connection(4)), ..fencing("compute1") };
+        let later = NOW + Duration::from_secs(60);
+        let again = Fencing { asked_at: later, incarnation: Some(connection(5)), ..fencing("compute1") };
+        journal.append_fencing(&first).unwrap();
+        journal.append_fencing(&again).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.add_to_mark(&again, row.id, NOW).unwrap();
+        let back = later + Duration::from_secs(1);
+        assert!(journal.note_return(row.id, back, back).unwrap());
+        assert!(!journal.note_return(row.id, later, back).unwrap(), "it is said once");
+        let outage = Outage {
+            mark: row.id,
+            first: NOW,
+            newest: later,
+            incarnations: vec![connection(4), connection(5)],
+            returned_at: Some(back),
+            settled: false,
+        };
+        assert_eq!(home.open(Role::Reader).outages_of(&first.node).unwrap(), std::slice::from_ref(&outage));
+        assert_eq!(events(&journal, row.id), ["marked", "fenced-again", "returned"]);
+        journal.dismiss(row.id, "no", "alice", NOW).unwrap();
+        assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled: true, ..outage }]);
+    }
+
+    #[test]
+    fn a_fencing_that_is_too_old_makes_no_mark_and_is_not_looked_at_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let old = fencing("compute1");
+        journal.append_fencing(&old).unwrap();
+        journal.expire_fencing(&old, "compute1 was fenced more than a day ago and is not told", NOW).unwrap();
+        assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
+        assert_eq!(journal.mark_of(old.id).unwrap(), None);
+        let last = journal.history(&HistoryFilter::default()).unwrap().sound.pop().unwrap();
+        assert_eq!(last.event, "expired");
+    }
 }

@@ -3,15 +3,20 @@
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
+mod connections;
+mod decisions;
 mod deliveries;
 mod delivery_row;
 mod digest;
 mod due;
+mod elsewhere;
 mod endings;
+mod entries;
 mod error;
 mod fencings;
 mod folds;
 mod history;
+mod imported;
 mod lock;
 mod marks;
 mod outages;
@@ -20,6 +25,7 @@ mod published;
 mod row;
 mod schema;
 mod sightings;
+mod watermarks;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 use super::digest::Digest;
 use super::fencings::{Checked, Damage, Rows, printable_key};
 use super::history::{self, NewHistory};
+use super::marks::ALERTER;
 use super::{Fault, Journal, JournalError};
 use crate::evidence::{Sighting, Witness};
 use crate::host::HostName;
@@ -38,7 +39,7 @@ impl Journal {
             insert(transaction, sighting, mark)?;
             let event = if mark.is_some() { "sighted" } else { "set-aside" };
             let detail = format!("{}: {why}", says(sighting));
-            let (node, actor) = (Some(&sighting.node), "nova-host-alerter");
+            let (node, actor) = (Some(&sighting.node), ALERTER);
             let row = NewHistory { at: now, event, mark, node, route: None, detail: &detail, actor };
             history::append(transaction, &row)?;
             Ok(true)
@@ -84,7 +85,7 @@ impl Journal {
                 forget.execute([kept.sighting.key()])?;
             }
             let detail = format!("{} sightings of fencings that are over were forgotten", over.len());
-            let (event, actor) = ("forgotten", "nova-host-alerter");
+            let (event, actor) = ("forgotten", ALERTER);
             let row =
                 NewHistory { at: now, event, mark: None, node: None, route: None, detail: &detail, actor };
             history::append(transaction, &row)?;
@@ -187,5 +188,105 @@ fn decode_witness(row: &Row<'_>) -> Option<Witness> {
         ("history", None) => Some(Witness::History),
         ("node-fenced", None) => Some(Witness::NodeFenced),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::tests::{Home, NOW, events, marked};
+    use crate::journal::{HistoryFilter, Role};
+
+    const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
+
+    fn sighting(node: &str, witness: Witness, at: Timestamp) -> Sighting {
+        Sighting { node: HostName::parse(node).unwrap(), witness, at, by_human: false }
+    }
+
+    fn all_witnesses() -> [Witness; 3] {
+        [Witness::Alert(OperationId::parse(OPERATION).unwrap()), Witness::History, Witness::NodeFenced]
+    }
+
+    #[test]
+    fn every_kind_of_sighting_is_kept_once_with_its_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let kept: Vec<Sighting> = all_witnesses()
+            .into_iter()
+            .zip(1..)
+            .map(|(witness, second)| {
+                let at = NOW + Duration::from_secs(second);
+                Sighting { by_human: second == 2, ..sighting("compute1", witness, at) }
+            })
+            .collect();
+        for sighting in &kept {
+            assert!(!journal.has_sighting(sighting).unwrap());
+            assert!(journal.keep_sighting(sighting, Some(mark), "the same outage", NOW).unwrap());
+            assert!(!journal.keep_sighting(sighting, None, "seen again", NOW).unwrap());
+            assert!(journal.has_sighting(sighting).unwrap());
+        }
+        assert_eq!(home.open(Role::Reader).sightings_of(mark).unwrap().sound, kept);
+        assert_eq!(events(&journal, mark), ["marked", "sighted", "sighted", "sighted"]);
+        let newest = journal.outages_of(&kept[0].node).unwrap()[0].newest;
+        assert_eq!(newest, NOW + Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_is_set_aside_is_known_and_belongs_to_no_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let aside = sighting("ctl2", Witness::NodeFenced, NOW);
+        assert!(journal.keep_sighting(&aside, None, "ctl2 is not covered by [hosts] match", NOW).unwrap());
+        assert!(journal.has_sighting(&aside).unwrap());
+        let line = journal.history(&HistoryFilter::default()).unwrap().sound.remove(0);
+        assert_eq!((line.event.as_str(), line.node.as_deref()), ("set-aside", Some("ctl2")));
+        let wanted = "node_fenced in the CIB says that ctl2 was fenced: ctl2 is not covered by [hosts] match";
+        assert_eq!(line.detail, wanted);
+    }
+
+    #[test]
+    fn a_damaged_sighting_is_not_believed_and_kept_again_when_it_is_seen_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let seen = sighting("compute1", Witness::History, NOW);
+        for damage in ["at = at + 1000", "by_human = 1", "mark = NULL", "witness = 'node-fenced'"] {
+            journal.keep_sighting(&seen, Some(mark), "the same outage", NOW).unwrap();
+            home.raw().execute(&format!("UPDATE sighting SET {damage}"), []).unwrap();
+            assert!(!journal.has_sighting(&seen).unwrap(), "{damage}");
+            assert!(journal.sightings_of(mark).unwrap().sound.is_empty(), "{damage}");
+        }
+        assert!(journal.keep_sighting(&seen, Some(mark), "the same outage", NOW).unwrap());
+        assert_eq!(journal.sightings_of(mark).unwrap().sound, [seen]);
+    }
+
+    #[test]
+    fn only_what_is_over_and_old_is_forgotten() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let open = marked(&mut journal, "compute1", NOW);
+        let ended = marked(&mut journal, "compute2", NOW);
+        journal.dismiss(ended, "no", "alice", NOW).unwrap();
+        let old = |node| sighting(node, Witness::NodeFenced, NOW);
+        let young = sighting("compute2", Witness::NodeFenced, NOW + Duration::from_secs(9));
+        journal.keep_sighting(&old("compute1"), Some(open), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute2"), Some(ended), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute3"), None, "", NOW).unwrap();
+        journal.keep_sighting(&young, Some(ended), "", NOW).unwrap();
+        let damaged = old("compute4");
+        journal.keep_sighting(&damaged, None, "", NOW).unwrap();
+        let raw = home.raw();
+        raw.execute("UPDATE sighting SET digest = x'00' WHERE node = 'compute4'", []).unwrap();
+        let before = NOW + Duration::from_secs(5);
+        assert_eq!(journal.forget_sightings(before, NOW).unwrap(), 2);
+        assert_eq!(journal.forget_sightings(before, NOW).unwrap(), 0);
+        assert!(journal.has_sighting(&old("compute1")).unwrap() && journal.has_sighting(&young).unwrap());
+        assert!(!journal.has_sighting(&old("compute2")).unwrap());
+        assert!(!journal.has_sighting(&old("compute3")).unwrap());
+        let left: i64 = raw.query_row("SELECT count(*) FROM sighting", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 3, "a damaged row is never dropped");
     }
 }
