@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::cluster::View;
 use crate::config::Route;
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
-use crate::cluster::View;
 use crate::intake::apply;
 use crate::lookout::Lookout;
 use crate::shared::Shared;

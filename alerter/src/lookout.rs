@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use marks::journal::{Gate, Journal, JournalError};
-use marks::register::{Entry, Key, RegisterError};
+use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
 use crate::cluster::{self, Cluster, POLL, View};
@@ -156,16 +156,10 @@ impl Lookout {
 
     /// Gives the keys of those that stand there now.
     async fn write(&self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
-        let mut standing = Vec::new();
-        let mut fault: Option<RegisterError> = None;
-        for (key, written) in self.cluster.publish(lacking).await {
-            match written {
-                Ok(()) => standing.push(key),
-                Err(error) => fault = fault.or(Some(error)),
-            }
-        }
+        let written = self.cluster.publish(lacking).await;
+        let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
         shared.seen().note_writing(fault.map(|error| error.to_string()));
-        standing
+        written.standing
     }
 
     async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Result<(), JournalError> {

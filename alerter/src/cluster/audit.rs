@@ -9,13 +9,13 @@ use marks::host::HostName;
 
 /// Since when which hosts are missed, as far as this daemon has seen it.
 #[derive(Debug, Default)]
-pub struct Audit {
+pub(super) struct Audit {
     missed: BTreeMap<HostName, Instant>,
 }
 
 impl Audit {
     /// Looks at the cluster once more. A host is missed that should be connected, is not, and was not fenced.
-    pub fn look(&mut self, cib: &Cib, now: Instant) {
+    pub(super) fn look(&mut self, cib: &Cib, now: Instant) {
         let is_missed = |host: &HostName| {
             cib.is_expected(host) && cib.membership(host) != Some(true) && cib.node_fenced(host).is_none()
         };
@@ -27,7 +27,7 @@ impl Audit {
     }
 
     /// One sentence for each host that has been missed for longer than `limit`.
-    pub fn warnings(&self, now: Instant, limit: Duration) -> Vec<String> {
+    pub(super) fn warnings(&self, now: Instant, limit: Duration) -> Vec<String> {
         let long = self.missed.iter().map(|(host, since)| (host, now.duration_since(*since)));
         long.filter(|(_, time)| *time > limit)
             .map(|(host, time)| {

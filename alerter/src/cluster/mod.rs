@@ -10,12 +10,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::register::{Entry, Key, Register, RegisterError, Tools};
+use marks::register::{Entry, Key, Published, Register, RegisterError, Tools};
 use tokio::sync::oneshot;
 
 pub use seen::Seen;
 pub use upkeep::{KEPT, bounded, missing, over};
-pub use view::{POLL, View};
+pub use view::{POLL, Part, View};
 
 /// A look takes about 30 ms; a tool that hangs must not keep the next look away for long.
 const LOOK_LIMIT: Duration = Duration::from_secs(3);
@@ -61,7 +61,7 @@ impl Cluster {
     }
 
     /// Writes entries and reads them back; says of each what came of it.
-    pub async fn publish(&self, entries: Vec<Entry>) -> Vec<(Key, Result<(), RegisterError>)> {
+    pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
         self.run(move |tools| register.publish_all(tools, &entries, Instant::now() + WRITE_LIMIT)).await
     }

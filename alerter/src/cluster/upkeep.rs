@@ -72,9 +72,10 @@ fn settled(found: &Entries) -> BTreeMap<MarkId, Timestamp> {
     let mut ends: Vec<(Timestamp, MarkId)> = ends.collect();
     ends.sort_unstable();
     let crowd = ends.len().saturating_sub(SETTLED_MAX);
-    let dated = ends.into_iter().enumerate().map(|(rank, (at, mark))| {
-        (mark, if rank < crowd { LONG_AGO } else { at })
-    });
+    let dated = ends
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (at, mark))| (mark, if rank < crowd { LONG_AGO } else { at }));
     dated.collect()
 }
 
@@ -135,11 +136,12 @@ mod tests {
 
     #[test]
     fn nothing_goes_before_its_time_nor_without_an_end() {
-        let young: Vec<Entry> = (0..10).flat_map(|_| story(NOW - 7 * DAY)).collect();
+        let young: Vec<Entry> = (0..10).flat_map(|_| story(NOW + DAY / 10 - 7 * DAY)).collect();
         assert!(over(&[], &entries(&young), NOW).is_empty());
         let open: Vec<Entry> = (0..30).map(|_| story(NOW - 60 * DAY).remove(0)).collect();
         assert!(over(&[], &entries(&open), NOW).is_empty(), "an open mark has no end");
-        let first = Entry::Watermark(Watermark { id: NoteId::generate(), at: Timestamp(0), by: "ctl1".into() });
+        let first =
+            Entry::Watermark(Watermark { id: NoteId::generate(), at: Timestamp(0), by: "ctl1".into() });
         assert!(over(&[], &entries(&[first]), NOW).is_empty());
     }
 
@@ -155,8 +157,7 @@ mod tests {
 
     #[test]
     fn of_too_many_settled_marks_the_oldest_go() {
-        let many: Vec<Entry> =
-            (0..1010).flat_map(|n| story(NOW - Duration::from_secs(2000 - n))).collect();
+        let many: Vec<Entry> = (0..1010).flat_map(|n| story(NOW - Duration::from_secs(2000 - n))).collect();
         assert_eq!(over(&[], &entries(&many), NOW).len(), 30);
         assert_eq!(bounded(many).len(), 3000);
     }

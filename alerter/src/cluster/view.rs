@@ -10,7 +10,7 @@ use marks::register::{Entries, Register, Tools};
 /// How often the cluster is looked at where nothing tells of a change.
 pub const POLL: Duration = Duration::from_secs(2);
 /// No mark is sent on a look that is older (design, section 6).
-pub const FRESH: Duration = Duration::from_secs(2);
+const FRESH: Duration = Duration::from_secs(2);
 
 /// Something that was read, or in a sentence why not.
 pub type Part<T> = Result<T, String>;
@@ -40,7 +40,8 @@ impl View {
             let attributes = (register == Register::Attrd)
                 .then(|| scope.spawn(|| register.read(tools, deadline).map_err(|e| e.to_string())));
             let text = tools.cib(deadline).map_err(|e| e.to_string());
-            let in_cib = || text.clone().and_then(|xml| register.parse_output(&xml).map_err(|e| e.to_string()));
+            let in_cib =
+                || text.clone().and_then(|xml| register.parse_output(&xml).map_err(|e| e.to_string()));
             let joined = "a panic anywhere ends the whole daemon";
             Self {
                 taken,

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use super::{control, print_json, println_all, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{
-    ChangeAnswer, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, TestAnswer, TestRequest,
+    UnmarkRequest,
 };
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {

@@ -114,16 +114,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let log_level = log(root.section("log"));
     let routes = routes(&mut root, drivers::KINDS);
     root.finish();
-    Settings {
-        store,
-        hosts,
-        intake,
-        degraded_after,
-        max_in_flight,
-        log_level,
-        routes,
-        file: file.to_owned(),
-    }
+    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {

@@ -336,7 +336,10 @@ async fn release(
     Body(request): Body<ReleaseRequest>,
 ) -> Answer<ChangeAnswer> {
     if request.reason.trim().is_empty() {
-        return Err(Refusal::bad("reason", "a release needs a reason: it tells what Pacemaker did not confirm"));
+        return Err(Refusal::bad(
+            "reason",
+            "a release needs a reason: it tells what Pacemaker did not confirm",
+        ));
     }
     let marks = open_marks_of(&shared, &request.target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));

@@ -39,6 +39,7 @@ pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> D
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
     intake.fold_fencings(Some(entries))?;
+    intake.take_in_decisions(entries)?;
     intake.take_in_sightings(view, &cib)?;
     intake.note_returns(&cib)
 }
@@ -84,9 +85,8 @@ impl<'a> Intake<'a> {
             match entry {
                 Entry::Acknowledged(end) => drop(self.journal.acknowledged_elsewhere(end, now)?),
                 Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
-                Entry::Decision(decision) => drop(self.journal.adopt_decision(decision, now)?),
                 Entry::Watermark(watermark) => drop(self.journal.note_watermark(watermark)?),
-                Entry::Mark(_) | Entry::Fencing(_) => {}
+                Entry::Mark(_) | Entry::Fencing(_) | Entry::Decision(_) => {}
             }
         }
         let mut seen = self.shared.seen();
@@ -110,6 +110,18 @@ impl<'a> Intake<'a> {
         let first = known.into_iter().min().unwrap_or(self.around.now);
         self.around.watermark = first;
         self.shared.seen().watermark = Some(first);
+        Ok(())
+    }
+
+    /// After the marks that they are about, which may have been made a moment ago.
+    fn take_in_decisions(&mut self, entries: &Entries) -> Done {
+        for entry in entries.sound.values() {
+            if let Entry::Decision(decision) = entry
+                && self.journal.adopt_decision(decision, self.around.now)?
+            {
+                self.shared.seen().news = true;
+            }
+        }
         Ok(())
     }
 
@@ -295,12 +307,12 @@ impl<'a> Intake<'a> {
             Fate::Mark(row) => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
-                self.journal.set_sighting_aside(sighting, &reason, now).map(|()| true)
+                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
             }
             Fate::Expire => {
                 let reason = too_old(&sighting.node, sighting.at);
                 warn!("{reason}");
-                self.journal.set_sighting_aside(sighting, &reason, now).map(|()| true)
+                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
             }
             Fate::Wait | Fate::Ignore => Ok(false),
         }
@@ -313,7 +325,7 @@ impl<'a> Intake<'a> {
     }
 
     fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
-        self.journal.keep_sighting(sighting, mark, self.around.now)?;
+        self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
         match self.around.proof_by(sighting) {
             Some(proof) => self.prove(mark, proof),
             None => Ok(()),
@@ -354,7 +366,8 @@ fn complaints(reading: &evidence::Reading) -> Vec<String> {
     let broken = reading.broken.iter().map(|broken| {
         format!("the evidence file {} is not used: {}; look at it and remove it", broken.name, broken.flaw)
     });
-    let more = reading.more.then(|| "the evidence directory holds more files than are read at once".to_owned());
+    let more =
+        reading.more.then(|| "the evidence directory holds more files than are read at once".to_owned());
     broken.chain(more).collect()
 }
 

@@ -27,9 +27,8 @@ pub fn prepare(directory: &Path) -> Result<(), String> {
     };
     if !directory.exists() {
         let made = DirBuilder::new().mode(0o700).create(directory).map_err(|e| e.to_string());
-        let owned = made.and_then(|()| {
-            chown(directory, Some(owner.uid), Some(owner.gid)).map_err(|e| e.to_string())
-        });
+        let owned =
+            made.and_then(|()| chown(directory, Some(owner.uid), Some(owner.gid)).map_err(|e| e.to_string()));
         owned.map_err(|why| format!("{} cannot be made: {why}", directory.display()))?;
     }
     let opened = Directory::open(directory, owner.uid);

@@ -307,9 +307,7 @@ mod tests {
         }
 
         fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Fate {
-            self.at(NOW, |around| {
-                around.fate_of_fencing(&Known { fencing, imported, registered }, &[])
-            })
+            self.at(NOW, |around| around.fate_of_fencing(&Known { fencing, imported, registered }, &[]))
         }
 
         fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Fate {
@@ -379,7 +377,11 @@ mod tests {
         };
         assert_eq!(of(Origin::Fencer, false), "journal");
         assert_eq!(of(Origin::Fencer, true), "unproven");
-        assert_eq!(of(Origin::Operator, true), "unproven", "anybody who writes the register can say operator");
+        assert_eq!(
+            of(Origin::Operator, true),
+            "unproven",
+            "anybody who writes the register can say operator"
+        );
         assert_eq!(of(Origin::Shell, false), "unconfirmed");
         assert_eq!(of(Origin::Operator, false), "operator");
         let alone = Scene::alone().of(&fencing("compute1", NOW, Origin::Shell), false, false);
@@ -393,7 +395,11 @@ mod tests {
         assert_eq!(standing(Scene::back().of(&old, false, true)), Some("journal"));
         assert_eq!(standing(Scene::gone().of(&old, false, false)), Some("journal"), "not back");
         let young = fencing("compute1", STARTED + 1, Origin::Fencer);
-        assert_eq!(standing(Scene::back().of(&young, false, false)), Some("journal"), "this alerter was there");
+        assert_eq!(
+            standing(Scene::back().of(&young, false, false)),
+            Some("journal"),
+            "this alerter was there"
+        );
     }
 
     #[test]
