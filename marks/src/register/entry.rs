@@ -25,6 +25,17 @@ pub enum Entry {
     Watermark(Watermark),
 }
 
+/// What the value under its key means for an entry that is to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing is there.
+    Absent,
+    /// It is there, or somebody else's word on the same matter, which counts as well.
+    Counts,
+    /// Something else is there.
+    Other,
+}
+
 /// Why a value cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
@@ -87,6 +98,20 @@ impl Entry {
             Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
             Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),
         })
+    }
+
+    /// Compares it with the value that was read under its key; an empty one is none.
+    ///
+    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark may
+    /// differ in time and name; the first word stands.
+    pub(super) fn held(&self, value: &str) -> Held {
+        let own_id = matches!(self, Self::Fencing(_) | Self::Decision(_));
+        match value {
+            "" => Held::Absent,
+            value if value == self.value() => Held::Counts,
+            value if !own_id && Self::parse(self.key(), value).is_ok() => Held::Counts,
+            _ => Held::Other,
+        }
     }
 
     /// Whether key and value read back as what they are; a text with control characters, or one too long, does not.

@@ -1,3 +1,5 @@
+mod several;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -302,7 +304,11 @@ struct Cluster {
 
 const ATTRD: &str = r#"
 for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
-case " $* " in *" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;; esac
+echo "$1 $2 $3 $4" >> "$D/calls"
+case " $* " in
+*" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
+*" --private --node="*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+esac
 test -n "$(ls "$D/attrd")" || exit 78
 echo '<pacemaker-result>'
 for file in "$D"/attrd/*; do
