@@ -1,8 +1,9 @@
 //! Tests that need more than a Rust toolchain: where this machine cannot run them, each is reported as ignored, and why.
 
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use libtest_mimic::{Arguments, Completion, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 /// A test's name and the function that panics if it fails.
 pub type Named = (&'static str, fn());
@@ -29,6 +30,81 @@ pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
         group.tests.into_iter().map(move |(name, test)| trial(name, test, cannot.clone()))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+/// A scenario's name and its function, which gets what all scenarios share.
+pub type Scenario<T> = (&'static str, fn(&mut T) -> anyhow::Result<()>);
+
+/// What scenarios share, and how it is had.
+pub struct Stage<T> {
+    /// Made for the first scenario that runs.
+    pub set_up: fn() -> anyhow::Result<T>,
+    /// What is said of it where a scenario fails.
+    pub on_failure: fn(&T) -> String,
+}
+
+impl<T> Clone for Stage<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Stage<T> {}
+
+/// Runs scenarios one after the other, as often as `NHA_REPEAT` says. Where a cluster cannot be had they are ignored, each
+/// with the reason; with `CI=true` or `NHA_REQUIRE_CLUSTER=1` that is a failure instead.
+#[must_use]
+pub fn play<T: Send + 'static>(
+    stage: Stage<T>,
+    scenarios: &[Scenario<T>],
+    cannot: Option<&str>,
+    beside: Vec<Trial>,
+) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = Some(1);
+    let shared = Arc::new(Mutex::new(None));
+    let mut trials = beside;
+    for round in 1..=rounds() {
+        let of_round = scenarios.iter().map(|(name, scenario)| {
+            let name = if round == 1 { (*name).to_owned() } else { format!("{name}, round {round}") };
+            cannot.map_or_else(|| in_turn(&name, *scenario, stage, &shared), |reason| refused(&name, reason))
+        });
+        trials.extend(of_round);
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // The cluster ends before the process does.
+    drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
+    conclusion.exit_code()
+}
+
+fn rounds() -> u32 {
+    std::env::var("NHA_REPEAT").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn in_turn<T: Send + 'static>(
+    name: &str,
+    scenario: fn(&mut T) -> anyhow::Result<()>,
+    stage: Stage<T>,
+    shared: &Arc<Mutex<Option<T>>>,
+) -> Trial {
+    let shared = Arc::clone(shared);
+    Trial::test(name, move || {
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.is_none() {
+            *shared = Some((stage.set_up)().map_err(|error| Failed::from(format!("{error:#}")))?);
+        }
+        let Some(shared) = shared.as_mut() else { return Err(Failed::without_message()) };
+        scenario(shared).map_err(|error| Failed::from(format!("{error:#}\n{}", (stage.on_failure)(shared))))
+    })
+}
+
+fn refused(name: &str, reason: &str) -> Trial {
+    let required = ["CI", "NHA_REQUIRE_CLUSTER"].map(|key| std::env::var(key).unwrap_or_default());
+    if required.iter().any(|value| value == "true" || value == "1") {
+        let reason = reason.to_owned();
+        return Trial::test(name, move || Err(format!("a cluster is required, but: {reason}").into()));
+    }
+    Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
 }
 
 fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {

@@ -6,8 +6,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -79,18 +80,49 @@ pub enum MarkMode {
     StandIn,
 }
 
+/// What is wrong with one node's power device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails.
+    Dead,
+    /// It does nothing and says that it did.
+    Lying,
+}
+
 /// Power devices and their record.
 pub struct Bmc {
     lab: PathBuf,
     dead: AtomicBool,
+    faults: Mutex<BTreeMap<String, Fault>>,
+    /// Whether calls of `fence_mark` for `off` wait where they are.
+    held: Mutex<bool>,
+    released: Condvar,
     mode: Mutex<MarkMode>,
-    record: Mutex<Vec<Event>>,
+    record: Mutex<Vec<(SystemTime, Event)>>,
 }
 
 impl Bmc {
     /// Makes every power device fail, or work again.
     pub fn set_dead(&self, dead: bool) {
         self.dead.store(dead, Ordering::SeqCst);
+    }
+
+    /// Breaks the power device of one node.
+    pub fn break_for(&self, node: &str, fault: Fault) {
+        lock(&self.faults).insert(node.to_owned(), fault);
+    }
+
+    /// Keeps every call of `fence_mark` for `off` before the agent begins, or lets them go on; each is on the record.
+    pub fn hold_marks(&self, held: bool) {
+        *lock(&self.held) = held;
+        self.released.notify_all();
+    }
+
+    /// Every power device works again, and nothing is kept.
+    pub fn mend(&self) {
+        self.hold_marks(false);
+        self.set_dead(false);
+        lock(&self.faults).clear();
     }
 
     /// Chooses what the fencer runs as `fence_mark` from now on.
@@ -105,12 +137,18 @@ impl Bmc {
     /// Everything since the lab was booted.
     #[must_use]
     pub fn record(&self) -> Vec<Event> {
+        lock(&self.record).iter().map(|(_, event)| event.clone()).collect()
+    }
+
+    /// The same with the time at which each ended.
+    #[must_use]
+    pub fn timed_record(&self) -> Vec<(SystemTime, Event)> {
         lock(&self.record).clone()
     }
 
     fn note(&self, event: Event) -> usize {
         let mut record = lock(&self.record);
-        record.push(event);
+        record.push((SystemTime::now(), event));
         record.len() - 1
     }
 
@@ -124,7 +162,13 @@ impl Bmc {
     }
 
     fn power(&self, action: &str, target: &str, rack: &Rack) -> Value {
-        let rc = if self.dead.load(Ordering::SeqCst) { 1 } else { switch(action, target, rack) };
+        let fault = lock(&self.faults).get(target).copied();
+        let rc = match fault {
+            _ if self.dead.load(Ordering::SeqCst) => 1,
+            Some(Fault::Dead) => 1,
+            Some(Fault::Lying) => 0,
+            None => switch(action, target, rack),
+        };
         let (action, target) = (action.to_owned(), target.to_owned());
         self.note(Event::Power { action, target, worked: rc != 1 });
         json!({"rc": rc})
@@ -134,12 +178,17 @@ impl Bmc {
         let pairs = question["environment"].as_object().into_iter().flatten();
         let pairs = pairs.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()));
         let words = question["arguments"].as_array().into_iter().flatten();
-        let call = self.note(Event::Called(Call {
+        let call = Call {
             node: wire::text(question, "node").to_owned(),
             arguments: words.map(|word| word.as_str().unwrap_or_default().to_owned()).collect(),
             environment: pairs.collect(),
             input: wire::text(question, "input").to_owned(),
-        }));
+        };
+        let is_off = call.action() == "off";
+        let call = self.note(Event::Called(call));
+        if is_off {
+            drop(self.released.wait_while(lock(&self.held), |held| *held));
+        }
         json!({"call": call, "mode": word(*lock(&self.mode))})
     }
 
@@ -182,8 +231,15 @@ pub(super) struct Service {
 impl Service {
     pub(super) fn start(lab: &Path, rack: Arc<Rack>, products: Option<&Products>) -> anyhow::Result<Self> {
         let mode = if products.is_some() { MarkMode::Recorded } else { MarkMode::StandIn };
-        let (dead, record) = (AtomicBool::new(false), Mutex::default());
-        let bmc = Arc::new(Bmc { lab: lab.to_owned(), dead, mode: Mutex::new(mode), record });
+        let bmc = Arc::new(Bmc {
+            lab: lab.to_owned(),
+            dead: AtomicBool::new(false),
+            faults: Mutex::default(),
+            held: Mutex::default(),
+            released: Condvar::new(),
+            mode: Mutex::new(mode),
+            record: Mutex::default(),
+        });
         let listener = Arc::new(listen(&lab.join("shared")).context("the lab's socket")?);
         let (accepting, answering) = (Arc::clone(&listener), Arc::clone(&bmc));
         let thread = thread::spawn(move || {
@@ -205,6 +261,8 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        // A call that is kept would keep the thread that answers it.
+        self.bmc.hold_marks(false);
         let _ = nix::sys::socket::shutdown(self.listener.as_raw_fd(), nix::sys::socket::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

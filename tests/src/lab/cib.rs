@@ -2,11 +2,25 @@
 
 use super::plan::{self, Kind, Shape};
 
+/// Nothing moves only to spread the load: a scenario that looks for a move must have caused it.
+const STICKY: &str = r#"<rsc_defaults><meta_attributes id="lab-defaults">
+  <nvpair id="lab-sticky" name="resource-stickiness" value="100"/>
+</meta_attributes></rsc_defaults>"#;
+
 /// Device lists of the fencing levels that the project recommends: a failing mark never stops the fencing.
 pub const RECOMMENDED: [&str; 2] = ["power,mark", "power"];
 
-/// The controller that the mark device and the alerter are kept to.
+/// The controller that the mark device and the alerter are kept to by [`Spread::Home`].
 pub const HOME: &str = "ctl1";
+
+/// Where the mark device and the alerter may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// On [`HOME`] alone, and no alerts: what one controller knows is all there is.
+    Home,
+    /// On every controller, with `alert_mark` on each, and with time limits that a test can wait for.
+    Everywhere,
+}
 
 /// What is loaded into a cluster of the given shape.
 #[derive(Debug, Clone, Copy)]
@@ -15,24 +29,31 @@ pub struct Configuration {
     pub shape: Shape,
     /// Whether the alerter is a resource.
     pub alerter: bool,
+    /// Where the product runs.
+    pub spread: Spread,
 }
 
 impl Configuration {
-    pub(super) fn to_xml(self) -> String {
+    /// The whole of it, without what Pacemaker adds by itself.
+    #[must_use]
+    pub fn to_xml(self) -> String {
+        let everywhere = self.spread == Spread::Everywhere;
         let (remotes, controllers) = (self.names(Kind::Remote), self.names(Kind::Controller));
         let hosts = remotes.join(" ");
         let own_power = |name: &String| power_device(&format!("power-{name}"), name);
-        let resources: Vec<String> = [power_device("power", &hosts), mark_device(&hosts)]
+        let resources: Vec<String> = [power_device("power", &hosts), mark_device(&hosts, everywhere)]
             .into_iter()
             .chain(controllers.iter().map(own_power))
             .chain(self.remotes())
             .chain(self.alerter.then(alerter))
             .collect();
         format!(
-            "<configuration>{PROPERTIES}<resources>{}</resources><constraints>{}</constraints>{}</configuration>",
+            "<configuration><crm_config><cluster_property_set id=\"lab\">{PROPERTIES}{}</cluster_property_set></crm_config><resources>{}</resources><constraints>{}</constraints>{}{}</configuration>",
+            if everywhere { SHORT } else { "" },
             resources.concat(),
             self.constraints(&controllers),
             topology(&remotes, &RECOMMENDED),
+            if everywhere { [ALERTS, STICKY].concat() } else { String::new() },
         )
     }
 
@@ -47,7 +68,7 @@ impl Configuration {
 
     /// The fencer may choose any controller for a device, wherever it "runs": only a ban keeps it away.
     fn constraints(self, controllers: &[String]) -> String {
-        let away = controllers.iter().filter(|name| *name != HOME);
+        let away = controllers.iter().filter(|name| self.spread == Spread::Home && *name != HOME);
         let kept: String = away
             .flat_map(|name| [Some("mark"), self.alerter.then_some("alerter")].map(|rsc| (rsc, name)))
             .filter_map(|(resource, name)| Some(ban(resource?, name)))
@@ -58,16 +79,22 @@ impl Configuration {
     }
 }
 
-const PROPERTIES: &str = r#"<crm_config><cluster_property_set id="lab">
-  <nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
-  <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
-</cluster_property_set></crm_config>"#;
+const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
+  <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>"#;
+
+/// Where the controller that runs a device dies, Pacemaker waits 1.2 times this before it asks another.
+const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>"#;
 
 const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc="alerter">
   <rule id="alerter-on-controllers-rule" score="-INFINITY">
     <expression id="alerter-on-controllers-kind" attribute="#kind" operation="ne" value="cluster"/>
   </rule>
 </rsc_location>"##;
+
+/// As a site would write it; without a recipient, so that the directory is the default one.
+pub const ALERTS: &str = r#"<alerts><alert id="alert-mark" path="/usr/sbin/alert_mark">
+  <select><select_fencing/></select>
+</alert></alerts>"#;
 
 /// A `<fencing-topology>` with the same levels, first to last, for every target.
 #[must_use]
@@ -95,12 +122,13 @@ fn power_device(id: &str, hosts: &str) -> String {
     primitive(id, r#"class="stonith" type="fence_lab_power""#, &[&settings])
 }
 
-fn mark_device(hosts: &str) -> String {
+/// The documented 40 s are long for a test that kills the controller that runs the device; the agent wants 30.
+fn mark_device(hosts: &str, short: bool) -> String {
     let settings = [
         ("pcmk_host_list", hosts),
         ("pcmk_status_retries", "1"),
         ("pcmk_off_retries", "1"),
-        ("pcmk_off_timeout", "40s"),
+        ("pcmk_off_timeout", if short { "30s" } else { "40s" }),
         ("pcmk_action_limit", "-1"),
     ];
     let operations = operations("mark", &[("monitor", "60s", "20s")]);

@@ -30,9 +30,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-pub use bmc::{Bmc, Call, Event, MarkMode};
+pub use bmc::{Bmc, Call, Event, Fault, MarkMode};
 pub use node::Ended;
 pub use parts::play_another_part;
 pub use plan::{Products, Shape};
@@ -94,7 +96,7 @@ impl Lab {
     }
 
     fn load(&self, section: &str, how: &str, xml: &str) -> anyhow::Result<()> {
-        self.exec(self.first_controller(), &["cibadmin", how, "--scope", section, "--xml-text", xml])?
+        self.exec(self.spokesman(), &["cibadmin", how, "--scope", section, "--xml-text", xml])?
             .success()
             .map(drop)
             .with_context(|| format!("loading the section {section}"))
@@ -107,12 +109,12 @@ impl Lab {
     pub fn wait_until_ready(&self) -> anyhow::Result<()> {
         let everyone: Vec<&str> = self.plans.iter().map(|plan| plan.name.as_str()).collect();
         self.wait_for("every node online and the cluster idle", 90, |view| view.settled(&everyone))?;
-        wait::until("the DC to be idle", Duration::from_secs(30), || self.idle())
+        wait::until("the DC to be idle", Duration::from_secs(90), || self.idle())
     }
 
     fn idle(&self) -> anyhow::Result<Option<()>> {
         let Some(dc) = self.view()?.dc() else { return Ok(None) };
-        let said = self.exec(self.first_controller(), &["crmadmin", "-S", &dc])?;
+        let said = self.exec(&dc, &["crmadmin", "-S", &dc])?;
         Ok(said.out.contains("S_IDLE").then_some(()))
     }
 
@@ -131,13 +133,41 @@ impl Lab {
         .with_context(|| format!("the cluster's last state: {last}"))
     }
 
-    /// The cluster's state as the first running controller sees it.
+    /// The cluster's state as the first controller with a quorum sees it; without one, as any sees it.
     ///
     /// # Errors
     /// When no controller runs.
     pub fn view(&self) -> anyhow::Result<View> {
-        let said = self.exec(self.first_controller(), &["crm_mon", "-1", "--output-as=xml", "--inactive"])?;
-        Ok(View::read(&said.out))
+        Ok(self.look()?.1)
+    }
+
+    /// The cluster's state as one controller sees it; without a DC where it sees none.
+    ///
+    /// # Errors
+    /// When it is off.
+    pub fn view_of(&self, controller: &str) -> anyhow::Result<View> {
+        // A controller whose daemons hang would keep whoever asks it.
+        let question = ["timeout", "3", "crm_mon", "-1", "--output-as=xml", "--inactive"];
+        Ok(View::read(&self.exec(controller, &question)?.out))
+    }
+
+    /// A controller that can speak for the cluster: the first that belongs to a quorum, else any that runs.
+    #[must_use]
+    pub fn spokesman(&self) -> &str {
+        self.look().map_or("ctl1", |(controller, _)| controller)
+    }
+
+    fn look(&self) -> anyhow::Result<(&str, View)> {
+        let mut seen = None;
+        for controller in self.controllers().filter(|name| self.rack.is_well(name)) {
+            let Ok(view) = self.view_of(controller) else { continue };
+            let quorate = view.dc().is_some();
+            seen = Some((controller, view));
+            if quorate {
+                break;
+            }
+        }
+        seen.context("no controller runs")
     }
 
     /// Every fencing operation against `target` that the cluster remembers, the newest first.
@@ -146,7 +176,7 @@ impl Lab {
     /// When no controller runs.
     pub fn fencings(&self, target: &str) -> anyhow::Result<Vec<Fencing>> {
         let question = ["stonith_admin", "--history", target, "--verbose", "--output-as=xml"];
-        Ok(status::fencings(&self.exec(self.first_controller(), &question)?.out))
+        Ok(status::fencings(&self.exec(self.spokesman(), &question)?.out))
     }
 
     /// Runs a command inside a node and waits for its end.
@@ -162,8 +192,9 @@ impl Lab {
         self.plans.iter().filter(|plan| plan.kind == Kind::Controller).map(|plan| plan.name.as_str())
     }
 
-    fn first_controller(&self) -> &str {
-        self.controllers().find(|name| self.rack.is_on(name)).unwrap_or("ctl1")
+    /// Names of the compute hosts, in order.
+    pub fn remotes(&self) -> impl Iterator<Item = &str> {
+        self.plans.iter().filter(|plan| plan.kind == Kind::Remote).map(|plan| plan.name.as_str())
     }
 
     /// Takes the node's cable, then its power: its peers see silence, as with a real power cut.
@@ -194,6 +225,53 @@ impl Lab {
     /// When the node is off.
     pub fn freeze(&self, node: &str) -> anyhow::Result<()> {
         self.rack.freeze(node)
+    }
+
+    /// Lets a frozen node go on.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn thaw(&self, node: &str) -> anyhow::Result<()> {
+        self.rack.thaw(node)
+    }
+
+    /// Signals every process of a node whose command line begins with `words`, and says how many there were.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn signal(&self, node: &str, words: &[&str], signal: Signal) -> anyhow::Result<usize> {
+        let all = self.rack.processes(node, words)?;
+        // One that has ended meanwhile needs no signal.
+        let reached = all.iter().filter(|pid| kill(Pid::from_raw(**pid), signal).is_ok());
+        Ok(reached.count())
+    }
+
+    /// The host's numbers of a node's processes whose command line begins with `words`.
+    ///
+    /// # Errors
+    /// When the node is off.
+    pub fn processes(&self, node: &str, words: &[&str]) -> anyhow::Result<Vec<i32>> {
+        self.rack.processes(node, words)
+    }
+
+    /// Stops controllers together in the orderly way, as for a shutdown, then takes their power.
+    ///
+    /// # Errors
+    /// When Pacemaker has not ended on all of them within a minute.
+    pub fn shut_down(&self, controllers: &[&str]) -> anyhow::Result<()> {
+        for controller in controllers {
+            let told = self.signal(controller, &["pacemakerd"], Signal::SIGTERM)?;
+            ensure!(told == 1, "{controller} runs {told} pacemakerd");
+        }
+        for controller in controllers {
+            wait::until(&format!("Pacemaker to end on {controller}"), Duration::from_secs(60), || {
+                Ok(self.processes(controller, &["pacemakerd"])?.is_empty().then_some(()))
+            })?;
+        }
+        for controller in controllers {
+            self.signal(controller, &["corosync"], Signal::SIGTERM)?;
+        }
+        controllers.iter().try_for_each(|controller| self.power_off(controller))
     }
 
     /// Cuts a node off from all others; its link stays up.

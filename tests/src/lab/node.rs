@@ -21,10 +21,18 @@ pub(super) struct Node {
     running: Option<Running>,
 }
 
+/// What keeps a node that has power from taking part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Trouble {
+    frozen: bool,
+    cut_off: bool,
+}
+
 struct Running {
     /// `unshare`, the parent of PID 1; its pipe is the node's lifeline.
     shell: Child,
     pid1: i32,
+    trouble: Trouble,
 }
 
 /// How a command in a node ended.
@@ -58,6 +66,11 @@ impl Node {
         self.running.is_some()
     }
 
+    /// Whether it has power, is not frozen and not cut off.
+    pub(super) fn is_well(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.trouble == Trouble::default())
+    }
+
     pub(super) fn power_on(&mut self, hub: &Hub) -> anyhow::Result<()> {
         if self.running.is_some() {
             return Ok(());
@@ -87,7 +100,7 @@ impl Node {
             let _ = shell.wait();
         }
         let pid1 = pid1.with_context(|| format!("its console: {}", self.console()))?;
-        Ok(Running { shell, pid1 })
+        Ok(Running { shell, pid1, trouble: Trouble::default() })
     }
 
     fn kind(&self) -> &'static str {
@@ -113,8 +126,10 @@ impl Node {
         }
     }
 
-    pub(super) fn freeze(&self) -> anyhow::Result<()> {
-        let pid1 = self.running()?.pid1;
+    pub(super) fn freeze(&mut self) -> anyhow::Result<()> {
+        let running = self.running_mut()?;
+        running.trouble.frozen = true;
+        let pid1 = running.pid1;
         let mut stopped = 0;
         // A process may fork while the others are being stopped: again, until nobody is new.
         loop {
@@ -129,9 +144,24 @@ impl Node {
         }
     }
 
-    pub(super) fn partition(&self, hub: &Hub, cut: bool) -> anyhow::Result<()> {
-        self.running()?;
+    pub(super) fn thaw(&mut self) -> anyhow::Result<()> {
+        let running = self.running_mut()?;
+        for pid in processes_beside(running.pid1)? {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+        }
+        running.trouble.frozen = false;
+        Ok(())
+    }
+
+    pub(super) fn partition(&mut self, hub: &Hub, cut: bool) -> anyhow::Result<()> {
+        self.running_mut()?.trouble.cut_off = cut;
         if cut { hub.leave(&self.plan) } else { hub.join(&self.plan) }
+    }
+
+    /// The processes whose command line begins with `words`; the program's directory does not count.
+    pub(super) fn processes(&self, words: &[&str]) -> anyhow::Result<Vec<i32>> {
+        let all = processes_beside(self.running()?.pid1)?;
+        Ok(all.into_iter().filter(|pid| runs(*pid, words)).collect())
     }
 
     /// The command that runs `command` inside; made here, waited for without holding the node.
@@ -145,6 +175,10 @@ impl Node {
             .envs([("PATH", PATH), ("HOME", "/root"), ("LC_ALL", "C.UTF-8")])
             .stdin(Stdio::null());
         Ok(enter)
+    }
+
+    fn running_mut(&mut self) -> anyhow::Result<&mut Running> {
+        self.running.as_mut().with_context(|| format!("{} is off", self.plan.name))
     }
 
     fn running(&self) -> anyhow::Result<&Running> {
@@ -167,6 +201,13 @@ impl Drop for Running {
         }
         let _ = self.shell.wait();
     }
+}
+
+fn runs(pid: i32, words: &[&str]) -> bool {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let own: Vec<&str> = line.split('\0').collect();
+    let program = own.first().and_then(|path| path.rsplit('/').next());
+    program == words.first().copied() && own.get(1..words.len()) == words.get(1..)
 }
 
 fn read_pid(shell: &mut Child) -> anyhow::Result<i32> {

@@ -39,6 +39,10 @@ impl Rack {
         self.node(name).is_ok_and(|node| node.is_on())
     }
 
+    pub(super) fn is_well(&self, name: &str) -> bool {
+        self.node(name).is_ok_and(|node| node.is_well())
+    }
+
     pub(super) fn power_on(&self, name: &str) -> anyhow::Result<()> {
         let mut node = self.node(name)?;
         ensure!(!self.closed.load(Ordering::SeqCst), "the lab is ending");
@@ -60,6 +64,14 @@ impl Rack {
 
     pub(super) fn freeze(&self, name: &str) -> anyhow::Result<()> {
         self.node(name)?.freeze()
+    }
+
+    pub(super) fn thaw(&self, name: &str) -> anyhow::Result<()> {
+        self.node(name)?.thaw()
+    }
+
+    pub(super) fn processes(&self, name: &str, words: &[&str]) -> anyhow::Result<Vec<i32>> {
+        self.node(name)?.processes(words)
     }
 
     pub(super) fn partition(&self, name: &str, cut: bool) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use marks::register::Register;
 use serde_json::Value;
-use tests::lab::cib::{self, HOME};
+use tests::lab::cib::{self, HOME, Spread};
 use tests::lab::{Call, Event, Fencing, Lab, MarkMode, Products, Shape, wait};
 use tests::receiver::{Answer, Received, Receiver};
 
@@ -50,7 +50,7 @@ impl Cloud {
         let lab = Lab::boot(SHAPE, Some(&products()?))?;
         let receiver = Receiver::listen(lab.listener(PORT))?;
         lab.write_site("alerter.toml", &site(&lab))?;
-        lab.configure(&cib::Configuration { shape: SHAPE, alerter: true })
+        lab.configure(&cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Home })
             .with_context(|| lab.keep_logs())?;
         Ok(Self { receiver, lab })
     }

@@ -16,14 +16,13 @@ mod outage;
 mod register;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use cloud::Cloud;
-use libtest_mimic::{Arguments, Failed, Trial};
 use tests::lab;
+use tests::trials::{self, Stage};
 
 /// A name, and what it stands for.
-type Scenario = (&'static str, fn(&mut Cloud) -> anyhow::Result<()>);
+type Scenario = trials::Scenario<Cloud>;
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
 const ALL: [&[Scenario]; 8] = [
@@ -37,46 +36,12 @@ const ALL: [&[Scenario]; 8] = [
     itself::SCENARIOS,
 ];
 
+const STAGE: Stage<Cloud> = Stage { set_up: Cloud::boot, on_failure: |cloud| cloud.lab.keep_logs() };
+
 fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part().or_else(itself::play_the_owner) {
         return code;
     }
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let cloud = Arc::new(Mutex::new(None));
-    let possible = lab::machine::check();
-    let trials = ALL.concat().into_iter().map(|(name, scenario)| match &possible {
-        Ok(()) => trial(name, scenario, &cloud),
-        Err(reason) => cannot(name, &format!("{reason:#}")),
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    // The cluster ends before the process does.
-    drop(cloud.lock().unwrap_or_else(PoisonError::into_inner).take());
-    conclusion.exit_code()
-}
-
-/// The cluster is booted for the first scenario that runs.
-fn trial(
-    name: &str,
-    scenario: fn(&mut Cloud) -> anyhow::Result<()>,
-    cloud: &Arc<Mutex<Option<Cloud>>>,
-) -> Trial {
-    let cloud = Arc::clone(cloud);
-    Trial::test(name, move || {
-        let mut cloud = cloud.lock().unwrap_or_else(PoisonError::into_inner);
-        if cloud.is_none() {
-            *cloud = Some(Cloud::boot().map_err(|error| Failed::from(format!("{error:#}")))?);
-        }
-        let Some(cloud) = cloud.as_mut() else { return Err(Failed::without_message()) };
-        scenario(cloud).map_err(|error| Failed::from(format!("{error:#}\n{}", cloud.lab.keep_logs())))
-    })
-}
-
-fn cannot(name: &str, reason: &str) -> Trial {
-    let required = ["CI", "NHA_REQUIRE_CLUSTER"].map(|key| std::env::var(key).unwrap_or_default());
-    if required.iter().any(|value| value == "true" || value == "1") {
-        let reason = reason.to_owned();
-        return Trial::test(name, move || Err(format!("a cluster is required, but: {reason}").into()));
-    }
-    Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
+    let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
+    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), Vec::new())
 }

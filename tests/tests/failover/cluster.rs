@@ -1,0 +1,414 @@
+//! The cluster that the scenarios share: three controllers, any of which runs the alerter, and two recovery controllers.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail, ensure};
+use marks::register::Register;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tests::audit::{Excused, Fact, Listed};
+use tests::lab::cib::{self, Spread};
+use tests::lab::{Event, Lab, MarkMode, Products, Shape, wait};
+use tests::receiver::{Answer, Receiver};
+
+use crate::truth;
+
+/// Longer than it takes Pacemaker to notice a loss, to wait for a peer that died, and to fence.
+pub(crate) const FENCED_WITHIN: Duration = Duration::from_secs(120);
+/// Longer than the grace for evidence, and the longest pause between two attempts (30 s).
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(90);
+/// Long enough for an alerter that would tell what it must not: its grace for evidence is 10 s, its poll 2 s.
+pub(crate) const QUIET: Duration = Duration::from_secs(14);
+
+pub(crate) const ALERTER: [&str; 2] = ["nova-host-alerter", "run"];
+pub(crate) const ROUTES: [(&str, u16); 2] = [("recovery", 8080), ("second", 8081)];
+pub(crate) const DOMAIN: &str = "my.cloud.com";
+
+const SHAPE: Shape = Shape { controllers: 3, remotes: 10 };
+
+pub(crate) struct Cluster {
+    /// Before the lab: their sockets live in the lab's network. In the order of [`ROUTES`].
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) lab: Lab,
+    pub(crate) register: Register,
+    /// Controllers that the cluster takes for fenced though they never lost their power.
+    undead: BTreeSet<String>,
+    /// The scenario before this one, to be audited once more: a late repetition shows only later.
+    last: Option<(Before, Excused)>,
+}
+
+/// What there was when a scenario began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) requests: Vec<usize>,
+    pub(crate) events: usize,
+    pub(crate) marks: BTreeSet<String>,
+    /// Outages that no power device has on its record, since a human said that the host is off.
+    pub(crate) confirmed: Vec<Fact>,
+}
+
+impl Before {
+    /// An operator is about to confirm that this host, which is really off, was fenced.
+    pub(crate) fn confirmed(&mut self, host: &str) {
+        self.confirmed.push(Fact::Off(host.to_owned(), truth::milliseconds(SystemTime::now())));
+    }
+}
+
+/// A mark as `list` shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub(crate) id: String,
+    pub(crate) node: String,
+    pub(crate) state: String,
+    pub(crate) holds: Vec<String>,
+    /// Route, state and number of attempts.
+    pub(crate) deliveries: Vec<(String, String, u64)>,
+}
+
+impl Cluster {
+    pub(crate) fn boot() -> anyhow::Result<Self> {
+        let lab = Lab::boot(SHAPE, Some(&products()?))?;
+        let receivers = ROUTES.map(|(_, port)| Receiver::listen(lab.listener(port)));
+        let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
+        let register = Register::Attrd;
+        let cluster = Self { receivers, lab, register, undead: BTreeSet::new(), last: None };
+        cluster.write_site()?;
+        let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
+        cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
+        Ok(cluster)
+    }
+
+    fn write_site(&self) -> anyhow::Result<()> {
+        let route = |(name, port): (&str, u16)| {
+            let url = format!("http://{}:{port}/v1/host-failures", self.lab.own_address());
+            format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n")
+        };
+        let text = format!(
+            "[store]\nregister = \"{}\"\n\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}",
+            self.register.as_str(),
+            ROUTES.map(route).concat()
+        );
+        self.lab.write_site("alerter.toml", &text)
+    }
+
+    /// What a failed scenario leaves for whoever looks into it.
+    pub(crate) fn explain(&self) -> String {
+        let roles = self.lab.view().map_or_else(|error| format!("{error:#}"), |view| view.to_string());
+        let record = self.lab.bmc().record();
+        let last: Vec<String> = record.iter().filter_map(truth::in_short).rev().take(30).collect::<Vec<_>>();
+        let last: Vec<String> = last.into_iter().rev().collect();
+        format!("{roles}\nlast: {}\n{}", last.join("; "), self.lab.keep_logs())
+    }
+
+    /// Puts everything right that the last scenario changed, audits that scenario once more, and waits until nothing is
+    /// under way.
+    pub(crate) fn begin(&mut self) -> anyhow::Result<Before> {
+        self.begin_with(Register::Attrd)
+    }
+
+    /// The same with this register; with another than before, the alerter and the agents get a new configuration.
+    pub(crate) fn begin_with(&mut self, register: Register) -> anyhow::Result<Before> {
+        for receiver in &mut self.receivers {
+            receiver.answer(Answer::Status(200));
+            receiver.up()?;
+        }
+        self.mend_controllers()?;
+        self.configure(register)?;
+        self.hosts_return()?;
+        self.end_what_is_open()?;
+        if let Some((before, excused)) = self.last.take() {
+            let findings = self.findings(&before, &excused)?;
+            ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
+        }
+        Ok(Before {
+            requests: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
+            events: self.lab.bmc().record().len(),
+            marks: self.marks()?.into_iter().map(|mark| mark.id).collect(),
+            confirmed: Vec::new(),
+        })
+    }
+
+    fn mend_controllers(&mut self) -> anyhow::Result<()> {
+        self.lab.bmc().mend();
+        self.lab.bmc().set_mark(MarkMode::Recorded)?;
+        let names = self.names();
+        for name in &names {
+            if self.undead.remove(name) {
+                self.lab.power_off(name)?;
+            }
+            if self.lab.is_on(name) {
+                self.lab.thaw(name)?;
+                self.lab.heal(name)?;
+            }
+            self.lab.power_on(name)?;
+        }
+        self.wait_for_controllers()
+    }
+
+    pub(crate) fn wait_for_controllers(&self) -> anyhow::Result<()> {
+        let names = self.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.lab.wait_for("all controllers to be members", 120, |view| view.settled(&names))
+    }
+
+    fn configure(&mut self, register: Register) -> anyhow::Result<()> {
+        self.set_levels(&cib::RECOMMENDED)?;
+        self.set_property("maintenance-mode", "false")?;
+        if register != self.register {
+            self.register = register;
+            self.write_site()?;
+            self.wait_for_alerter()?;
+            self.run(&["crm_resource", "--restart", "--resource", "alerter", "--timeout", "60s"])?;
+        }
+        self.run(&["crm_resource", "--cleanup"]).map(drop)
+    }
+
+    pub(crate) fn set_levels(&self, levels: &[&str]) -> anyhow::Result<()> {
+        let hosts: Vec<String> = self.lab.remotes().map(str::to_owned).collect();
+        self.lab.replace_section("fencing-topology", &cib::topology(&hosts, levels))
+    }
+
+    pub(crate) fn set_property(&self, name: &str, value: &str) -> anyhow::Result<()> {
+        self.run(&["crm_attribute", "--type", "crm_config", "--name", name, "--update", value]).map(drop)
+    }
+
+    /// Waits until every host is a member; one that nobody powers on is powered on, once the cluster has missed it.
+    pub(crate) fn hosts_return(&self) -> anyhow::Result<()> {
+        let hosts: Vec<String> = self.lab.remotes().map(str::to_owned).collect();
+        for host in &hosts {
+            if !self.lab.is_on(host) {
+                self.lab.wait_for("the cluster to miss the host", 90, |view| view.is_lost(host))?;
+                self.lab.power_on(host)?;
+            }
+        }
+        self.lab.wait_until_ready()?;
+        self.wait_for_alerter().map(drop)
+    }
+
+    /// Waits until the host was fenced since the scenario began, has a connection to the cluster that is newer, and is a
+    /// member by the cluster's word too, which lags behind.
+    pub(crate) fn wait_back(&self, before: &Before, host: &str) -> anyhow::Result<()> {
+        self.wait_fenced(before, host)?;
+        wait::until(&format!("{host} to be back"), FENCED_WITHIN, || {
+            Ok((!truth::is_down(&self.lab, before, host)?).then_some(()))
+        })?;
+        self.lab.wait_for(&format!("{host} to be a member"), 90, |view| view.is_online(host))
+    }
+
+    /// A controller that is none of these.
+    pub(crate) fn other_than(&self, these: &[&str]) -> anyhow::Result<String> {
+        self.names().into_iter().find(|name| !these.contains(&name.as_str())).context("no other controller")
+    }
+
+    /// Waits until the scenario has made so many marks of the host.
+    pub(crate) fn wait_marks(&self, before: &Before, host: &str, count: usize) -> anyhow::Result<Vec<Mark>> {
+        let mut seen = Vec::new();
+        wait::until(&format!("{count} marks of {host}"), TOLD_WITHIN, || {
+            seen = self.marks_since(before)?.into_iter().filter(|mark| mark.node == host).collect();
+            Ok((seen.len() >= count).then_some(()))
+        })
+        .with_context(|| format!("the marks: {seen:?}"))?;
+        Ok(seen)
+    }
+
+    /// Waits until an alerter answers somewhere, and gives the controller it runs on.
+    pub(crate) fn wait_for_alerter(&self) -> anyhow::Result<String> {
+        self.wait_for_alerter_off("")
+    }
+
+    /// Waits until an alerter answers on another controller than this one.
+    pub(crate) fn wait_for_alerter_off(&self, other: &str) -> anyhow::Result<String> {
+        let what = format!("an alerter elsewhere than on '{other}'");
+        wait::until(&what, FENCED_WITHIN, || {
+            let Some(active) = self.lab.view()?.location("alerter").filter(|active| active != other) else {
+                return Ok(None);
+            };
+            let status = ["timeout", "3", "nova-host-alerter", "status", "--ocf"];
+            Ok(matches!(self.lab.exec(&active, &status)?.rc, 0 | 190).then_some(active))
+        })
+    }
+
+    /// Nothing of an earlier scenario may still be under way, though it failed.
+    fn end_what_is_open(&self) -> anyhow::Result<()> {
+        wait::until("every mark to be settled", TOLD_WITHIN, || {
+            for mark in self.marks()?.iter().filter(|mark| mark.state == "held") {
+                self.on_active(&["nova-host-alerter", "unmark", &mark.id, "--reason", "the scenario ended"])?;
+            }
+            let marks = self.marks()?;
+            let open = |mark: &&Mark| matches!(mark.state.as_str(), "open" | "held");
+            Ok(marks.iter().find(open).is_none().then_some(()))
+        })
+    }
+
+    /// Names of the controllers.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lab.controllers().map(str::to_owned).collect()
+    }
+
+    /// Runs a command on a controller that belongs to the quorum; it has to succeed.
+    pub(crate) fn run(&self, command: &[&str]) -> anyhow::Result<String> {
+        self.lab.exec(self.lab.spokesman(), command)?.success().with_context(|| command.join(" "))
+    }
+
+    /// Runs a command on the controller that has the alerter; it has to succeed.
+    pub(crate) fn on_active(&self, command: &[&str]) -> anyhow::Result<String> {
+        let active = self.wait_for_alerter()?;
+        self.lab.exec(&active, command)?.success().with_context(|| command.join(" "))
+    }
+
+    /// All marks as the active alerter's controller lists them.
+    pub(crate) fn marks(&self) -> anyhow::Result<Vec<Mark>> {
+        let listed = self.on_active(&["nova-host-alerter", "list", "--all", "--json"])?;
+        let listed: Value = serde_json::from_str(&listed)?;
+        listed.as_array().context("list gives no array")?.iter().map(Mark::read).collect()
+    }
+
+    pub(crate) fn marks_since(&self, before: &Before) -> anyhow::Result<Vec<Mark>> {
+        Ok(self.marks()?.into_iter().filter(|mark| !before.marks.contains(&mark.id)).collect())
+    }
+
+    /// Waits for a mark of the host that the scenario made and that is as wanted.
+    pub(crate) fn wait_mark(
+        &self,
+        before: &Before,
+        host: &str,
+        what: &str,
+        wanted: impl Fn(&Mark) -> bool,
+    ) -> anyhow::Result<Mark> {
+        let mut seen = Vec::new();
+        wait::until(&format!("a mark of {host} that is {what}"), TOLD_WITHIN, || {
+            seen = self.marks_since(before)?;
+            Ok(seen.iter().find(|mark| mark.node == host && wanted(mark)).cloned())
+        })
+        .with_context(|| format!("the marks: {seen:?}"))
+    }
+
+    /// Waits until the host's mark was tried in vain on every route: nobody listens.
+    pub(crate) fn wait_open(&self, before: &Before, host: &str) -> anyhow::Result<Mark> {
+        self.wait_mark(before, host, "open and tried", |mark| {
+            mark.state == "open" && mark.deliveries.iter().all(|(_, _, attempts)| *attempts > 0)
+        })
+    }
+
+    /// Waits until `fence_mark off` for the host has ended well, and gives the controller that it ran on.
+    pub(crate) fn wait_marked(&self, before: &Before, host: &str) -> anyhow::Result<String> {
+        wait::until(&format!("{host} to be marked"), FENCED_WITHIN, || {
+            Ok(self.off_calls(before, host).into_iter().find(|(_, rc)| *rc == Some(0)).map(|(node, _)| node))
+        })
+    }
+
+    /// The calls of `fence_mark off` for the host: controller, exit code.
+    pub(crate) fn off_calls(&self, before: &Before, host: &str) -> Vec<(String, Option<u8>)> {
+        let record = self.lab.bmc().record();
+        let exit = |index: usize| {
+            record.iter().find_map(|event| match event {
+                Event::Returned { call, rc } if *call == index => Some(*rc),
+                _ => None,
+            })
+        };
+        let calls = record.iter().enumerate().skip(before.events).filter_map(|(index, event)| match event {
+            Event::Called(call) if call.action() == "off" && call.given("nodename") == Some(host) => {
+                Some((call.node.clone(), exit(index)))
+            }
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    /// Waits until the cluster says that the node was fenced since the scenario began.
+    pub(crate) fn wait_fenced(&self, before: &Before, node: &str) -> anyhow::Result<()> {
+        wait::until(&format!("{node} to be fenced"), FENCED_WITHIN, || {
+            Ok(truth::offs(&self.lab, before.events).iter().any(|(off, _)| off == node).then_some(()))
+        })
+    }
+
+    /// The host's only daemon dies: the cluster's connection is closed at once, and the host is fenced.
+    pub(crate) fn crash(&self, host: &str) -> anyhow::Result<()> {
+        let killed = self.lab.signal(host, &["pacemaker-remoted"], Signal::SIGKILL)?;
+        ensure!(killed == 1, "{host} runs {killed} pacemaker-remoted");
+        Ok(())
+    }
+
+    pub(crate) fn all_down(&mut self) {
+        self.receivers.iter_mut().for_each(Receiver::down);
+    }
+
+    pub(crate) fn all_up(&mut self) -> anyhow::Result<()> {
+        self.receivers.iter_mut().try_for_each(|receiver| Ok(receiver.up()?))
+    }
+
+    /// How many requests have come since the scenario began, on all routes.
+    pub(crate) fn told(&self, before: &Before) -> usize {
+        let now = self.receivers.iter().map(|receiver| receiver.received().len());
+        now.zip(&before.requests).map(|(now, before)| now - before).sum()
+    }
+
+    /// That nobody is told anything for a while.
+    pub(crate) fn quiet(&self, before: &Before, seconds: Duration) -> anyhow::Result<()> {
+        let known = self.told(before);
+        let end = std::time::Instant::now() + seconds;
+        let told = wait::until("the time to pass", seconds + FENCED_WITHIN, || {
+            let told = self.told(before) > known;
+            Ok((told || std::time::Instant::now() >= end).then_some(told))
+        })?;
+        if told {
+            bail!("somebody was told: {:#?}", truth::told(self, before)?.split_off(known));
+        }
+        Ok(())
+    }
+
+    /// The cluster takes this controller for dead, but it lives: it is power cycled before the next scenario.
+    pub(crate) fn is_undead(&mut self, controller: &str) {
+        self.undead.insert(controller.to_owned());
+    }
+
+    /// The audit: waits until it finds nothing more, then keeps it for a second look.
+    pub(crate) fn audit(&mut self, before: Before, excused: Excused) -> anyhow::Result<()> {
+        let mut findings = Vec::new();
+        wait::until("the audit to find nothing", TOLD_WITHIN, || {
+            findings = self.findings(&before, &excused)?;
+            Ok(findings.is_empty().then_some(()))
+        })
+        .with_context(|| format!("{findings:#?}"))?;
+        self.last = Some((before, excused));
+        Ok(())
+    }
+
+    fn findings(&self, before: &Before, excused: &Excused) -> anyhow::Result<Vec<String>> {
+        Ok(tests::audit::audit(&truth::story(self, before)?, excused))
+    }
+}
+
+impl Mark {
+    fn read(listed: &Value) -> anyhow::Result<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let each = |key: &str| listed[key].as_array().cloned().unwrap_or_default();
+        let delivery = |one: &Value| {
+            (text(&one["route"]), text(&one["state"]), one["attempts"].as_u64().unwrap_or_default())
+        };
+        Ok(Self {
+            id: listed["id"].as_str().context("a mark without an id")?.to_owned(),
+            node: text(&listed["node"]),
+            state: text(&listed["state"]),
+            holds: each("holds").iter().map(text).collect(),
+            deliveries: each("deliveries").iter().map(delivery).collect(),
+        })
+    }
+
+    pub(crate) fn is_held_as(&self, hold: &str) -> bool {
+        self.state == "held" && self.holds.iter().any(|held| held == hold)
+    }
+
+    pub(crate) fn listed(self) -> Listed {
+        Listed { id: self.id, node: self.node, state: self.state }
+    }
+}
+
+fn products() -> anyhow::Result<Products> {
+    let exe = std::env::current_exe()?;
+    let programs = exe.parent().and_then(Path::parent).context("no build directory")?.to_owned();
+    let ocf_agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ocf/nova-host-alerter");
+    Ok(Products { programs, ocf_agent })
+}

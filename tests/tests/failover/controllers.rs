@@ -1,0 +1,176 @@
+//! Controllers that are lost, cut off or frozen at the worst moment.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use marks::register::Register;
+use tests::audit::Excused;
+use tests::lab::{Fault, wait};
+
+use crate::Scenario;
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, QUIET};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("the_controller_that_marked_is_lost", |cluster| the_controller_that_marked(cluster, Register::Attrd)),
+    ("the_dc_is_lost_during_the_fencing", the_dc_is_lost_during_the_fencing),
+    ("the_alerters_controller_is_lost_while_nobody_listens", the_alerters_controller_is_lost),
+    ("a_lost_controller_is_not_told", a_lost_controller_is_not_told),
+    ("a_partition_heals", a_partition_heals),
+    ("without_quorum_nothing_is_sent", without_quorum_nothing_is_sent),
+    ("a_frozen_alerter_wakes_up_behind_another", a_frozen_alerter_wakes_up),
+];
+
+/// The controller that ran `fence_mark` is lost right after it returned: its journal is gone, the mark is not. S1-16, S1-27
+pub(crate) fn the_controller_that_marked(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
+    let before = cluster.begin_with(register)?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.crash("compute1")?;
+    let executor = cluster.wait_marked(&before, "compute1")?;
+    cluster.lab.power_off(&executor)?;
+    cluster.wait_fenced(&before, &executor)?;
+    // Only an alerter that died between its request and the answer may have left a mark to be told again.
+    let excused = if executor == active { in_flight("compute1") } else { Excused::default() };
+    cluster.audit(before, excused)
+}
+
+/// The DC is lost while `fence_mark` runs: however often the next one has the host fenced, it is one mark. S1-53
+fn the_dc_is_lost_during_the_fencing(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    let dc = cluster.lab.view()?.dc().context("there is no DC")?;
+    cluster.lab.bmc().hold_marks(true);
+    cluster.crash("compute2")?;
+    wait::until("the mark device to be asked", FENCED_WITHIN, || {
+        Ok((!cluster.off_calls(&before, "compute2").is_empty()).then_some(()))
+    })?;
+    cluster.lab.power_off(&dc)?;
+    cluster.lab.bmc().hold_marks(false);
+    cluster.wait_fenced(&before, &dc)?;
+    cluster.audit(before, Excused::default())
+}
+
+/// Nobody listens, and the controller with the open mark is lost: another alerter tells it, under the same id. S1-16, S1-21
+fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    cluster.all_down();
+    cluster.crash("compute3")?;
+    let mark = cluster.wait_open(&before, "compute3")?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.lab.power_off(&active)?;
+    cluster.wait_for_alerter_off(&active)?;
+    cluster.all_up()?;
+    let told = cluster.wait_mark(&before, "compute3", "acknowledged", |m| m.state == "acknowledged")?;
+    ensure!(told.id == mark.id, "told as {}, marked as {}", told.id, mark.id);
+    cluster.audit(before, Excused::default())
+}
+
+/// Killing a controller raises the same alerts and leaves the same history as that of a compute host. S1-8
+fn a_lost_controller_is_not_told(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    let active = cluster.wait_for_alerter()?;
+    let lost = cluster.other_than(&[&active])?;
+    cluster.lab.power_off(&lost)?;
+    cluster.wait_fenced(&before, &lost)?;
+    cluster.wait_for_controllers()?;
+    let known = cluster.lab.fencings(&lost)?.iter().any(|fencing| fencing.status == "success");
+    ensure!(known, "the cluster does not know that {lost} was fenced: this scenario shows nothing");
+    cluster.quiet(&before, QUIET)?;
+    let marks = cluster.marks_since(&before)?;
+    ensure!(marks.is_empty(), "a controller is marked: {marks:?}");
+    cluster.audit(before, Excused::default())
+}
+
+/// The alerter's controller is cut off, and cannot be fenced; the others fence and mark a host; then the partition heals.
+/// No entry of either side is lost, and the host is told once. S1-16, S1-27
+fn a_partition_heals(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.lab.bmc().break_for(&active, Fault::Dead);
+    let host = connected_elsewhere(cluster, &active)?;
+    cluster.lab.partition(&active)?;
+    cluster.lab.wait_for("the others to miss it", 60, |view| view.is_lost(&active))?;
+    cluster.crash(&host)?;
+    let executor = cluster.wait_marked(&before, &host)?;
+    ensure!(executor != active, "the controller that was cut off has marked");
+    cluster.lab.heal(&active)?;
+    cluster.wait_for_controllers()?;
+    cluster.lab.bmc().mend();
+    cluster.audit(before, Excused::default())
+}
+
+/// A host whose connection another controller holds.
+fn connected_elsewhere(cluster: &Cluster, active: &str) -> anyhow::Result<String> {
+    let view = cluster.lab.view()?;
+    let found = cluster.lab.remotes().find(|host| view.location(host).is_some_and(|at| at != active));
+    found.map(str::to_owned).context("one controller holds every connection")
+}
+
+/// The alerter runs on alone, with an open mark and somebody who listens: without quorum it sends nothing. S0-21
+fn without_quorum_nothing_is_sent(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    cluster.all_down();
+    cluster.crash("compute4")?;
+    cluster.wait_back(&before, "compute4")?;
+    cluster.wait_open(&before, "compute4")?;
+    let active = cluster.wait_for_alerter()?;
+    // Pacemaker would stop it at once: here it is the alerter's own rule that is shown.
+    cluster.set_property("maintenance-mode", "true")?;
+    let others: Vec<String> = cluster.names().into_iter().filter(|name| *name != active).collect();
+    others.iter().try_for_each(|name| cluster.lab.power_off(name))?;
+    wait::until("the quorum to be lost", FENCED_WITHIN, || {
+        let said = cluster.lab.exec(&active, &["crm_node", "--quorum"])?;
+        Ok((said.out.trim() == "0").then_some(()))
+    })?;
+    let running = cluster.lab.processes(&active, &crate::cluster::ALERTER)?;
+    ensure!(running.len() == 1, "the alerter does not run: this scenario shows nothing");
+    // What was looked at before may be 2 s old.
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.all_up()?;
+    cluster.quiet(&before, QUIET)?;
+    others.iter().try_for_each(|name| cluster.lab.power_on(name))?;
+    cluster.wait_for_controllers()?;
+    cluster.set_property("maintenance-mode", "false")?;
+    cluster.audit(before, Excused::default())
+}
+
+/// A whole controller stands still with an open mark, and the cluster believes that it was fenced. Another alerter tells
+/// the mark; the old one wakes up: what is settled stays settled, and nothing is told again. S0-21, S1-40
+fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    cluster.all_down();
+    cluster.crash("compute5")?;
+    cluster.wait_back(&before, "compute5")?;
+    cluster.wait_open(&before, "compute5")?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.lab.bmc().break_for(&active, Fault::Lying);
+    cluster.is_undead(&active);
+    cluster.lab.freeze(&active)?;
+    cluster.wait_for_alerter_off(&active)?;
+    cluster.all_up()?;
+    cluster.wait_mark(&before, "compute5", "acknowledged", |mark| mark.state == "acknowledged")?;
+    cluster.lab.thaw(&active)?;
+    stays_told(cluster, &before, "compute5")?;
+    // Now it is really fenced, and the cluster is what it believes to be.
+    cluster.lab.bmc().mend();
+    cluster.lab.power_off(&active)?;
+    cluster.lab.power_on(&active)?;
+    cluster.wait_for_controllers()?;
+    cluster.audit(before, Excused::default())
+}
+
+/// Hosts that the resumed controller drops are fenced, and may be told; this one may not be told again.
+fn stays_told(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
+    let about = || -> anyhow::Result<usize> {
+        Ok(crate::truth::told(cluster, before)?.iter().filter(|told| told.node == host).count())
+    };
+    let known = about()?;
+    let end = std::time::Instant::now() + QUIET;
+    wait::until("the time to pass", QUIET * 2, || {
+        Ok((about()? != known || std::time::Instant::now() >= end).then_some(()))
+    })?;
+    ensure!(about()? == known, "{host} was told again: {:#?}", crate::truth::told(cluster, before)?);
+    Ok(())
+}
+
+fn in_flight(host: &str) -> Excused {
+    Excused { again: [host.to_owned()].into(), ..Excused::default() }
+}

@@ -1,0 +1,133 @@
+//! What looks like a fencing and is none, or is too old to be told: held or passed over, and never told.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::FencingId;
+use marks::journal::{Journal, Role};
+use marks::register::{Entry, NAME, Register};
+use marks::time::Timestamp;
+use tests::audit::Excused;
+use tests::lab::{Event, Fault, wait};
+
+use crate::Scenario;
+use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_dead_host_that_is_confirmed_is_told", a_dead_host_that_is_confirmed_is_told),
+    ("a_live_host_that_is_confirmed_is_held", a_live_host_that_is_confirmed_is_held),
+    ("a_forged_entry_in_attrd_is_held", |cluster| a_forged_entry(cluster, Register::Attrd)),
+    ("an_old_journal_tells_nothing", an_old_journal_tells_nothing),
+];
+
+const WEEK: Duration = Duration::from_secs(8 * 24 * 60 * 60);
+
+/// Its power device is dead, and an operator confirms that it is off: the cluster believes it, and it is told. S1-13
+fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute1";
+    let mut before = cluster.begin()?;
+    cluster.lab.bmc().break_for(host, Fault::Dead);
+    cluster.lab.power_off(host)?;
+    wait::until("the fencing to fail", FENCED_WITHIN, || {
+        let record = cluster.lab.bmc().record();
+        let failed =
+            |event: &Event| matches!(event, Event::Power { target, worked: false, .. } if target == host);
+        Ok(record.iter().skip(before.events).any(failed).then_some(()))
+    })?;
+    before.confirmed(host);
+    cluster.run(&["stonith_admin", "--confirm", host])?;
+    cluster.lab.bmc().mend();
+    cluster.audit(before, Excused::default())
+}
+
+/// An operator confirms the wrong host, which lives: the mark is held, and nobody is told. S0-35, S1-3
+fn a_live_host_that_is_confirmed_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute2";
+    let before = cluster.begin()?;
+    cluster.run(&["stonith_admin", "--confirm", host])?;
+    cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
+    cluster.quiet(&before, QUIET)?;
+    cluster.audit(before, untold(host, "held"))
+}
+
+/// A member of `haclient` writes a fencing of a live host into the register, well-formed: it is held as unproven. S0-35
+pub(crate) fn a_forged_entry(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
+    let host = "compute3";
+    let before = cluster.begin_with(register)?;
+    let (fencing, mark) = forged(host)?;
+    for (key, value) in [fencing, mark] {
+        write(cluster, register, &key, &value)?;
+    }
+    cluster.wait_mark(&before, host, "held as unproven", |mark| mark.is_held_as("unproven"))?;
+    cluster.quiet(&before, QUIET)?;
+    cluster.audit(before, untold(host, "held"))
+}
+
+/// Keys and values of a fencing and of its mark, as the agent and an alerter would have written them.
+fn forged(host: &str) -> anyhow::Result<((String, String), (String, String))> {
+    let fencing = fencing(host, Timestamp::now())?;
+    let (id, now) = (fencing.id, fencing.committed_at.0);
+    let mark = format!("1;{host};{host}.my.cloud.com;y;{now};{now};fencing;;ctl1;{now}");
+    let entry = Entry::Fencing(fencing);
+    Ok(((entry.key().to_string(), entry.value()), (format!("m.{id}"), mark)))
+}
+
+fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
+    Ok(Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host)?,
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "ctl1".to_owned(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        given_domain: None,
+        given_shared_storage: None,
+    })
+}
+
+fn write(cluster: &Cluster, register: Register, key: &str, value: &str) -> anyhow::Result<()> {
+    let (name, node, update) =
+        (format!("--name={NAME}"), format!("--node={key}"), format!("--update={value}"));
+    let id = format!("{NAME}.{key}");
+    let set = format!(
+        r#"<cluster_property_set id="{id}"><nvpair id="{id}.value" name="{id}" value="{value}"/></cluster_property_set>"#
+    );
+    let command: &[&str] = match register {
+        Register::Attrd => &["attrd_updater", &name, "--private", &node, &update],
+        Register::Cib | Register::None => &["cibadmin", "--create", "--scope=crm_config", "--xml-text", &set],
+    };
+    cluster.run(command).map(drop)
+}
+
+/// A controller that was away for a week becomes the active one; in its journal lies a fencing that nobody has told: it is
+/// passed over, and the history says so. S1-7
+fn an_old_journal_tells_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute4";
+    let before = cluster.begin()?;
+    let active = cluster.wait_for_alerter()?;
+    let next = cluster.other_than(&[&active])?;
+    let journal =
+        cluster.lab.directory().join("nodes").join(&next).join("var-lib/nova-host-alerter/marks.db");
+    let week = i64::try_from(WEEK.as_millis())?;
+    let old = fencing(host, Timestamp(Timestamp::now().0 - week))?;
+    Journal::open(&journal, Role::Agent)?.append_fencing(&old).context("the old journal")?;
+    cluster.run(&["crm_resource", "--move", "--resource", "alerter", "--node", &next])?;
+    cluster.wait_for_alerter_off(&active)?;
+    cluster.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
+    wait::until("the history to say that it has expired", FENCED_WITHIN, || {
+        let said = cluster.on_active(&["nova-host-alerter", "history", host])?;
+        Ok(said.contains("expired").then_some(()))
+    })?;
+    cluster.quiet(&before, Duration::from_secs(5))?;
+    let open = cluster.marks_since(&before)?.into_iter().find(|mark| mark.state != "expired");
+    ensure!(open.is_none(), "{open:?}");
+    cluster.audit(before, Excused::default())
+}
+
+fn untold(host: &str, state: &str) -> Excused {
+    Excused { untold: [(host.to_owned(), state.to_owned())].into(), ..Excused::default() }
+}

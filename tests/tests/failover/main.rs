@@ -1,0 +1,42 @@
+//! Scenarios on a real Pacemaker cluster of three controllers and ten compute hosts, where everything may move and die.
+//!
+//! One booted cluster serves all of them; each begins by putting everything right, and ends with the same audit. Each
+//! also runs alone: `cargo test -p tests --test failover -- NAME`; `NHA_REPEAT=3` runs the list three times in a row.
+
+mod cluster;
+mod controllers;
+mod doubt;
+mod hosts;
+mod managers;
+mod registers;
+mod truth;
+mod whole;
+
+use std::process::ExitCode;
+
+use cluster::Cluster;
+use tests::lab;
+use tests::trials::{self, Stage};
+
+/// A name, and what it stands for.
+type Scenario = trials::Scenario<Cluster>;
+
+/// In an order in which a fault shows where it is; what wants the register in the CIB stands together at the end.
+const ALL: [&[Scenario]; 6] = [
+    hosts::SCENARIOS,
+    controllers::SCENARIOS,
+    managers::SCENARIOS,
+    doubt::SCENARIOS,
+    whole::SCENARIOS,
+    registers::SCENARIOS,
+];
+
+const STAGE: Stage<Cluster> = Stage { set_up: Cluster::boot, on_failure: Cluster::explain };
+
+fn main() -> ExitCode {
+    if let Some(code) = lab::play_another_part() {
+        return code;
+    }
+    let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
+    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), Vec::new())
+}

@@ -1,0 +1,52 @@
+//! The register in the CIB: what the others show with attrd, and what can only happen to a configuration.
+
+use anyhow::ensure;
+use marks::register::Register;
+use tests::audit::Excused;
+use tests::lab::wait;
+
+use crate::Scenario;
+use crate::cluster::{Cluster, FENCED_WITHIN};
+use crate::whole::{self, Stop};
+use crate::{controllers, doubt};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("the_controller_that_marked_is_lost_with_the_register_in_the_cib", |cluster| {
+        controllers::the_controller_that_marked(cluster, Register::Cib)
+    }),
+    ("the_whole_cluster_is_stopped_with_the_register_in_the_cib", |cluster| {
+        whole::cib(cluster, Stop::Orderly)
+    }),
+    ("the_whole_cluster_loses_its_power_with_the_register_in_the_cib", |cluster| {
+        whole::cib(cluster, Stop::PowerCut)
+    }),
+    ("a_forged_entry_in_the_cib_is_held", |cluster| doubt::a_forged_entry(cluster, Register::Cib)),
+    ("an_administrator_loads_an_old_configuration", an_administrator_loads_an_old_configuration),
+];
+
+/// An old configuration replaces the one with the register's entries: the alerter publishes them again, and whoever is
+/// active next tells the mark, once. S1-16, S1-28
+fn an_administrator_loads_an_old_configuration(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_with(Register::Cib)?;
+    let old = cluster.run(&["cibadmin", "--query", "--scope", "configuration"])?;
+    cluster.all_down();
+    cluster.crash("compute9")?;
+    cluster.wait_back(&before, "compute9")?;
+    let mark = cluster.wait_open(&before, "compute9")?;
+    let key = format!("host-failure.f.{}", mark.id);
+    ensure!(register(cluster)?.contains(&key), "the register has no {key}: this scenario shows nothing");
+    ensure!(!old.contains(&key), "the old configuration is not old");
+    cluster.run(&["cibadmin", "--replace", "--scope", "configuration", "--xml-text", &old])?;
+    wait::until("the entry to be published again", FENCED_WITHIN, || {
+        Ok(register(cluster)?.contains(&key).then_some(()))
+    })?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.lab.power_off(&active)?;
+    cluster.wait_for_alerter_off(&active)?;
+    cluster.all_up()?;
+    cluster.audit(before, Excused::default())
+}
+
+fn register(cluster: &Cluster) -> anyhow::Result<String> {
+    cluster.run(&["cibadmin", "--query", "--scope", "crm_config"])
+}
