@@ -133,8 +133,7 @@ impl Lookout {
             standing.extend(self.write(shared, lacking).await);
         }
         self.note(shared, standing).await?;
-        self.clear(&wanted, &view).await;
-        Ok(())
+        self.clear(shared, &wanted, &view).await
     }
 
     /// What should stand in the register: read again only when the journal has changed.
@@ -176,21 +175,24 @@ impl Lookout {
         shared.store.run(write).await
     }
 
-    async fn clear(&mut self, wanted: &[Entry], view: &View) {
+    async fn clear(&mut self, shared: &Shared, wanted: &[Entry], view: &View) -> Result<(), JournalError> {
         let (Ok(entries), false) =
             (view.permits(), self.cleared.is_some_and(|done| done.elapsed() < CLEARING))
         else {
-            return;
+            return Ok(());
         };
         self.cleared = Some(Instant::now());
-        let over = cluster::over(wanted, entries, Timestamp::now());
+        let now = Timestamp::now();
+        shared.store.run(move |journal| journal.forget_sightings(now - cluster::KEPT, now)).await?;
+        let over = cluster::over(wanted, entries, now);
         if over.is_empty() {
-            return;
+            return Ok(());
         }
         let count = over.len();
         match self.cluster.clear(over).await {
             Ok(()) => tracing::info!(count, "entries of marks that were settled long ago left the register"),
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }
+        Ok(())
     }
 }

@@ -41,6 +41,7 @@ pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> D
     intake.fold_fencings(Some(entries))?;
     intake.take_in_decisions(entries)?;
     intake.take_in_sightings(view, &cib)?;
+    intake.take_in_ends(entries)?;
     intake.note_returns(&cib)
 }
 
@@ -70,7 +71,7 @@ impl<'a> Intake<'a> {
     /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing
     /// joins the mark that others told.
     fn take_in_register(&mut self, entries: &Entries) -> Done {
-        if self.shared.seen().register.as_ref() == Some(entries) {
+        if self.is_known(entries) {
             return Ok(());
         }
         let now = self.around.now;
@@ -82,17 +83,34 @@ impl<'a> Intake<'a> {
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
         self.journal.append_imported(&fencings, now)?;
         for entry in entries.sound.values() {
-            match entry {
-                Entry::Acknowledged(end) => drop(self.journal.acknowledged_elsewhere(end, now)?),
-                Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
-                Entry::Watermark(watermark) => drop(self.journal.note_watermark(watermark)?),
-                Entry::Mark(_) | Entry::Fencing(_) | Entry::Decision(_) => {}
+            if let Entry::Watermark(watermark) = entry {
+                self.journal.note_watermark(watermark)?;
             }
         }
         let mut seen = self.shared.seen();
         seen.note_apart(&entries.apart);
-        seen.register = Some(entries.clone());
         seen.watermark = None;
+        Ok(())
+    }
+
+    fn is_known(&self, entries: &Entries) -> bool {
+        self.shared.seen().register.as_ref() == Some(entries)
+    }
+
+    /// What others told or ended, after all marks that it may be about are made, and before any is due.
+    fn take_in_ends(&mut self, entries: &Entries) -> Done {
+        if self.is_known(entries) && self.touched.is_empty() {
+            return Ok(());
+        }
+        let now = self.around.now;
+        for entry in entries.sound.values() {
+            match entry {
+                Entry::Acknowledged(end) => drop(self.journal.acknowledged_elsewhere(end, now)?),
+                Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
+                _ => {}
+            }
+        }
+        self.shared.seen().register = Some(entries.clone());
         Ok(())
     }
 
