@@ -44,6 +44,8 @@ pub enum Command {
     Mark(Mark),
     /// End the open marks of a host, or one mark: nothing more is told
     Unmark(Unmark),
+    /// Let held marks of a host, or one mark, go: your word that the host was fenced and that telling it is right
+    Release(Release),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),
 }
@@ -114,6 +116,17 @@ pub struct Unmark {
     pub target: String,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    pub reason: String,
+}
+
+/// Options of `release`.
+#[derive(Debug, Args)]
+pub struct Release {
+    /// A host's node name, or a mark's id
+    #[arg(value_name = "HOST|MARK")]
+    pub target: String,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT")]
     pub reason: String,
 }
 

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use marks::journal::{Journal, Lock, Role};
+use marks::register::{Register, Tools};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
-use crate::intake::apply;
+use crate::intake::{apply, files};
+use crate::lookout::Lookout;
 use crate::shared::Shared;
 use crate::store::Store;
 use crate::watch::{Identity, Watch};
@@ -44,12 +47,16 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
-    let (watch, identity) = (Watch::directory(journal.directory()), Identity::of(journal.path()));
+    let directory = journal.directory().to_owned();
+    let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
-    let shared = Arc::new(Shared::new(settings, store));
+    let cluster = Cluster::start(settings.store.register, Tools::default());
+    let cluster = cluster.context("the cluster's thread did not start")?;
+    let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
+    let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| apply::catch_up(journal, &caught_up)).await?;
-    let mut engine = Engine::start(Arc::clone(&shared), watch, identity).await?;
+    let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());
 
@@ -68,6 +75,20 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     drop(lock);
     info!("nova-host-alerter has stopped");
     Ok(ended?)
+}
+
+/// Pacemaker renames a new CIB into this directory at every change of the configuration.
+const CIB_DIRECTORY: &str = "/var/lib/pacemaker/cib";
+
+/// What wakes the look at the cluster: evidence, and with the register in the CIB the CIB itself.
+fn lookout(cluster: Cluster, shared: &Shared) -> Lookout {
+    if let Err(why) = files::prepare(&shared.evidence) {
+        warn!("Pacemaker's alerts leave no evidence here: {why}");
+    }
+    let cib = (cluster.register() == Register::Cib).then(|| PathBuf::from(CIB_DIRECTORY));
+    let directories: Vec<PathBuf> =
+        cib.into_iter().chain([shared.evidence.clone()]).filter(|path| path.is_dir()).collect();
+    Lookout::new(cluster, Watch::directories(&directories))
 }
 
 /// The control socket of a journal: in /run for the default one, else beside the journal.

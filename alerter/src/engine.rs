@@ -5,16 +5,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::journal::{Damage, DueDelivery, Journal, JournalError};
+use marks::journal::{Damage, DueDelivery, Gate, Journal, JournalError};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::cluster::View;
 use crate::config::Route;
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
 use crate::intake::apply;
+use crate::lookout::Lookout;
 use crate::shared::Shared;
 use crate::watch::{Identity, Watch};
 
@@ -26,6 +28,8 @@ pub struct Engine {
     shared: Arc<Shared>,
     watch: Watch,
     identity: Identity,
+    /// None where there is no cluster to ask.
+    lookout: Option<Lookout>,
     attempts: JoinSet<(String, Result<(), JournalError>)>,
     /// How many of them each route has: one that hangs must not use up another's.
     under_way: HashMap<String, usize>,
@@ -36,7 +40,12 @@ impl Engine {
     ///
     /// # Errors
     /// The journal cannot be read or written.
-    pub async fn start(shared: Arc<Shared>, watch: Watch, identity: Identity) -> Result<Self, JournalError> {
+    pub async fn start(
+        shared: Arc<Shared>,
+        watch: Watch,
+        identity: Identity,
+        lookout: Option<Lookout>,
+    ) -> Result<Self, JournalError> {
         let now = Timestamp::now();
         let open = shared.store.run(move |journal| {
             let unknown = journal.recover(now, now + schedule::CAP)?;
@@ -51,7 +60,8 @@ impl Engine {
         }
         shared.report_damage(&open.damaged);
         *shared.troubles() = Troubles::from_open_deliveries(&open.sound);
-        Ok(Self { shared, watch, identity, attempts: JoinSet::new(), under_way: HashMap::new() })
+        let (attempts, under_way) = (JoinSet::new(), HashMap::new());
+        Ok(Self { shared, watch, identity, lookout, attempts, under_way })
     }
 
     /// Runs until `stop`, or until the journal is beyond use.
@@ -90,15 +100,41 @@ impl Engine {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
             return Err(JournalError::Damaged { path: self.shared.settings.store.path.clone(), reason });
         }
-        let shared = Arc::clone(&self.shared);
-        self.shared.store.run(move |journal| apply::take_in(journal, &shared)).await?;
-        let room = self.room();
-        let work = self.shared.store.run(move |journal| Ok(Work::begin(journal, &room))).await?;
+        let permitted = self.take_in().await?;
+        let rest = self.lookout.as_ref().map(Lookout::rest);
+        if !permitted {
+            return Ok(rest);
+        }
+        let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
+        let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
+        let work = self.shared.store.run(begin).await?;
         self.shared.report_damage(&work.damaged);
         for due in work.begun {
             self.spawn(due);
         }
-        work.fault.map_or(Ok(work.next), Err)
+        work.fault.map_or(Ok(work.next.into_iter().chain(rest).min()), Err)
+    }
+
+    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
+    /// may be told now.
+    async fn take_in(&mut self) -> Result<bool, JournalError> {
+        let Some(lookout) = &mut self.lookout else {
+            fold(&self.shared, None).await?;
+            return Ok(true);
+        };
+        let view = lookout.look(&self.shared).await;
+        fold(&self.shared, Some(view)).await?;
+        let wanted = std::mem::take(&mut self.shared.seen().history_wanted);
+        if wanted {
+            let view = lookout.look_now(&self.shared, true).await;
+            fold(&self.shared, Some(view)).await?;
+        }
+        lookout.keep_up(&self.shared).await?;
+        if !lookout.permits() {
+            // Writing may have taken long; where it did not, the answer stays no.
+            lookout.look(&self.shared).await;
+        }
+        Ok(lookout.permits())
     }
 
     /// How many more attempts each route may have under way.
@@ -126,8 +162,16 @@ impl Engine {
             }
         };
         let timer = pin!(timer);
+        let cluster = async {
+            match &mut self.lookout {
+                Some(lookout) => lookout.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let cluster = pin!(cluster);
         tokio::select! {
             () = stop.cancelled() => Ok(()),
+            () = cluster => Ok(()),
             () = self.watch.changed() => Ok(()),
             () = self.shared.poke.notified() => Ok(()),
             () = timer => Ok(()),
@@ -153,6 +197,11 @@ impl Engine {
     }
 }
 
+async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
+    let state = Arc::clone(shared);
+    shared.store.run(move |journal| apply::take_in(journal, &state, view.as_deref())).await
+}
+
 /// What a look at the journal led to.
 struct Work {
     /// Deliveries of which the journal says that an attempt begins now: each must be made.
@@ -166,9 +215,9 @@ struct Work {
 
 impl Work {
     /// Looks and begins in one go: between the two no operator can end a mark.
-    fn begin(journal: &mut Journal, room: &[(String, usize)]) -> Self {
+    fn begin(journal: &mut Journal, room: &[(String, usize)], gate: Option<Gate>) -> Self {
         let mut work = Self { begun: Vec::new(), damaged: Vec::new(), next: None, fault: None };
-        work.fault = work.collect(journal, room, Timestamp::now()).err();
+        work.fault = work.collect(journal, room, gate, Timestamp::now()).err();
         work
     }
 
@@ -176,10 +225,11 @@ impl Work {
         &mut self,
         journal: &mut Journal,
         room: &[(String, usize)],
+        gate: Option<Gate>,
         now: Timestamp,
     ) -> Result<(), JournalError> {
         for (route, room) in room {
-            let due = journal.due(now, route, *room)?;
+            let due = journal.due(now, route, *room, gate)?;
             self.damaged.extend(due.damaged);
             for due in due.sound {
                 let delivery = journal.begin_attempt(due.mark.id, route)?;

@@ -1,6 +1,7 @@
 //! nova-host-alerter: takes marks from the journal and tells the recovery controllers until they acknowledge.
 
 pub mod cli;
+pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod control;
@@ -10,6 +11,7 @@ pub mod drivers;
 pub mod engine;
 pub mod intake;
 pub mod log;
+pub mod lookout;
 pub mod policy;
 pub mod shared;
 pub mod store;

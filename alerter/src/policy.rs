@@ -1,6 +1,7 @@
 //! Which marks may not go now, and why. Pure: no I/O, no clock.
 
 use marks::journal::MarkRow;
+use marks::mark::Doubt;
 use serde::Serialize;
 
 /// Why a mark is held.
@@ -9,6 +10,12 @@ use serde::Serialize;
 pub enum Hold {
     /// Nobody knows under which name the host is told; a configured name ends it.
     NoFqdn,
+    /// Somebody else than Pacemaker's fencer says that the host was fenced; Pacemaker's word or an operator ends it.
+    Unconfirmed,
+    /// Only the register says so; Pacemaker's word or an operator ends it.
+    Unproven,
+    /// It may have been told before a failover, and the host is back; an operator ends it.
+    OutcomeUnknown,
 }
 
 impl Hold {
@@ -16,21 +23,37 @@ impl Hold {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoFqdn => "no-fqdn",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Unproven => "unproven",
+            Self::OutcomeUnknown => "outcome-unknown",
         }
     }
 }
 
 /// The holds of a mark; none means that it may go. A settled mark is held by nothing.
 pub fn holds(mark: &MarkRow) -> Vec<Hold> {
-    let nameless = mark.fqdn.is_none() && mark.settled.is_none();
-    nameless.then_some(Hold::NoFqdn).into_iter().collect()
+    if mark.settled.is_some() {
+        return Vec::new();
+    }
+    let nameless = mark.fqdn.is_none().then_some(Hold::NoFqdn);
+    nameless.into_iter().chain(mark.standing.doubt().map(Hold::from)).collect()
+}
+
+impl From<Doubt> for Hold {
+    fn from(doubt: Doubt) -> Self {
+        match doubt {
+            Doubt::Unconfirmed => Self::Unconfirmed,
+            Doubt::Unproven => Self::Unproven,
+            Doubt::OutcomeUnknown => Self::OutcomeUnknown,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::mark::Settlement;
+    use marks::mark::{Proof, Settlement, Source, Standing};
     use marks::time::Timestamp;
 
     use super::*;
@@ -48,6 +71,12 @@ mod tests {
             failure_time: now,
             generated_time: now,
             settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: now,
+            returned_at: None,
         };
         assert_eq!(holds(&nameless), [Hold::NoFqdn]);
         assert!(holds(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());

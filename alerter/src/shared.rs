@@ -1,15 +1,19 @@
 //! What the engine, the attempts and the control socket share.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use marks::cib::Cib;
 use marks::journal::Damage;
 use marks::time::Timestamp;
 use tokio::sync::Notify;
 use tracing::error;
 
+use crate::cluster::{Cluster, Seen};
 use crate::config::{Route, Settings};
 use crate::delivery::trouble::Troubles;
+use crate::intake::files;
 use crate::store::Store;
 
 /// The daemon's state, apart from the journal.
@@ -18,24 +22,48 @@ pub struct Shared {
     pub settings: Settings,
     /// The journal.
     pub store: Store,
+    /// The cluster; none where `register = "none"`.
+    pub cluster: Option<Cluster>,
+    /// The controller that this daemon runs on.
+    pub controller: String,
+    /// Since when this daemon has been there.
+    pub started: Timestamp,
+    /// The directory of evidence.
+    pub evidence: PathBuf,
     /// Says that something was changed from here.
     pub poke: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     reported: Mutex<HashSet<Damage>>,
+    seen: Mutex<Seen>,
 }
 
 impl Shared {
     /// New state; nothing is wrong yet.
-    pub fn new(settings: Settings, store: Store) -> Self {
+    pub fn new(settings: Settings, store: Store, cluster: Option<Cluster>) -> Self {
         Self {
+            evidence: files::directory_of(&settings.store.path),
             settings,
             store,
+            cluster,
+            controller: controller(),
+            started: Timestamp::now(),
             poke: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             reported: Mutex::default(),
+            seen: Mutex::default(),
         }
+    }
+
+    /// What was seen of the cluster.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// The newest CIB that could be read.
+    pub fn cib(&self) -> Option<Arc<Cib>> {
+        self.seen().cib.clone()
     }
 
     /// The routes in trouble.
@@ -47,6 +75,7 @@ impl Shared {
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
         let mut reasons = self.troubles().lasting(now, self.settings.degraded_after);
         reasons.extend(self.journal_trouble().clone());
+        reasons.extend(self.seen().reasons());
         reasons
     }
 
@@ -70,4 +99,10 @@ impl Shared {
             );
         }
     }
+}
+
+fn controller() -> String {
+    nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
 }

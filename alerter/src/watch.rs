@@ -1,4 +1,4 @@
-//! Wakes the daemon when somebody has written the journal.
+//! Wakes the daemon when somebody has written the journal, evidence or the CIB.
 //!
 //! `IN_CLOSE_WRITE` comes when the agent closes the WAL, after its commit is visible; `IN_MODIFY` would come before.
 //! It comes also when the agent is killed after the commit: the kernel closes its files.
@@ -26,12 +26,12 @@ pub enum Watch {
 }
 
 impl Watch {
-    /// Watches a directory.
-    pub fn directory(path: &Path) -> Self {
-        match inotify(path) {
+    /// Watches directories.
+    pub fn directories(paths: &[PathBuf]) -> Self {
+        match inotify(paths) {
             Ok(woken) => Self::Inotify(woken),
             Err(error) => {
-                tracing::warn!(%error, "inotify cannot be had: the journal is looked at once a second");
+                tracing::warn!(%error, "inotify cannot be had: {paths:?} are looked at once a second");
                 Self::Scan
             }
         }
@@ -47,10 +47,12 @@ impl Watch {
 }
 
 /// A thread that sleeps in the kernel: the runtime takes a file descriptor only through unsafe code.
-fn inotify(path: &Path) -> io::Result<Arc<Notify>> {
+fn inotify(paths: &[PathBuf]) -> io::Result<Arc<Notify>> {
     let inotify = Inotify::init(InitFlags::IN_CLOEXEC)?;
     let removed = AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVED_FROM;
-    inotify.add_watch(path, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO | removed)?;
+    for path in paths {
+        inotify.add_watch(path, AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO | removed)?;
+    }
     let woken = Arc::new(Notify::new());
     let wake = Arc::clone(&woken);
     thread::Builder::new().name("watch".into()).spawn(move || follow(&inotify, &wake))?;
@@ -116,7 +118,7 @@ mod tests {
     #[tokio::test]
     async fn a_closed_write_wakes() {
         let directory = tempfile::tempdir().unwrap();
-        let watch = Watch::directory(directory.path());
+        let watch = Watch::directories(&[directory.path().to_owned()]);
         assert!(matches!(watch, Watch::Inotify(_)));
         std::fs::write(directory.path().join("marks.db-wal"), "frame").unwrap();
         watch.changed().await;

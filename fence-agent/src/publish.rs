@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
-use marks::id::FencingId;
 use marks::journal::{Journal, JournalError, Role};
-use marks::register::{Entry, Register, RegisterError};
+use marks::register::{Entry, Key, Register, RegisterError};
 use marks::time::Timestamp;
 
 use crate::call::{Call, Failure};
@@ -71,7 +70,7 @@ fn each(
     call: &Call,
     register: Register,
     fencings: &[Fencing],
-    published: &mut Vec<FencingId>,
+    published: &mut Vec<String>,
     deadline: Instant,
 ) -> Result<(), RegisterError> {
     for fencing in fencings {
@@ -82,7 +81,7 @@ fn each(
             }
             done => {
                 done?;
-                published.push(fencing.id);
+                published.push(Key::Fencing(fencing.id).to_string());
             }
         }
     }
@@ -90,7 +89,7 @@ fn each(
 }
 
 /// The journal is opened again for it: it was closed while the cluster was waited for.
-fn note(call: &Call, settings: &Settings, published: &[FencingId]) {
+fn note(call: &Call, settings: &Settings, published: &[String]) {
     if published.is_empty() {
         return;
     }

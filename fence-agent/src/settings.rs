@@ -111,7 +111,7 @@ impl Settings {
             store,
             register: text("register")
                 .or(site.register)
-                .map_or(Some(Register::None), |word| Register::parse(&word)),
+                .map_or(Some(Register::default()), |word| Register::parse(&word)),
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
             shared_storage: given.flag("no_shared_storage").map(|without| !without),
             delay: Duration::from_secs(given.get("delay").and_then(whole).unwrap_or(0).into()),
@@ -131,14 +131,14 @@ impl Settings {
         }
         // The text itself is not told.
         if self.register.is_none() {
-            all.push("register is none of \"attrd\", \"cib\", \"none\": fence_mark uses none".to_owned());
+            all.push("register is none of \"attrd\", \"cib\", \"none\": fence_mark uses attrd".to_owned());
         }
         all
     }
 
-    /// The register that is used: none where its name is unknown, since a typo is no reason to leave a host unmarked.
+    /// The register that is used: the default where its name is unknown, since a typo is no reason to leave a host unmarked.
     pub fn register(&self) -> Register {
-        self.register.unwrap_or(Register::None)
+        self.register.unwrap_or_default()
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
         let bare = Settings::new(&given(&[("compute-domain", "old")]), Site::default()).unwrap();
         assert_eq!(
             (bare.register(), bare.domain.as_deref(), bare.shared_storage),
-            (Register::None, Some("old"), None)
+            (Register::Attrd, Some("old"), None)
         );
     }
 

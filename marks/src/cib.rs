@@ -3,15 +3,18 @@
 //! Only what is asked for here is kept; everything else in the document is passed over. Rules of the fencing topology
 //! are those of Pacemaker's fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
 
+mod hosts;
 mod limit;
+mod operations;
 mod parse;
 mod pattern;
 mod topology;
 
 use std::time::Duration;
 
-use crate::fencing::Incarnation;
 use crate::host::HostName;
+
+use operations::History;
 
 pub use topology::{LevelFault, MarkLevel};
 
@@ -48,11 +51,15 @@ impl CibError {
 /// The parts of a CIB that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cib {
+    quorum: Option<bool>,
     nodes: Vec<Node>,
     resources: Vec<Resource>,
+    resource_defaults: Vec<(String, String)>,
     levels: Vec<Level>,
-    operations: Vec<Operation>,
+    states: Vec<NodeState>,
+    histories: Vec<History>,
     stonith_timeouts: Vec<String>,
+    maintenance_modes: Vec<String>,
 }
 
 /// A `stonith:fence_mark` device.
@@ -71,15 +78,29 @@ struct Node {
     attributes: Vec<(String, String)>,
 }
 
+/// What the status section says of a node as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NodeState {
+    /// Of a remote node the same as its name.
+    id: String,
+    name: String,
+    in_ccm: String,
+    fenced: String,
+    /// Those that last until the node restarts.
+    attributes: Vec<(String, String)>,
+}
+
 /// A primitive or a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Resource {
     id: String,
     is_template: bool,
     class: String,
+    provider: String,
     agent: String,
     template: String,
     parameters: Vec<(String, String)>,
+    meta: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,15 +115,6 @@ enum Target {
     Name(String),
     Pattern(String),
     Attribute { name: String, value: String },
-}
-
-/// One entry of a resource's operation history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Operation {
-    resource: String,
-    controller: String,
-    call_id: u32,
-    seconds: i64,
 }
 
 impl Cib {
@@ -126,13 +138,9 @@ impl Cib {
         devices.map(|r| MarkDevice { id: r.id.clone(), off_limit: self.off_limit(r) }).collect()
     }
 
-    /// The connection that the host had last: the newest successful start or monitor of its remote resource.
-    pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
-        let own = self.operations.iter().filter(|op| host.as_str().eq_ignore_ascii_case(&op.resource));
-        let newest = own.max_by(|a, b| {
-            (a.seconds, a.call_id, &a.controller).cmp(&(b.seconds, b.call_id, &b.controller))
-        })?;
-        Some(Incarnation::new(&newest.controller, newest.call_id, newest.seconds))
+    /// Whether this partition had quorum when the document was written; `None` where it does not say so.
+    pub fn quorum(&self) -> Option<bool> {
+        self.quorum
     }
 
     /// The levels with a mark device that the fencer may use for this host.
@@ -153,9 +161,14 @@ impl Cib {
     }
 
     fn is_mark(&self, resource: &Resource) -> bool {
-        let source = self.template_of(resource).unwrap_or(resource);
-        let typed = if resource.agent.is_empty() { source } else { resource };
+        let typed = self.typed(resource);
         typed.class == "stonith" && typed.agent == MARK_AGENT
+    }
+
+    /// Where a resource has its type from: itself, or its template.
+    fn typed<'a>(&'a self, resource: &'a Resource) -> &'a Resource {
+        let source = self.template_of(resource).unwrap_or(resource);
+        if resource.agent.is_empty() { source } else { resource }
     }
 
     fn is_mark_device(&self, id: &str) -> bool {

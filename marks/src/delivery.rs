@@ -82,6 +82,17 @@ impl State {
             Acknowledged | Dismissed | Cancelled => false,
         }
     }
+
+    /// The second closed table: what an alerter on another controller did to a mark ends its delivery here as well, also
+    /// one that is under way. A damaged row ends by an operator's word alone.
+    pub fn may_end_elsewhere(self, next: Self) -> bool {
+        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
+        match self {
+            Pending | InFlight | Held | Parked => matches!(next, Acknowledged | Dismissed | Cancelled),
+            Quarantined => matches!(next, Dismissed),
+            Acknowledged | Dismissed | Cancelled => false,
+        }
+    }
 }
 
 /// One mark's way to one route.
@@ -137,6 +148,19 @@ mod tests {
         let into_ack: Vec<State> =
             State::ALL.into_iter().filter(|s| s.may_become(State::Acknowledged)).collect();
         assert_eq!(into_ack, [State::InFlight]);
+    }
+
+    #[test]
+    fn another_controller_ends_what_is_open_and_nothing_else() {
+        for from in State::ALL {
+            let into: Vec<State> = State::ALL.into_iter().filter(|to| from.may_end_elsewhere(*to)).collect();
+            let wanted: &[State] = match from {
+                State::Quarantined => &[State::Dismissed],
+                _ if from.is_final() => &[],
+                _ => &[State::Acknowledged, State::Dismissed, State::Cancelled],
+            };
+            assert_eq!(into, wanted, "{from:?}");
+        }
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl Incarnation {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// When the connection was made, as far as the text says so.
+    pub fn connected_at(&self) -> Option<Timestamp> {
+        self.0.rsplit('/').next()?.parse().ok().map(Timestamp::from_seconds)
+    }
 }
 
 /// One record that a host was fenced.

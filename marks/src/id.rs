@@ -80,6 +80,37 @@ impl MarkId {
     }
 }
 
+impl MarkId {
+    /// The id of a mark that `node_fenced` makes: of the host and the second (epoch) that the CIB holds for all controllers.
+    pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
+        let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
+        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+    }
+}
+
+/// Id of an entry of the register that is neither a fencing nor a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct NoteId(Uuid);
+
+impl NoteId {
+    /// A new id.
+    pub fn generate() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// Reads an id in its hyphenated form.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        Uuid::try_parse(text).map(Self).map_err(|_| IdError)
+    }
+}
+
+impl fmt::Display for NoteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
 impl From<FencingId> for MarkId {
     fn from(first: FencingId) -> Self {
         Self(first.0)

@@ -1,11 +1,12 @@
-//! `retry`, `mark`, `unmark` and `send-test`: they ask the daemon.
+//! `retry`, `mark`, `unmark`, `release` and `send-test`: they ask the daemon.
 
 use std::process::ExitCode;
 
 use super::{control, print_json, println_all, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{
-    ChangeAnswer, MarkAnswer, MarkRequest, RetryRequest, TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, TestAnswer, TestRequest,
+    UnmarkRequest,
 };
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
@@ -28,6 +29,12 @@ pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCod
     let request =
         UnmarkRequest { target: options.target.clone(), reason: options.reason.clone(), user: operator() };
     changed(cli, wait_for(control(cli).post("/v1/unmark", &request))??)
+}
+
+pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {
+    let request =
+        ReleaseRequest { target: options.target.clone(), reason: options.reason.clone(), user: operator() };
+    changed(cli, wait_for(control(cli).post("/v1/release", &request))??)
 }
 
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {

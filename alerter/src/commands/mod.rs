@@ -42,6 +42,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),
+        Command::Release(options) => change::release(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
     }
 }

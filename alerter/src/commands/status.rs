@@ -10,9 +10,10 @@ use serde::Serialize;
 use super::report::VIEW;
 use super::{journal_path, print_json, println_all, text, wait_for};
 use crate::cli::Cli;
-use crate::control::api::{Daemon, Health, RouteStatus};
+use crate::control::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use crate::control::client;
 use crate::daemon::socket_path;
+use crate::policy;
 
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
@@ -88,7 +89,7 @@ fn count(journal: &Journal, daemon: Option<Daemon>) -> Result<Status, JournalErr
         daemon,
         new_fencings: fencings.sound.len(),
         open: open.sound.len(),
-        held: open.sound.iter().filter(|mark| mark.fqdn.is_none()).count(),
+        held: open.sound.iter().filter(|mark| !policy::holds(mark).is_empty()).count(),
         damaged: open.damaged.len() + deliveries.damaged.len() + fencings.damaged.len(),
         journal_bytes: journal.size(),
     })
@@ -111,9 +112,16 @@ fn sentences(status: &Status) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.health.reasons.iter().map(|reason| format!("degraded: {reason}\n")).collect::<String>();
+    out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
     let heading = ["ROUTE", "DRIVER", "WAITING", "ENDPOINT", "STATE"].map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect();
     out + &text::table(&rows)
+}
+
+fn cluster(cluster: &ClusterStatus) -> String {
+    let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
+    let warnings: String = cluster.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+    format!("register {}: {} entries, {told}\n{warnings}", cluster.register, cluster.entries)
 }
 
 fn route(route: &RouteStatus) -> Vec<String> {

@@ -17,7 +17,7 @@ use reader::Section;
 pub use file::read_trusted;
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
-pub use settings::{HostRules, Route, RouteName, Settings, StorePlace};
+pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
 /// file overrides the same key of an earlier one.

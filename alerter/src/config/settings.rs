@@ -24,8 +24,8 @@ pub struct Settings {
     pub store: StorePlace,
     /// `[hosts]`: which hosts are told, and as what.
     pub hosts: HostRules,
-    /// `[intake] coalesce`: fencings of a host within it are one outage, where nothing better is known.
-    pub coalesce: Duration,
+    /// `[intake]`: when a record of a fencing makes a mark.
+    pub intake: IntakeRules,
     /// `[delivery] degraded-after`: how long a route may accept nothing until the daemon calls itself degraded.
     pub degraded_after: Duration,
     /// `[delivery] max-in-flight`: how many exchanges each route may have under way.
@@ -43,8 +43,19 @@ pub struct Settings {
 pub struct StorePlace {
     /// The journal; absolute.
     pub path: PathBuf,
-    /// The register beside it; this release takes `none` only.
+    /// The register beside it.
     pub register: Register,
+}
+
+/// When a record of a fencing makes a mark (design, section 6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntakeRules {
+    /// `coalesce`: records of a host within it are one outage, where nothing better is known.
+    pub coalesce: Duration,
+    /// `evidence-grace`: how long Pacemaker's word alone waits for the record of `fence_mark`.
+    pub evidence_grace: Duration,
+    /// `horizon`: what is found later than this makes no mark.
+    pub horizon: Duration,
 }
 
 /// Which hosts are told, and as what.
@@ -56,8 +67,10 @@ pub struct HostRules {
     pub names: BTreeMap<HostName, HostName>,
     /// Whether instances are on shared storage; where unset, what the agent was given counts.
     pub on_shared_storage: Option<bool>,
-    /// The nodes that are told; where unset, all that were fenced.
+    /// The nodes that are told; where unset, the remote nodes of the CIB, and without a register all that were fenced.
     pub matching: Option<HostPatterns>,
+    /// `audit-after`: how long a host may be gone without having been fenced until an operator is warned.
+    pub audit_after: Duration,
 }
 
 /// One endpoint with its driver.
@@ -96,26 +109,17 @@ impl fmt::Display for RouteName {
 pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
-    let coalesce = intake(root.section("intake"));
+    let intake = intake(root.section("intake"));
     let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
     let log_level = log(root.section("log"));
     let routes = routes(&mut root, drivers::KINDS);
     root.finish();
-    Settings {
-        store,
-        hosts,
-        coalesce,
-        degraded_after,
-        max_in_flight,
-        log_level,
-        routes,
-        file: file.to_owned(),
-    }
+    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {
     let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_PATH));
-    let register = section.text("register", register).unwrap_or(Register::None);
+    let register = section.text("register", register).unwrap_or_default();
     section.finish();
     StorePlace { path, register }
 }
@@ -129,16 +133,7 @@ fn journal_path(text: &str) -> Result<PathBuf, String> {
 }
 
 fn register(text: &str) -> Result<Register, String> {
-    match Register::parse(text) {
-        Some(Register::None) => Ok(Register::None),
-        Some(later @ (Register::Attrd | Register::Cib)) => {
-            Err(format!("the register \"{}\" is not in this release yet: use \"none\"", later.as_str()))
-        }
-        None => {
-            Err("unknown register: use \"none\" (\"attrd\" and \"cib\" are not in this release yet)"
-                .to_owned())
-        }
-    }
+    Register::parse(text).ok_or_else(|| "unknown register: use \"attrd\", \"cib\" or \"none\"".to_owned())
 }
 
 fn hosts(mut section: Section<'_, '_>) -> HostRules {
@@ -146,8 +141,9 @@ fn hosts(mut section: Section<'_, '_>) -> HostRules {
     let on_shared_storage = section.flag("on-shared-storage");
     let matching = matching(&mut section);
     let names = names(section.section("names"));
+    let audit_after = seconds(&mut section, "audit-after", 300);
     section.finish();
-    HostRules { domain, names, on_shared_storage, matching }
+    HostRules { domain, names, on_shared_storage, matching, audit_after }
 }
 
 fn domain(text: &str) -> Result<String, String> {
@@ -200,10 +196,16 @@ fn fqdn(text: &str) -> Result<HostName, String> {
     if name.has_domain() { Ok(name) } else { Err("must be a full name with its domain".to_owned()) }
 }
 
-fn intake(mut section: Section<'_, '_>) -> Duration {
-    let coalesce = section.number("coalesce", SECONDS).unwrap_or(180);
+fn intake(mut section: Section<'_, '_>) -> IntakeRules {
+    let coalesce = seconds(&mut section, "coalesce", 180);
+    let evidence_grace = seconds(&mut section, "evidence-grace", 10);
+    let horizon = seconds(&mut section, "horizon", 86_400);
     section.finish();
-    Duration::from_secs(coalesce.into())
+    IntakeRules { coalesce, evidence_grace, horizon }
+}
+
+fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
+    Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
 }
 
 fn delivery(mut section: Section<'_, '_>) -> (Duration, usize) {

@@ -26,6 +26,23 @@ pub struct Daemon {
     pub health: Health,
     /// The configured routes.
     pub routes: Vec<RouteStatus>,
+    /// The cluster; absent where `register = "none"`.
+    pub cluster: Option<ClusterStatus>,
+}
+
+/// What the daemon has seen of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterStatus {
+    /// Where the register is.
+    pub register: String,
+    /// Whether marks may be told: there is quorum, and the register can be read.
+    pub permitted: bool,
+    /// Milliseconds since the last look began.
+    pub age_ms: Option<u64>,
+    /// Entries in the register that are of use.
+    pub entries: usize,
+    /// Hosts that are gone without having been fenced, one sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// One route.
@@ -84,6 +101,18 @@ pub struct UnmarkRequest {
     pub user: String,
 }
 
+/// `POST /v1/release`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// The host's node name, for all its held marks, or a mark's id.
+    pub target: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
 /// `POST /v1/retry`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,10 +123,10 @@ pub struct RetryRequest {
     pub user: String,
 }
 
-/// The answer to `unmark` and `retry`.
+/// The answer to `unmark`, `release` and `retry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeAnswer {
-    /// How many marks (`unmark`) or deliveries (`retry`).
+    /// How many marks (`unmark`, `release`) or deliveries (`retry`).
     pub changed: usize,
     /// One sentence.
     pub message: String,

@@ -27,9 +27,10 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{
-    ChangeAnswer, Daemon, ErrorAnswer, Health, MarkAnswer, MarkRequest, RetryRequest, RouteStatus,
-    TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, MarkAnswer, MarkRequest, ReleaseRequest,
+    RetryRequest, RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
 };
+use crate::cluster::Cluster;
 use crate::config::Route;
 use crate::drivers::{Message, Outcome};
 use crate::intake::apply;
@@ -81,6 +82,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/mark", post(mark))
         .route("/v1/unmark", post(unmark))
+        .route("/v1/release", post(release))
         .route("/v1/retry", post(retry))
         .route("/v1/send-test", post(send_test))
         .layer(middleware::from_fn(only_root))
@@ -180,10 +182,23 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
     Ok(Json(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        controller: controller(),
+        controller: shared.controller.clone(),
         health: health_of(&shared),
         routes: routes.collect(),
+        cluster: shared.cluster.as_ref().map(|cluster| cluster_status(&shared, cluster)),
     }))
+}
+
+fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
+    let seen = shared.seen();
+    let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
+    ClusterStatus {
+        register: cluster.register().as_str().to_owned(),
+        permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
+        age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
+        entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
+        warnings: seen.warnings(shared.settings.hosts.audit_after),
+    }
 }
 
 fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
@@ -208,22 +223,31 @@ async fn mark(State(shared): State<Arc<Shared>>, Body(request): Body<MarkRequest
             "a mark by hand needs your word that the host was fenced, and a reason",
         ));
     }
-    let fencing = operators_fencing(host);
+    let fencing = operators_fencing(host, &shared.controller);
     let (state, user, reason) = (Arc::clone(&shared), person(&request.user), plain(&request.reason));
-    let folded =
+    let marked =
         shared.store.run(move |journal| mark_by_hand(journal, &state, &fencing, &user, &reason)).await?;
     shared.poke.notify_one();
-    let Some((mark, new)) = folded else {
-        return Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: it is not told"));
-    };
-    let message = match new {
-        true => format!("{} is marked and will be told", request.host),
-        false => format!("{} is already marked in this outage; nothing more is told", request.host),
+    let host = &request.host;
+    let (mark, new, message) = match marked {
+        Marked::Made(mark) => (mark, true, format!("{host} is marked and will be told")),
+        Marked::Joined(mark) => {
+            (mark, false, format!("{host} is already marked in this outage; nothing more is told"))
+        }
+        Marked::Later(mark) => {
+            (mark, true, format!("{host} is noted and will be marked when the cluster can be asked"))
+        }
+        Marked::SetAside => {
+            return Err(Refusal::bad(
+                "not-covered",
+                "[hosts] match does not cover this host: it is not told",
+            ));
+        }
     };
     Ok(Json(MarkAnswer { mark: mark.to_string(), new, message }))
 }
 
-fn operators_fencing(node: HostName) -> Fencing {
+fn operators_fencing(node: HostName, controller: &str) -> Fencing {
     let now = Timestamp::now();
     Fencing {
         id: FencingId::generate(),
@@ -231,7 +255,7 @@ fn operators_fencing(node: HostName) -> Fencing {
         plug: None,
         asked_at: now,
         committed_at: now,
-        seen_by: controller(),
+        seen_by: controller.to_owned(),
         origin: Origin::Operator,
         incarnation: None,
         given_domain: None,
@@ -239,27 +263,46 @@ fn operators_fencing(node: HostName) -> Fencing {
     }
 }
 
-/// Gives the mark, and whether it is a new one; none if the host is not to be told.
+/// What became of an operator's word.
+enum Marked {
+    Made(MarkId),
+    Joined(MarkId),
+    /// The intake may not work now; the mark will have this id, unless the outage has one already.
+    Later(MarkId),
+    SetAside,
+}
+
 fn mark_by_hand(
     journal: &mut Journal,
     shared: &Shared,
     fencing: &Fencing,
     user: &str,
     reason: &str,
-) -> Result<Option<(MarkId, bool)>, JournalError> {
+) -> Result<Marked, JournalError> {
     journal.append_fencing(fencing)?;
-    apply::take_in(journal, shared)?;
-    let Some(mark) = journal.mark_of(fencing.id)? else { return Ok(None) };
+    let view = shared.seen().view.clone();
+    apply::take_in(journal, shared, view.as_deref())?;
+    let own = MarkId::from(fencing.id);
+    let marked = match journal.mark_of(fencing.id)? {
+        Some(mark) if mark == own => Marked::Made(mark),
+        Some(mark) => Marked::Joined(mark),
+        None if journal.unfolded_fencings()?.sound.contains(fencing) => Marked::Later(own),
+        None => return Ok(Marked::SetAside),
+    };
+    let mark = match marked {
+        Marked::Made(mark) | Marked::Joined(mark) => Some(mark),
+        Marked::Later(_) | Marked::SetAside => None,
+    };
     journal.append_history(&NewHistory {
         at: fencing.asked_at,
         event: "marked-by-hand",
-        mark: Some(mark),
+        mark,
         node: Some(&fencing.node),
         route: None,
         detail: reason,
         actor: user,
     })?;
-    Ok(Some((mark, mark == MarkId::from(fencing.id))))
+    Ok(marked)
 }
 
 async fn unmark(
@@ -286,6 +329,33 @@ async fn unmark(
         changed,
         message: format!("{} open mark(s) of {} ended by you", changed, plain(&request.target)),
     }))
+}
+
+async fn release(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<ReleaseRequest>,
+) -> Answer<ChangeAnswer> {
+    if request.reason.trim().is_empty() {
+        return Err(Refusal::bad(
+            "reason",
+            "a release needs a reason: it tells what Pacemaker did not confirm",
+        ));
+    }
+    let marks = open_marks_of(&shared, &request.target).await?;
+    let (user, reason) = (person(&request.user), plain(&request.reason));
+    let release = move |journal: &mut Journal| {
+        let now = Timestamp::now();
+        let mut released = 0;
+        for mark in marks {
+            released += usize::from(journal.release(mark, &reason, &user, now)?.is_some());
+        }
+        Ok(released)
+    };
+    let changed = shared.store.run(release).await?;
+    shared.seen().news = true;
+    shared.poke.notify_one();
+    let message = format!("{changed} held mark(s) of {} released by you", plain(&request.target));
+    Ok(Json(ChangeAnswer { changed, message }))
 }
 
 async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryRequest>) -> Answer<ChangeAnswer> {
@@ -351,12 +421,6 @@ fn test_answer(route: &Route, outcome: Outcome) -> TestAnswer {
             TestAnswer { route, accepted: false, kind: failure.kind.into(), detail: failure.detail }
         }
     }
-}
-
-fn controller() -> String {
-    nix::unistd::gethostname()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_else(|_| "unknown".to_owned())
 }
 
 /// A user's name as far as it is safe in a log.

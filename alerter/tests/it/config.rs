@@ -80,12 +80,13 @@ fn host(name: &str) -> HostName {
 fn a_route_is_enough_and_the_rest_has_defaults() {
     let settings = Site::new(ROUTE).settings();
     assert_eq!(settings.store.path, Path::new("/var/lib/nova-host-alerter/marks.db"));
-    assert_eq!(settings.store.register, Register::None);
-    assert_eq!(settings.hosts, config::HostRules::default());
-    assert_eq!(
-        (settings.coalesce, settings.degraded_after),
-        (Duration::from_secs(180), Duration::from_secs(300))
-    );
+    assert_eq!(settings.store.register, Register::Attrd);
+    let audit_after = Duration::from_secs(300);
+    assert_eq!(settings.hosts, config::HostRules { audit_after, ..config::HostRules::default() });
+    let seconds = Duration::from_secs;
+    let (coalesce, evidence_grace, horizon) = (seconds(180), seconds(10), seconds(86_400));
+    assert_eq!(settings.intake, config::IntakeRules { coalesce, evidence_grace, horizon });
+    assert_eq!(settings.degraded_after, seconds(300));
     assert_eq!((settings.max_in_flight, settings.log_level), (32, tracing::Level::INFO));
     let route = &settings.routes[0];
     assert_eq!((route.name.as_str(), route.driver.kind()), ("recovery", "http"));
@@ -104,11 +105,14 @@ fn every_key_is_read() {
         domain = "my.cloud.com"
         on-shared-storage = false
         match = ["compute*", "nova?"]
+        audit-after = 61
         [hosts.names]
         compute9 = "nine.example.org"
         "compute10.rack" = "ten.example.org"
         [intake]
         coalesce = 60
+        evidence-grace = 11
+        horizon = 3600
         [delivery]
         degraded-after = 0x1e
         max-in-flight = 1_0
@@ -135,7 +139,10 @@ fn every_key_is_read() {
     );
     assert_eq!(settings.hosts.names[&host("COMPUTE9")].as_str(), "nine.example.org");
     assert_eq!(settings.hosts.names.len(), 2);
-    assert_eq!((settings.coalesce.as_secs(), settings.degraded_after.as_secs()), (60, 30));
+    let intake = &settings.intake;
+    let seconds = [intake.coalesce, intake.evidence_grace, intake.horizon, settings.hosts.audit_after];
+    assert_eq!(seconds.map(|time| time.as_secs()), [60, 11, 3600, 61]);
+    assert_eq!(settings.degraded_after.as_secs(), 30);
     assert_eq!((settings.max_in_flight, settings.log_level), (10, tracing::Level::DEBUG));
     let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
     assert_eq!(names, ["first", "second"]);
@@ -175,7 +182,7 @@ fn later_files_override_single_keys_and_add_to_tables() {
 #[test]
 fn every_problem_in_all_files_is_listed_at_once() {
     let site = Site::new(
-        "[store]\npath = \"marks.db\"\nregister = \"attrd\"\n\n[intake]\ncoalesce = \"180\"\ncolaesce = 1\n\n[lgo]\nlevel = 1\n",
+        "[store]\npath = \"marks.db\"\nregister = \"corosync\"\n\n[intake]\ncoalesce = \"180\"\ncolaesce = 1\n\n[lgo]\nlevel = 1\n",
     )
     .with("alerter.d/10-routes.toml", "[http.a]\nurl = \"ftp://x/\"\ntimeout = 31\n\n[http.\"b c\"]\nallow_http = true\n")
     .with("alerter.d/20-broken.toml", "[hosts]\ndomain = my.cloud.com\n  match = \"*\"\non-shared-storage = yes\n");
@@ -183,7 +190,7 @@ fn every_problem_in_all_files_is_listed_at_once() {
         site.problems(),
         [
             "alerter.toml:2:8: must be the absolute path of a file, such as /var/lib/nova-host-alerter/marks.db",
-            "alerter.toml:3:12: the register \"attrd\" is not in this release yet: use \"none\"",
+            "alerter.toml:3:12: unknown register: use \"attrd\", \"cib\" or \"none\"",
             "alerter.toml:6:12: must be a whole number, not text",
             "alerter.toml:7:1: unknown key colaesce in [intake]; did you mean coalesce?",
             "alerter.toml:9:2: unknown section lgo; did you mean log?",
@@ -222,16 +229,14 @@ fn without_a_route_nobody_would_be_told() {
     assert_eq!(Site::new("[http]\n").problem(), expected);
 }
 
-/// S1-27, S1-28: the register is named, and what this release lacks is said by name.
+/// S1-27, S1-28: the register is one of a closed set.
 #[test]
-fn a_register_other_than_none_is_refused_by_name() {
-    for known in ["attrd", "cib"] {
-        let problem = problem_of(&format!("[store]\nregister = \"{known}\""));
-        assert_eq!(
-            problem,
-            format!("alerter.toml:2:12: the register \"{known}\" is not in this release yet: use \"none\"")
-        );
+fn a_register_is_one_of_three() {
+    for known in ["attrd", "cib", "none"] {
+        let settings = Site::new(&format!("[store]\nregister = \"{known}\"\n{ROUTE}")).settings();
+        assert_eq!(settings.store.register.as_str(), known);
     }
+    assert_eq!(Site::new(ROUTE).settings().store.register.as_str(), "attrd");
     assert!(
         problem_of(&format!("[store]\nregister = \"{SECRET}\""))
             .starts_with("alerter.toml:2:12: unknown register")

@@ -124,6 +124,7 @@ impl Controller {
                 attrd_updater: at("attrd_updater"),
                 cibadmin: at("cibadmin"),
                 crm_node: at("crm_node"),
+                stonith_admin: at("stonith_admin"),
             },
             cib: at("cib.xml"),
             syslog: at("log"),

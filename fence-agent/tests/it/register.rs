@@ -38,8 +38,12 @@ impl Controller {
         let store = Store::new();
         let at = |name: &str| store.dir.path().join(name);
         fs::create_dir(at("register")).unwrap();
-        let tools =
-            Tools { attrd_updater: at("attrd_updater"), cibadmin: at("cibadmin"), crm_node: at("crm_node") };
+        let tools = Tools {
+            attrd_updater: at("attrd_updater"),
+            cibadmin: at("cibadmin"),
+            crm_node: at("crm_node"),
+            stonith_admin: at("stonith_admin"),
+        };
         let paths = Paths {
             config: at("alerter.toml"),
             corosync: at("corosync.conf"),

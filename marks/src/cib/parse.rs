@@ -3,7 +3,9 @@
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::{Cib, CibError, Level, Node, Operation, Resource, Target};
+use super::hosts::truth;
+use super::operations::{History, Operation};
+use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
 use crate::xml::Attributes;
 
 /// The elements that are open, by name.
@@ -11,10 +13,6 @@ use crate::xml::Attributes;
 struct Builder {
     cib: Cib,
     open: Vec<String>,
-    /// The controller whose history is being read.
-    controller: String,
-    /// The resource whose history is being read.
-    history_of: String,
 }
 
 pub(super) fn cib(xml: &str) -> Result<Cib, CibError> {
@@ -48,8 +46,11 @@ impl Builder {
     fn enter(&mut self, element: &BytesStart<'_>, at: u64) -> Result<bool, CibError> {
         let name = element.name();
         if self.open.is_empty() {
-            let what = "its outermost element is not cib";
-            return if name.as_ref() == "cib" { Ok(true) } else { Err(CibError::Incomplete { what }) };
+            if name.as_ref() != "cib" {
+                return Err(CibError::Incomplete { what: "its outermost element is not cib" });
+            }
+            self.cib.quorum = truth(read(element, at)?.get("have-quorum"));
+            return Ok(true);
         }
         match name.as_ref() {
             "node" if self.parent_is("nodes") => self.cib.nodes.push(node(&read(element, at)?)),
@@ -59,8 +60,11 @@ impl Builder {
             }
             "nvpair" => self.nvpair(&read(element, at)?),
             "fencing-level" => self.cib.levels.extend(level(&read(element, at)?)),
-            "node_state" => self.controller = read(element, at)?.own("uname"),
-            "lrm_resource" => self.history_of = read(element, at)?.own("id"),
+            "node_state" => self.cib.states.push(node_state(&read(element, at)?)),
+            "lrm_resource" => {
+                let history = self.history(&read(element, at)?);
+                self.cib.histories.push(history);
+            }
             "lrm_rsc_op" => self.operation(&read(element, at)?),
             _ => {}
         }
@@ -73,44 +77,69 @@ impl Builder {
 
     /// An nvpair belongs to the nearest node, resource or property set that is open.
     fn nvpair(&mut self, attributes: &Attributes) {
-        let pair = || (attributes.own("name"), attributes.own("value"));
         let mut outwards = self.open.iter().rev().map(String::as_str);
         let Some(set) = outwards.next() else { return };
         let owner = outwards.next().unwrap_or_default();
-        match (owner, set) {
-            ("node", "instance_attributes") => {
-                self.cib.nodes.last_mut().into_iter().for_each(|node| node.attributes.push(pair()));
+        let cib = &mut self.cib;
+        let list = match (owner, set) {
+            ("node", "instance_attributes") => cib.nodes.last_mut().map(|node| &mut node.attributes),
+            ("transient_attributes", "instance_attributes") => {
+                cib.states.last_mut().map(|state| &mut state.attributes)
             }
             ("primitive" | "template", "instance_attributes") => {
-                self.cib
-                    .resources
-                    .last_mut()
-                    .into_iter()
-                    .for_each(|resource| resource.parameters.push(pair()));
+                cib.resources.last_mut().map(|resource| &mut resource.parameters)
             }
-            (_, "cluster_property_set") if attributes.get("name") == "stonith-timeout" => {
-                self.cib.stonith_timeouts.push(attributes.own("value"));
+            ("primitive" | "template", "meta_attributes") => {
+                cib.resources.last_mut().map(|resource| &mut resource.meta)
             }
+            ("rsc_defaults", "meta_attributes") => Some(&mut cib.resource_defaults),
+            (_, "cluster_property_set") => return self.property(attributes),
+            _ => None,
+        };
+        list.into_iter().for_each(|list| list.push((attributes.own("name"), attributes.own("value"))));
+    }
+
+    fn property(&mut self, attributes: &Attributes) {
+        match attributes.get("name") {
+            "stonith-timeout" => self.cib.stonith_timeouts.push(attributes.own("value")),
+            "maintenance-mode" => self.cib.maintenance_modes.push(attributes.own("value")),
             _ => {}
         }
     }
 
-    /// Keeps the successful starts and monitors: they show when a connection was last good.
+    fn history(&self, attributes: &Attributes) -> History {
+        let agent = ["class", "provider", "type"].map(|name| attributes.get(name));
+        History {
+            resource: attributes.own("id"),
+            agent: agent.join(":"),
+            node: self.cib.states.last().map(|state| state.name.clone()).unwrap_or_default(),
+            operations: Vec::new(),
+        }
+    }
+
+    /// What is still running has no call id yet, and says nothing.
     fn operation(&mut self, attributes: &Attributes) {
-        let good =
-            attributes.get("rc-code") == "0" && matches!(attributes.get("operation"), "start" | "monitor");
         let call_id = attributes.get("call-id").parse();
         let seconds = attributes.get("last-rc-change").parse();
-        if let (true, Ok(call_id), Ok(seconds)) = (good, call_id, seconds) {
-            let controller =
-                if self.controller.is_empty() { attributes.own("on_node") } else { self.controller.clone() };
-            self.cib.operations.push(Operation {
-                resource: self.history_of.clone(),
-                controller,
-                call_id,
-                seconds,
-            });
+        let (Some(history), Ok(call_id), Ok(seconds)) = (self.cib.histories.last_mut(), call_id, seconds)
+        else {
+            return;
+        };
+        if history.node.is_empty() {
+            history.node = attributes.own("on_node");
         }
+        let (kind, succeeded) = (attributes.own("operation"), attributes.get("rc-code") == "0");
+        history.operations.push(Operation { kind, succeeded, call_id, seconds });
+    }
+}
+
+fn node_state(attributes: &Attributes) -> NodeState {
+    NodeState {
+        id: attributes.own("id"),
+        name: attributes.own("uname"),
+        in_ccm: attributes.own("in_ccm"),
+        fenced: attributes.own("node_fenced"),
+        attributes: Vec::new(),
     }
 }
 
@@ -123,9 +152,11 @@ fn resource(attributes: &Attributes, is_template: bool) -> Resource {
         id: attributes.own("id"),
         is_template,
         class: attributes.own("class"),
+        provider: attributes.own("provider"),
         agent: attributes.own("type"),
         template: attributes.own("template"),
         parameters: Vec::new(),
+        meta: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The CIB as live clusters show it, and as a hostile or broken file might.
 
 use super::*;
+use crate::fencing::Incarnation;
 use proptest::prelude::*;
 
 const DEVICES: &str = r#"
@@ -194,6 +195,163 @@ fn the_incarnation_is_the_newest_success() {
     assert_eq!(cib.incarnation_of(&host("Compute1")), Some(Incarnation::new("ctl1", 4, 101)));
     assert_eq!(cib.incarnation_of(&host("compute2")), Some(Incarnation::new("ctl1", 9, 900)));
     assert_eq!(cib.incarnation_of(&host("compute3")), None);
+}
+
+const REMOTES: &str = r#"
+  <template id="compute" class="ocf" provider="pacemaker" type="remote">
+    <meta_attributes id="t-m"><nvpair id="t-1" name="is-managed" value="true"/></meta_attributes></template>
+  <primitive id="Compute1" class="ocf" provider="pacemaker" type="remote"/>
+  <primitive id="compute2" template="compute"/>
+  <group id="g"><primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain">
+    <meta_attributes id="v-m"><nvpair id="v-1" name="remote-node" value="guest1"/></meta_attributes></primitive></group>
+  <primitive id="other" class="ocf" provider="heartbeat" type="remote"/>"#;
+
+#[test]
+fn remote_and_guest_nodes_are_told_apart() {
+    let cib = with(REMOTES, "", "");
+    assert_eq!(cib.remote_nodes(), [host("compute1"), host("compute2")]);
+    assert_eq!(cib.guest_nodes(), [host("guest1")]);
+}
+
+/// What an operator has stopped, taken over, or set aside is not missed.
+#[test]
+fn a_host_is_expected_unless_somebody_set_it_aside() {
+    let meta = |name: &str, value: &str| {
+        format!(r#"<meta_attributes id="m"><nvpair id="x" name="{name}" value="{value}"/></meta_attributes>"#)
+    };
+    let primitive = |inner: &str| {
+        format!(
+            r#"<primitive id="compute1" class="ocf" provider="pacemaker" type="remote">{inner}</primitive>"#
+        )
+    };
+    let expected = |resources: &str, status: &str| with(resources, "", status).is_expected(&host("COMPUTE1"));
+    let plain = primitive("");
+    assert!(expected(&plain, "") && !expected("", ""));
+    for (name, value, is_expected) in [
+        ("target-role", "Started", true),
+        ("target-role", "stopped", false),
+        ("target-role", "Stopped", false),
+        ("is-managed", "true", true),
+        ("is-managed", "off", false),
+        ("maintenance", "true", false),
+        ("maintenance", "false", true),
+    ] {
+        assert_eq!(expected(&primitive(&meta(name, value)), ""), is_expected, "{name}={value}");
+        let template = format!(
+            r#"<template id="t" class="ocf" provider="pacemaker" type="remote">{}</template><primitive id="compute1" template="t"/>"#,
+            meta(name, value)
+        );
+        assert_eq!(expected(&template, ""), is_expected, "template: {name}={value}");
+        let of_an_operation = format!(r#"<operations><op id="o">{}</op></operations>"#, meta(name, value));
+        assert!(expected(&primitive(&of_an_operation), ""), "{name}={value}");
+    }
+    let state = |name: &str, value: &str| {
+        format!(
+            r#"<node_state id="compute1" uname="compute1"><transient_attributes id="compute1"><instance_attributes id="s"><nvpair id="y" name="{name}" value="{value}"/></instance_attributes></transient_attributes></node_state>"#
+        )
+    };
+    for (name, value, is_expected) in [
+        ("standby", "on", false),
+        ("standby", "true", false),
+        ("standby", "off", true),
+        ("maintenance", "true", false),
+        ("rack", "true", true),
+    ] {
+        assert_eq!(expected(&plain, &state(name, value)), is_expected, "{name}={value}");
+    }
+}
+
+#[test]
+fn maintenance_and_standby_of_the_configuration_count() {
+    let expected = |property: &str, defaults: &str, node: &str| {
+        let pair = |(name, value): (&str, &str)| format!(r#"<nvpair id="x" name="{name}" value="{value}"/>"#);
+        let pairs = |text: &str| text.split_once('=').map(pair).unwrap_or_default();
+        let xml = format!(
+            r#"<cib><configuration><crm_config><cluster_property_set id="p">{}</cluster_property_set></crm_config>
+            <nodes><node id="compute1" uname="Compute1" type="remote"><instance_attributes id="i">{}</instance_attributes></node></nodes>
+            <resources><primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/></resources>
+            <rsc_defaults><meta_attributes id="d">{}</meta_attributes></rsc_defaults></configuration></cib>"#,
+            pairs(property),
+            pairs(node),
+            pairs(defaults)
+        );
+        Cib::parse(&xml).unwrap().is_expected(&host("compute1"))
+    };
+    assert!(expected("", "", ""));
+    assert!(expected("maintenance-mode=false", "is-managed=true", "standby=off"));
+    assert!(!expected("maintenance-mode=TRUE", "", ""));
+    assert!(!expected("", "is-managed=false", ""));
+    assert!(!expected("", "", "standby=on") && !expected("", "", "maintenance=true"));
+}
+
+/// As 2.1.5 and, with times in place of words, later releases write it.
+#[test]
+fn membership_and_fencing_are_read_from_the_status() {
+    for (attributes, member, fenced) in [
+        (r#"remote_node="true" in_ccm="true" node_fenced="0""#, Some(true), None),
+        (r#"remote_node="true" in_ccm="false" node_fenced="1795191514""#, Some(false), Some(1_795_191_514)),
+        (r#"in_ccm="1795191514""#, Some(true), None),
+        (r#"in_ccm="1""#, Some(true), None),
+        (r#"in_ccm="0""#, Some(false), None),
+        (r#"in_ccm="perhaps" node_fenced="-5""#, None, None),
+        (r#"node_fenced="soon""#, None, None),
+    ] {
+        for name in [r#"uname="Compute1" id="1""#, r#"id="compute1""#] {
+            let cib = with("", "", &format!("<node_state {name} {attributes}/>"));
+            assert_eq!(cib.membership(&host("compute1")), member, "{attributes}");
+            assert_eq!(cib.node_fenced(&host("COMPUTE1")), fenced, "{attributes}");
+            assert_eq!(cib.membership(&host("compute2")), None);
+            let all: Vec<_> = fenced.map(|second| (host("compute1"), second)).into_iter().collect();
+            assert_eq!(cib.fenced_nodes(), all);
+        }
+    }
+}
+
+#[test]
+fn quorum_is_what_the_document_says() {
+    for (attribute, quorum) in [
+        ("", None),
+        ("have-quorum='1'", Some(true)),
+        ("have-quorum='0'", Some(false)),
+        ("have-quorum='true'", Some(true)),
+        ("have-quorum='7'", None),
+    ] {
+        assert_eq!(Cib::parse(&format!("<cib {attribute}/>")).unwrap().quorum(), quorum, "{attribute}");
+    }
+}
+
+#[test]
+fn the_agent_runs_where_it_was_last_seen_alive() {
+    const AGENT: &str = "ocf:openstack:nova-host-alerter";
+    let op = |operation: &str, rc: u32, call: i32, at: u64| {
+        format!(
+            "<lrm_rsc_op operation=\"{operation}\" call-id=\"{call}\" rc-code=\"{rc}\" last-rc-change=\"{at}\"/>"
+        )
+    };
+    let state = |name: &str, member: bool, ops: &str| {
+        format!(
+            "<node_state uname=\"{name}\" in_ccm=\"{member}\"><lrm><lrm_resources><lrm_resource id=\"x\" class=\"ocf\" provider=\"openstack\" type=\"nova-host-alerter\">{ops}</lrm_resource><lrm_resource id=\"y\" class=\"ocf\" provider=\"heartbeat\" type=\"nova-host-alerter\">{}</lrm_resource></lrm_resources></lrm></node_state>",
+            op("start", 0, 90, 9_000)
+        )
+    };
+    let on = |status: &str| with("", "", status).active_on(AGENT);
+    let runs = op("start", 0, 5, 100) + &op("monitor", 0, 6, 101);
+    for (ops, active) in [
+        (runs.clone(), true),
+        (op("monitor", 7, 2, 50), false),
+        (op("monitor", 0, 2, 50), true),
+        (op("monitor", 0, 6, 101) + &op("stop", 0, 7, 200), false),
+        (op("stop", 0, 4, 99) + &runs, true),
+        (runs.clone() + &op("monitor", 1, 6, 300), false),
+        (op("start", 1, 5, 100), false),
+        (runs.clone() + &op("stop", 193, -1, 400), true),
+        (String::new(), false),
+    ] {
+        assert_eq!(on(&state("ctl1", true, &ops)).is_some(), active, "{ops}");
+    }
+    let later = op("start", 0, 1, 500);
+    let two = |member| state("ctl1", true, &runs) + &state("ctl2", member, &later);
+    assert_eq!((on(&two(true)), on(&two(false))), (Some("ctl2".to_owned()), Some("ctl1".to_owned())));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Evidence: what Pacemaker's alerts say of a fencing. `alert_mark` writes it on every controller, as one file an event.
 
+mod clock;
 mod directory;
+mod history;
 mod record;
+mod sighting;
 
 use std::fmt;
 use std::num::NonZeroI32;
@@ -12,7 +15,9 @@ use crate::id::OperationId;
 use crate::time::Timestamp;
 
 pub use directory::{Broken, Directory, EvidenceError, Found, Reading};
+pub use history::{HistoryError, history, node_fenced};
 pub use record::{EventName, Flaw, MAX_FILE};
+pub use sighting::{Sighting, Witness};
 
 /// Where evidence lies unless the site says otherwise.
 pub const DIRECTORY: &str = "/var/lib/nova-host-alerter/evidence";

@@ -1,53 +1,30 @@
-//! Marks in the journal: made by the intake, ended by an acknowledgement, an operator or a rule.
+//! Marks in the journal: made by the intake, named, proven, read.
 
-use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params, params_from_iter};
-use serde::Serialize;
+use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
 use super::deliveries::{self, NewDelivery};
-use super::digest::Digest;
-use super::fencings::{Checked, Damage, Rows, printable_key};
+use super::fencings::{Damage, Rows};
 use super::history::{self, NewHistory};
-use super::{Fault, Journal, JournalError};
-use crate::fencing::{Fencing, Incarnation};
+use super::row::{self, COLUMNS, MarkRow};
+use super::{Fault, Journal, JournalError, folds, sightings};
+use crate::evidence::Sighting;
+use crate::fencing::Fencing;
 use crate::host::HostName;
-use crate::id::{FencingId, MarkId};
-use crate::mark::{Mark, Settlement};
+use crate::id::MarkId;
+use crate::mark::{Mark, Proof, Standing};
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.digest";
+pub(super) const ALERTER: &str = "nova-host-alerter";
 
-/// A mark as the journal keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MarkRow {
-    /// The id of its first fencing.
-    pub id: MarkId,
-    /// The host's Pacemaker node name.
-    pub node: HostName,
-    /// The name that is told; none while the mark is held as `no-fqdn`.
-    pub fqdn: Option<HostName>,
-    /// Whether the host's instances are backed by shared storage.
-    pub on_shared_storage: bool,
-    /// When the fence agent was asked.
-    pub failure_time: Timestamp,
-    /// When the first fencing was committed.
-    pub generated_time: Timestamp,
-    /// How and when it ended.
-    pub settled: Option<(Settlement, Timestamp)>,
-}
-
-impl MarkRow {
-    /// What is told, once it is known under which name.
-    pub fn told(&self) -> Option<Mark> {
-        Some(Mark {
-            id: self.id,
-            node: self.node.clone(),
-            fqdn: self.fqdn.clone()?,
-            on_shared_storage: self.on_shared_storage,
-            failure_time: self.failure_time,
-            generated_time: self.generated_time,
-        })
-    }
+/// What a mark is made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Taken<'a> {
+    /// A fencing, which is folded into it.
+    Fencing(&'a Fencing),
+    /// A sighting, which is kept with it.
+    Sighting(&'a Sighting),
+    /// An entry of the register, which another controller's alerter wrote.
+    Register,
 }
 
 /// A mark with the name under which it is told and its way to every route.
@@ -60,76 +37,26 @@ pub struct Resolved {
 }
 
 impl Journal {
-    /// Makes a mark of a fencing, with its deliveries. Without a name (`fqdn`) it has none and is held as `no-fqdn`.
+    /// Makes a mark, with its deliveries. Without a name (`fqdn`) it has none and is held as `no-fqdn`.
     ///
     /// # Errors
-    /// As any write.
+    /// As any write; also where there is a mark of this id already.
     pub fn make_mark(
         &mut self,
-        first: &Fencing,
         row: &MarkRow,
+        of: Taken<'_>,
         deliveries: &[NewDelivery],
         now: Timestamp,
     ) -> Result<(), JournalError> {
         self.write(|transaction| {
-            insert(transaction, row)?;
+            row::insert(transaction, row)?;
             deliveries::insert(transaction, row.id, deliveries, now)?;
-            fold(transaction, first.id, Some(row.id))?;
-            let detail = match &row.fqdn {
-                Some(fqdn) => format!("{} is marked and will be told as {fqdn}", row.node),
-                None => format!("{} is marked and held (no-fqdn): give it a name in [hosts]", row.node),
-            };
-            Ok(note(transaction, row, now, "marked", &detail, "nova-host-alerter")?)
-        })
-    }
-
-    /// Adds a further fencing of the same outage to its mark.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn add_to_mark(
-        &mut self,
-        fencing: &Fencing,
-        mark: MarkId,
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        self.write(|transaction| {
-            fold(transaction, fencing.id, Some(mark))?;
-            let detail = format!("{} was fenced again in the same outage", fencing.node);
-            Ok(history::append(
-                transaction,
-                &NewHistory {
-                    at: now,
-                    event: "fenced-again",
-                    mark: Some(mark),
-                    node: Some(&fencing.node),
-                    route: None,
-                    detail: &detail,
-                    actor: "nova-host-alerter",
-                },
-            )?)
-        })
-    }
-
-    /// Sets a fencing aside that no rule of `[hosts] match` covers.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn set_aside(&mut self, fencing: &Fencing, reason: &str, now: Timestamp) -> Result<(), JournalError> {
-        self.write(|transaction| {
-            fold(transaction, fencing.id, None)?;
-            Ok(history::append(
-                transaction,
-                &NewHistory {
-                    at: now,
-                    event: "set-aside",
-                    mark: None,
-                    node: Some(&fencing.node),
-                    route: None,
-                    detail: reason,
-                    actor: "nova-host-alerter",
-                },
-            )?)
+            match of {
+                Taken::Fencing(first) => folds::fold(transaction, first.id, Some(row.id))?,
+                Taken::Sighting(first) => sightings::insert(transaction, first, Some(row.id))?,
+                Taken::Register => {}
+            }
+            Ok(note(transaction, row, now, "marked", &marked(row, of), ALERTER)?)
         })
     }
 
@@ -140,12 +67,12 @@ impl Journal {
     pub fn name_mark(&mut self, resolved: &Resolved, now: Timestamp) -> Result<(), JournalError> {
         let mark = &resolved.mark;
         self.write(|transaction| {
-            let Some(mut row) = load(transaction, mark.id)? else { return Ok(()) };
+            let Some(mut row) = row::load(transaction, mark.id)? else { return Ok(()) };
             row.fqdn = Some(mark.fqdn.clone());
-            update(transaction, &row)?;
+            row::update(transaction, &row)?;
             deliveries::insert(transaction, mark.id, &resolved.deliveries, now)?;
             let detail = format!("{} will be told as {}", mark.node, mark.fqdn);
-            Ok(note(transaction, &row, now, "named", &detail, "nova-host-alerter")?)
+            Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
         })
     }
 
@@ -162,23 +89,33 @@ impl Journal {
         self.write(|transaction| Ok(deliveries::insert(transaction, mark, missing, now)?))
     }
 
-    /// Ends an open mark by an operator's word. Says whether there was one to end.
+    /// Takes the doubt from an open mark: somebody vouches for it now. Says whether there was one.
     ///
     /// # Errors
     /// As any write.
-    pub fn dismiss(
-        &mut self,
-        mark: MarkId,
-        reason: &str,
-        actor: &str,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
+    pub fn prove(&mut self, mark: MarkId, proof: Proof, now: Timestamp) -> Result<bool, JournalError> {
         self.write(|transaction| {
-            let Some(row) = load(transaction, mark)?.filter(|row| row.settled.is_none()) else {
+            let Some(row) = load_doubtful(transaction, mark)? else { return Ok(false) };
+            let word = Standing::Proven(proof).as_str();
+            let detail = format!("{} is not held as {} any more: {word}", row.node, row.standing.as_str());
+            prove(transaction, row, proof, ("proven", &detail, ALERTER), now)?;
+            Ok(true)
+        })
+    }
+
+    /// Writes down, once, that the host of a mark was seen to be back. Says whether that is new.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_return(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(mut row) = row::load(transaction, mark)?.filter(|row| row.returned_at.is_none()) else {
                 return Ok(false);
             };
-            deliveries::dismiss(transaction, mark, now)?;
-            settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;
+            row.returned_at = Some(at);
+            row::update(transaction, &row)?;
+            let detail = format!("{} is back since {} s", row.node, at.seconds());
+            note(transaction, &row, now, "returned", &detail, ALERTER)?;
             Ok(true)
         })
     }
@@ -189,25 +126,12 @@ impl Journal {
     /// `Damaged` if its row cannot be believed.
     pub fn mark(&self, id: MarkId) -> Result<Option<MarkRow>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
-        let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(decode(row))).optional();
+        let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(row::decode(row))).optional();
         match self.sqlite(read)? {
             Some(Err(damage)) => Err(self.damaged(&damage)),
             Some(Ok(row)) => Ok(Some(row)),
             None => Ok(None),
         }
-    }
-
-    /// The mark that took a fencing in; none if it was set aside or not looked at yet.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
-        let sql = "SELECT mark FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
-        let read = self
-            .connection
-            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
-            .optional();
-        Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
     }
 
     /// Marks that are not settled, oldest first.
@@ -235,18 +159,18 @@ impl Journal {
         self.marks_where("m.node = ?1", Some(node))
     }
 
-    /// How many fencings a mark has taken in.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn fence_count(&self, mark: MarkId) -> Result<u32, JournalError> {
-        let sql = "SELECT count(*) FROM folded WHERE mark = ?1 AND digest = fold_digest(fencing, mark)";
-        self.sqlite(self.connection.query_row(sql, [mark.to_string()], |row| row.get(0)))
+    fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_that(condition, params_from_iter(node.map(HostName::as_str)))
     }
 
-    fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
+    /// The marks `m` for which a condition of SQL holds, oldest first.
+    pub(super) fn marks_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<MarkRow>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE {condition} ORDER BY m.failure_time, m.id");
-        self.rows(&sql, params_from_iter(node.map(HostName::as_str)), decode)
+        self.rows(&sql, parameters, row::decode)
     }
 
     pub(super) fn damaged(&self, damage: &Damage) -> JournalError {
@@ -255,38 +179,43 @@ impl Journal {
     }
 }
 
-/// Ends a mark whose deliveries are all final.
-pub(super) fn settle_if_done(
-    transaction: &Transaction<'_>,
-    mark: MarkId,
-    now: Timestamp,
-) -> Result<bool, Fault> {
-    let open: i64 = transaction.query_row(
-        "SELECT count(*) FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
-        [mark.to_string()],
-        |row| row.get(0),
-    )?;
-    let Some(row) = load(transaction, mark)?.filter(|row| open == 0 && row.settled.is_none()) else {
-        return Ok(false);
+/// Where a mark came from and what becomes of it.
+fn marked(row: &MarkRow, of: Taken<'_>) -> String {
+    let source = match of {
+        Taken::Fencing(first) => format!("its fencing was seen by {}", first.seen_by),
+        Taken::Sighting(first) => sightings::says(first),
+        Taken::Register => format!("the register has it from {}", row.made_by),
     };
-    settle(transaction, row, Settlement::Acknowledged, "every route acknowledged", "nova-host-alerter", now)?;
-    Ok(true)
+    let node = &row.node;
+    match (&row.fqdn, row.standing.doubt()) {
+        (None, _) => format!("{node} is marked and held (no-fqdn): give it a name in [hosts]; {source}"),
+        (Some(_), Some(_)) => {
+            let hold = row.standing.as_str();
+            format!("{node} is marked and held ({hold}) until evidence or `release`: {source}")
+        }
+        (Some(fqdn), None) => format!("{node} is marked and will be told as {fqdn}: {source}"),
+    }
 }
 
-fn settle(
+/// An open mark that nobody vouches for yet.
+pub(super) fn load_doubtful(transaction: &Transaction<'_>, mark: MarkId) -> Result<Option<MarkRow>, Fault> {
+    Ok(row::load_open(transaction, mark)?.filter(|row| row.standing.doubt().is_some()))
+}
+
+/// Takes the doubt from a mark, with event, sentence and actor for the history.
+pub(super) fn prove(
     transaction: &Transaction<'_>,
     mut row: MarkRow,
-    how: Settlement,
-    why: &str,
-    actor: &str,
+    proof: Proof,
+    (event, detail, actor): (&str, &str, &str),
     now: Timestamp,
 ) -> Result<(), Fault> {
-    row.settled = Some((how, now));
-    update(transaction, &row)?;
-    Ok(note(transaction, &row, now, "settled", &format!("{} is {}: {why}", row.node, how.as_str()), actor)?)
+    row.standing = Standing::Proven(proof);
+    row::update(transaction, &row)?;
+    Ok(note(transaction, &row, now, event, detail, actor)?)
 }
 
-fn note(
+pub(super) fn note(
     transaction: &Transaction<'_>,
     row: &MarkRow,
     now: Timestamp,
@@ -298,133 +227,130 @@ fn note(
     history::append(transaction, &NewHistory { at: now, event, mark, node, route: None, detail, actor })
 }
 
-fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
-    let read = transaction.query_row(&sql, [id.to_string()], |row| Ok(decode(row))).optional()?;
-    // A damaged row is left as it is: whoever reads it will say so.
-    Ok(read.and_then(Result::ok))
-}
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
 
-fn fold(transaction: &Transaction<'_>, fencing: FencingId, mark: Option<MarkId>) -> rusqlite::Result<()> {
-    let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
-    let digest = fold_digest(&fencing, mark.as_deref());
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO folded (fencing, mark, digest) VALUES (?1, ?2, ?3)")?
-        .execute(params![fencing, mark, digest])?;
-    Ok(())
-}
+    use super::*;
+    use crate::evidence::Witness;
+    use crate::fencing::Incarnation;
+    use crate::journal::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::journal::{HistoryFilter, Outage, Role};
+    use crate::mark::{Doubt, Source};
 
-/// Lets SQL pass over a fold whose digest does not fit: its fencing is then folded again.
-pub(super) fn add_fold_digest(connection: &Connection) -> rusqlite::Result<()> {
-    let flags =
-        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function("fold_digest", 2, flags, |call| {
-        let (fencing, mark) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
-        Ok(fold_digest(&fencing, mark.as_deref()))
-    })
-}
-
-fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
-    Digest::of("folded").text(fencing).maybe_text(mark).finish()
-}
-
-fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    write(transaction, "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", row)
-}
-
-fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "UPDATE mark SET node = ?2, fqdn = ?3, on_shared_storage = ?4, failure_time = ?5, generated_time = ?6, settlement = ?7, settled_at = ?8, digest = ?9 WHERE id = ?1";
-    write(transaction, sql, row)
-}
-
-fn write(transaction: &Transaction<'_>, sql: &str, row: &MarkRow) -> rusqlite::Result<()> {
-    transaction.prepare_cached(sql)?.execute(params![
-        row.id.to_string(),
-        row.node.as_str(),
-        row.fqdn.as_ref().map(HostName::as_str),
-        row.on_shared_storage,
-        row.failure_time.0,
-        row.generated_time.0,
-        row.settled.map(|(how, _)| how.as_str()),
-        row.settled.map(|(_, at)| at.0),
-        digest(row),
-    ])?;
-    Ok(())
-}
-
-fn digest(row: &MarkRow) -> Vec<u8> {
-    Digest::of("mark")
-        .text(&row.id.to_string())
-        .text(row.node.as_str())
-        .maybe_text(row.fqdn.as_ref().map(HostName::as_str))
-        .int(i64::from(row.on_shared_storage))
-        .int(row.failure_time.0)
-        .int(row.generated_time.0)
-        .maybe_text(row.settled.map(|(how, _)| how.as_str()))
-        .maybe_int(row.settled.map(|(_, at)| at.0))
-        .finish()
-}
-
-/// Reads the nine columns of [`COLUMNS`], which must come first in the row.
-pub(super) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
-    let damage = || Damage { table: "mark", key: printable_key(row) };
-    let mark = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
-    if kept == digest(&mark) { Ok(mark) } else { Err(damage()) }
-}
-
-fn decode_unchecked(row: &Row<'_>) -> Option<MarkRow> {
-    let fqdn: Option<String> = row.get(2).ok()?;
-    let fqdn = match fqdn {
-        Some(text) => Some(HostName::parse(&text).ok()?),
-        None => None,
-    };
-    let settlement: Option<String> = row.get(6).ok()?;
-    let settled_at: Option<i64> = row.get(7).ok()?;
-    let settled = match (settlement, settled_at) {
-        (Some(how), Some(at)) => Some((Settlement::parse(&how)?, Timestamp(at))),
-        (None, None) => None,
-        _ => return None,
-    };
-    Some(MarkRow {
-        id: MarkId::parse(&row.get::<_, String>(0).ok()?).ok()?,
-        node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
-        fqdn,
-        on_shared_storage: row.get(3).ok()?,
-        failure_time: Timestamp(row.get(4).ok()?),
-        generated_time: Timestamp(row.get(5).ok()?),
-        settled,
-    })
-}
-
-/// A mark's newest fencing, for the decision whether the next one belongs to the same outage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outage {
-    /// The mark.
-    pub mark: MarkId,
-    /// When its newest fencing was asked for.
-    pub newest: Timestamp,
-    /// The incarnations of its fencings, as far as they are known.
-    pub incarnations: Vec<Incarnation>,
-}
-
-impl Journal {
-    /// The outages of one host, oldest first.
-    ///
-    /// # Errors
-    /// As any read; damaged fencings are left out.
-    pub fn outages_of(&self, node: &HostName) -> Result<Vec<Outage>, JournalError> {
-        let marks = self.marks_of(node)?.sound;
-        marks.into_iter().map(|mark| self.outage(&mark)).collect()
+    fn sentence(journal: &Journal, mark: MarkId) -> String {
+        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        journal.history(&filter).unwrap().sound.remove(0).detail
     }
 
-    fn outage(&self, mark: &MarkRow) -> Result<Outage, JournalError> {
-        let fencings = self.fencings_of(mark.id)?.sound;
-        let newest = fencings.iter().map(|f| f.asked_at).max().unwrap_or(mark.failure_time);
-        Ok(Outage {
-            mark: mark.id,
-            newest,
-            incarnations: fencings.into_iter().filter_map(|f| f.incarnation).collect(),
-        })
+    #[test]
+    fn a_mark_says_where_it_came_from() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
+        let wanted =
+            "compute1 is marked and will be told as compute1.example.org: its fencing was seen by ctl1";
+        assert_eq!(sentence(&journal, row.id), wanted);
+        assert_eq!(journal.mark(row.id).unwrap(), Some(row.clone()));
+        assert_eq!(journal.mark_of(first.id).unwrap(), Some(row.id));
+
+        let seen =
+            Sighting { node: first.node.clone(), witness: Witness::NodeFenced, at: NOW, by_human: false };
+        let of_sighting = MarkRow {
+            id: seen.mark_id(),
+            source: seen.source(),
+            standing: Standing::Proven(seen.proof()),
+            incarnation: Some(Incarnation::new("ctl1", 4, 7)),
+            returned_at: Some(NOW),
+            ..row.clone()
+        };
+        journal.make_mark(&of_sighting, Taken::Sighting(&seen), &[], NOW).unwrap();
+        assert!(
+            sentence(&journal, of_sighting.id)
+                .ends_with("node_fenced in the CIB says that compute1 was fenced")
+        );
+        assert_eq!(journal.sightings_of(of_sighting.id).unwrap().sound, [seen]);
+        assert_eq!(journal.mark(of_sighting.id).unwrap(), Some(of_sighting));
+
+        let standing = Standing::Doubtful(Doubt::Unproven);
+        let made_by = "ctl2".to_owned();
+        let of_register = MarkRow { id: fencing("compute1").id.into(), standing, made_by, ..row };
+        journal.make_mark(&of_register, Taken::Register, &[], NOW).unwrap();
+        let wanted = "compute1 is marked and held (unproven) until evidence or `release`: the register has it from ctl2";
+        assert_eq!(sentence(&journal, of_register.id), wanted);
+    }
+
+    #[test]
+    fn a_second_mark_of_the_same_id_is_refused_and_changes_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let row = journal.mark(mark).unwrap().unwrap();
+        let other = MarkRow { source: Source::Alert, ..row.clone() };
+        journal.make_mark(&other, Taken::Register, &[], NOW).unwrap_err();
+        assert_eq!(journal.mark(mark).unwrap(), Some(row));
+        assert_eq!(events(&journal, mark), ["marked"]);
+    }
+
+    #[test]
+    fn a_doubt_is_taken_once_and_never_put_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
+        assert!(journal.prove(held, Proof::History, NOW).unwrap());
+        assert!(!journal.prove(held, Proof::Alert, NOW).unwrap());
+        let standing = journal.mark(held).unwrap().unwrap().standing;
+        assert_eq!(standing, Standing::Proven(Proof::History));
+        assert_eq!(events(&journal, held), ["marked", "proven"]);
+        assert!(!journal.prove(fencing("compute2").id.into(), Proof::Alert, NOW).unwrap());
+        let ended = marked_as(&mut journal, "compute3", NOW, Standing::Doubtful(Doubt::Unproven));
+        journal.dismiss(ended, "no", "alice", NOW).unwrap();
+        assert!(!journal.prove(ended, Proof::Alert, NOW).unwrap(), "nobody waits for it");
+    }
+
+    #[test]
+    fn an_outage_knows_its_times_its_connections_and_the_return() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let connection = |call| Incarnation::new("ctl1", call, 7);
+        let first = Fencing { incarnation: Some(connection(4)), ..fencing("compute1") };
+        let later = NOW + Duration::from_secs(60);
+        let again = Fencing { asked_at: later, incarnation: Some(connection(5)), ..fencing("compute1") };
+        journal.append_fencing(&first).unwrap();
+        journal.append_fencing(&again).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.add_to_mark(&again, row.id, NOW).unwrap();
+        let back = later + Duration::from_secs(1);
+        assert!(journal.note_return(row.id, back, back).unwrap());
+        assert!(!journal.note_return(row.id, later, back).unwrap(), "it is said once");
+        let outage = Outage {
+            mark: row.id,
+            first: NOW,
+            newest: later,
+            incarnations: vec![connection(4), connection(5)],
+            returned_at: Some(back),
+            settled: false,
+        };
+        assert_eq!(home.open(Role::Reader).outages_of(&first.node).unwrap(), std::slice::from_ref(&outage));
+        assert_eq!(events(&journal, row.id), ["marked", "fenced-again", "returned"]);
+        journal.dismiss(row.id, "no", "alice", NOW).unwrap();
+        assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled: true, ..outage }]);
+    }
+
+    #[test]
+    fn a_fencing_that_is_too_old_makes_no_mark_and_is_not_looked_at_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let old = fencing("compute1");
+        journal.append_fencing(&old).unwrap();
+        journal.expire_fencing(&old, "compute1 was fenced more than a day ago and is not told", NOW).unwrap();
+        assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
+        assert_eq!(journal.mark_of(old.id).unwrap(), None);
+        let last = journal.history(&HistoryFilter::default()).unwrap().sound.pop().unwrap();
+        assert_eq!(last.event, "expired");
     }
 }

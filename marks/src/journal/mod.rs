@@ -3,16 +3,29 @@
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
+mod connections;
+mod decisions;
 mod deliveries;
+mod delivery_row;
 mod digest;
+mod due;
+mod elsewhere;
+mod endings;
+mod entries;
 mod error;
 mod fencings;
+mod folds;
 mod history;
+mod imported;
 mod lock;
 mod marks;
+mod outages;
 mod place;
 mod published;
+mod row;
 mod schema;
+mod sightings;
+mod watermarks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,14 +37,17 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
-pub use deliveries::{DueDelivery, NewDelivery, Verdict};
+pub use deliveries::{NewDelivery, Verdict};
+pub use due::{DueDelivery, Gate};
 pub use error::JournalError;
 use fencings::Checked;
 pub use fencings::{Damage, Rows};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use lock::Lock;
-pub use marks::{MarkRow, Outage, Resolved};
+pub use marks::{Resolved, Taken};
+pub use outages::Outage;
 use place::Place;
+pub use row::MarkRow;
 
 /// The journal's path where nothing else is configured.
 pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";
@@ -83,7 +99,7 @@ impl Journal {
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
         configure(&connection, role)
-            .and_then(|()| marks::add_fold_digest(&connection))
+            .and_then(|()| folds::add_digest(&connection))
             .and_then(|()| published::add_digest(&connection))
             .map_err(sqlite)?;
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
@@ -124,6 +140,17 @@ impl Journal {
     /// The files' sizes together, in bytes.
     pub fn size(&self) -> u64 {
         ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
+    }
+
+    /// Two numbers that stay the same for as long as nobody writes: SQLite's `data_version`, which counts what others
+    /// wrote, and the changes through this connection.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn version(&self) -> Result<(i64, i64), JournalError> {
+        let others =
+            self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))?;
+        Ok((others, i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX)))
     }
 
     /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.

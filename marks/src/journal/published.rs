@@ -1,4 +1,5 @@
-//! Which fencings stand in the cluster's register: what is not there yet is published by the next call of the agent.
+//! Which entries stand in the cluster's register: what is not there yet is published by the alerter, or by the next call
+//! of the agent.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, params};
@@ -7,47 +8,56 @@ use super::digest::Digest;
 use super::fencings::Rows;
 use super::{Journal, JournalError};
 use crate::fencing::Fencing;
-use crate::id::FencingId;
 use crate::register::Register;
 use crate::time::Timestamp;
 
 impl Journal {
-    /// Fencings asked for at `since` or later that are not known to stand in that register, oldest first.
+    /// This controller's own fencings asked for at `since` or later that are not known to stand in that register, oldest first.
     ///
     /// # Errors
     /// As any read.
     pub fn unpublished(&self, register: Register, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
-        let condition = "f.asked_at >= ?2 AND NOT EXISTS (SELECT 1 FROM published p
-             WHERE p.fencing = f.id AND p.register = ?1 AND p.digest = published_digest(p.fencing, p.register))";
+        let condition = "f.asked_at >= ?2 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
+             AND NOT EXISTS (SELECT 1 FROM published p WHERE p.entry = 'f.' || f.id AND p.register = ?1
+               AND p.digest = published_digest(p.entry, p.register))";
         self.fencings_that(condition, params![register.as_str(), since.0])
     }
 
-    /// Writes down that fencings stand in that register, because they were read back from it. A fencing that is not in
-    /// this journal is passed over.
+    /// Writes down that entries stand in that register, because they were read back from it.
     ///
     /// # Errors
     /// As any write. Nothing is lost then: they are published again.
-    pub fn note_published(&mut self, register: Register, fencings: &[FencingId]) -> Result<(), JournalError> {
+    pub fn note_published(&mut self, register: Register, keys: &[String]) -> Result<(), JournalError> {
         self.write(|transaction| {
             let mut note = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO published (fencing, register, digest)
-                 SELECT id, ?2, published_digest(id, ?2) FROM fencing WHERE id = ?1",
+                "INSERT OR REPLACE INTO published (entry, register, digest)
+                 VALUES (?1, ?2, published_digest(?1, ?2))",
             )?;
-            for id in fencings {
-                note.execute(params![id.to_string(), register.as_str()])?;
+            for key in keys {
+                note.execute(params![key, register.as_str()])?;
             }
             Ok(())
         })
     }
+
+    /// Whether an entry is known to stand in that register.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_published(&self, register: Register, key: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM published
+             WHERE entry = ?1 AND register = ?2 AND digest = published_digest(entry, register))";
+        self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
+    }
 }
 
-/// Lets SQL pass over a row whose digest does not fit: its fencing is then published again.
+/// Lets SQL pass over a row whose digest does not fit: its entry is then published again.
 pub(super) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function("published_digest", 2, flags, |call| {
-        let (fencing, register) = (call.get::<String>(0)?, call.get::<String>(1)?);
-        Ok(Digest::of("published").text(&fencing).text(&register).finish())
+        let (entry, register) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(Digest::of("published").text(&entry).text(&register).finish())
     })
 }
 
@@ -56,6 +66,7 @@ mod tests {
     use super::*;
     use crate::fencing::Origin;
     use crate::host::HostName;
+    use crate::id::FencingId;
     use crate::journal::Role;
 
     const THEN: Timestamp = Timestamp(1_800_000_000_000);
@@ -81,6 +92,10 @@ mod tests {
         fencing.id
     }
 
+    fn key(id: FencingId) -> String {
+        format!("f.{id}")
+    }
+
     fn left(journal: &Journal, register: Register) -> Vec<FencingId> {
         let rows = journal.unpublished(register, THEN).unwrap();
         assert!(rows.damaged.is_empty());
@@ -95,9 +110,11 @@ mod tests {
         let second = append(&mut journal, "compute2", Timestamp(THEN.0 + 1));
         append(&mut journal, "long-ago", Timestamp(THEN.0 - 1));
         assert_eq!(left(&journal, Register::Attrd), [first, second]);
-        journal.note_published(Register::Attrd, &[first]).unwrap();
-        journal.note_published(Register::Attrd, &[first, FencingId::generate()]).unwrap();
+        journal.note_published(Register::Attrd, &[key(first)]).unwrap();
+        journal.note_published(Register::Attrd, &[key(first), key(FencingId::generate())]).unwrap();
         assert_eq!(left(&journal, Register::Attrd), [second]);
+        assert!(journal.is_published(Register::Attrd, &key(first)).unwrap());
+        assert!(!journal.is_published(Register::Cib, &key(first)).unwrap());
         assert_eq!(left(&journal, Register::Cib), [first, second], "another register knows nothing of it");
     }
 
@@ -107,10 +124,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = journal(&dir);
         let id = append(&mut journal, "compute1", THEN);
-        let forge = "INSERT INTO published SELECT id, 'attrd', x'00' FROM fencing";
+        let forge = "INSERT INTO published SELECT 'f.' || id, 'attrd', x'00' FROM fencing";
         journal.connection.execute(forge, []).unwrap();
         assert_eq!(left(&journal, Register::Attrd), [id]);
-        journal.note_published(Register::Attrd, &[id]).unwrap();
+        journal.note_published(Register::Attrd, &[key(id)]).unwrap();
         assert_eq!(left(&journal, Register::Attrd), []);
     }
 }

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 11] = [
+const OBJECTS: [(&str, &str); 17] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -29,7 +29,8 @@ const OBJECTS: [(&str, &str); 11] = [
         "CREATE TABLE mark (
   id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL COLLATE NOCASE, fqdn TEXT, on_shared_storage INTEGER NOT NULL,
   failure_time INTEGER NOT NULL, generated_time INTEGER NOT NULL, settlement TEXT, settled_at INTEGER,
-  digest BLOB NOT NULL
+  source TEXT NOT NULL, incarnation TEXT, standing TEXT NOT NULL, made_by TEXT NOT NULL, made_at INTEGER NOT NULL,
+  returned_at INTEGER, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     // Apart from the fencing, so that a fencing is written once and never touched again.
@@ -39,12 +40,18 @@ const OBJECTS: [(&str, &str); 11] = [
   fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
-    // Which fencings are known to stand in which register. It only saves work: a row that is lost is written again.
+    // Which fencings are another controller's word, read from the register.
+    (
+        "imported",
+        "CREATE TABLE imported (
+  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    // Which entries are known to stand in which register. It only saves work: a row that is lost is written again.
     (
         "published",
         "CREATE TABLE published (
-  fencing TEXT NOT NULL REFERENCES fencing(id), register TEXT NOT NULL, digest BLOB NOT NULL,
-  PRIMARY KEY (fencing, register)
+  entry TEXT NOT NULL, register TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (entry, register)
 ) STRICT, WITHOUT ROWID",
     ),
     (
@@ -57,6 +64,32 @@ const OBJECTS: [(&str, &str); 11] = [
 ) STRICT, WITHOUT ROWID",
     ),
     (
+        "sighting",
+        "CREATE TABLE sighting (
+  key TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, witness TEXT NOT NULL, operation TEXT, at INTEGER NOT NULL,
+  by_human INTEGER NOT NULL, mark TEXT REFERENCES mark(id), digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "decision",
+        "CREATE TABLE decision (
+  id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, mark TEXT NOT NULL REFERENCES mark(id), at INTEGER NOT NULL,
+  actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "connection",
+        "CREATE TABLE connection (
+  node TEXT NOT NULL COLLATE NOCASE, incarnation TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (node, incarnation)
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "watermark",
+        "CREATE TABLE watermark (
+  id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, made_by TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    (
         "history",
         "CREATE TABLE history (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, event TEXT NOT NULL, mark TEXT, node TEXT,
@@ -66,6 +99,7 @@ const OBJECTS: [(&str, &str); 11] = [
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
     ("delivery_due", "CREATE INDEX delivery_due ON delivery (state, next_due)"),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
+    ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),
     (
         "history_is_kept",
         "CREATE TRIGGER history_is_kept BEFORE UPDATE ON history BEGIN SELECT RAISE(ABORT, 'history is append-only'); END",

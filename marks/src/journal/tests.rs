@@ -11,24 +11,24 @@ use crate::delivery::State;
 use crate::fencing::{Fencing, Origin};
 use crate::host::HostName;
 use crate::id::{FencingId, MarkId};
-use crate::mark::Settlement;
+use crate::mark::{Proof, Settlement, Source, Standing};
 use crate::time::Timestamp;
 
-const NOW: Timestamp = Timestamp(1_800_000_000_000);
+pub(super) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-struct Home {
+pub(super) struct Home {
     _keep: TempDir,
     path: PathBuf,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let keep = TempDir::new().unwrap();
         let path = keep.path().join("state/marks.db");
         Self { _keep: keep, path }
     }
 
-    fn open(&self, role: Role) -> Journal {
+    pub(super) fn open(&self, role: Role) -> Journal {
         Journal::open(&self.path, role).unwrap()
     }
 
@@ -37,12 +37,12 @@ impl Home {
     }
 
     /// A connection that knows nothing of our rules, as a fault or an attacker would have it.
-    fn raw(&self) -> Connection {
+    pub(super) fn raw(&self) -> Connection {
         Connection::open(&self.path).unwrap()
     }
 }
 
-fn fencing(node: &str) -> Fencing {
+pub(super) fn fencing(node: &str) -> Fencing {
     Fencing {
         id: FencingId::generate(),
         node: HostName::parse(node).unwrap(),
@@ -57,28 +57,53 @@ fn fencing(node: &str) -> Fencing {
     }
 }
 
-fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
-    let first = Fencing { asked_at: at, ..fencing(node) };
-    journal.append_fencing(&first).unwrap();
-    let row = MarkRow {
+pub(super) fn row_of(first: &Fencing) -> MarkRow {
+    MarkRow {
         id: first.id.into(),
         node: first.node.clone(),
         fqdn: Some(first.node.with_domain("example.org").unwrap()),
         on_shared_storage: true,
-        failure_time: at,
-        generated_time: at,
+        failure_time: first.asked_at,
+        generated_time: first.asked_at,
         settled: None,
-    };
-    let new = NewDelivery { route: "recovery".into(), body: node.as_bytes().to_vec() };
-    journal.make_mark(&first, &row, &[new], at).unwrap();
+        source: Source::Fencing,
+        incarnation: first.incarnation.clone(),
+        standing: Standing::Proven(Proof::Journal),
+        made_by: "ctl1".into(),
+        made_at: first.asked_at,
+        returned_at: None,
+    }
+}
+
+pub(super) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+    marked_as(journal, node, at, Standing::Proven(Proof::Journal))
+}
+
+pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standing: Standing) -> MarkId {
+    let first = Fencing { asked_at: at, ..fencing(node) };
+    journal.append_fencing(&first).unwrap();
+    let row = MarkRow { standing, ..row_of(&first) };
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node)], at).unwrap();
     row.id
 }
 
-fn routes() -> Vec<String> {
+pub(super) fn to_recovery(body: &str) -> NewDelivery {
+    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec() }
+}
+
+/// The events of a mark's history, oldest first.
+pub(super) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
+    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+    let history = journal.history(&filter).unwrap();
+    assert!(history.damaged.is_empty());
+    history.sound.into_iter().map(|line| line.event).collect()
+}
+
+pub(super) fn routes() -> Vec<String> {
     vec!["recovery".to_owned()]
 }
 
-fn again(next_due: Timestamp) -> Verdict {
+pub(super) fn again(next_due: Timestamp) -> Verdict {
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,
@@ -88,7 +113,7 @@ fn again(next_due: Timestamp) -> Verdict {
     }
 }
 
-fn acknowledged() -> Verdict {
+pub(super) fn acknowledged() -> Verdict {
     Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() }
 }
 
@@ -222,10 +247,10 @@ fn a_changed_row_is_noticed_in_every_table() {
     raw.execute_batch("DROP TRIGGER fencing_is_kept; UPDATE fencing SET node = 'compute2'").unwrap();
     assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE delivery SET body = ?1", [&b"compute2"[..]]).unwrap();
-    let due = journal.due(NOW, "recovery", 10).unwrap();
+    let due = journal.due(NOW, "recovery", 10, None).unwrap();
     assert!(due.sound.is_empty() && due.damaged.len() == 1);
     // It is in quarantine now: not due, not gone.
-    assert!(journal.due(NOW, "recovery", 10).unwrap().damaged.is_empty());
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.is_empty());
     assert_eq!(journal.deliveries_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE mark SET fqdn = 'compute2.example.org'", []).unwrap();
     assert_eq!(journal.mark(mark).unwrap_err().kind(), "damaged");
@@ -259,15 +284,15 @@ fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
     let mut journal = home.open(Role::Alerter);
     let mark = marked(&mut journal, "compute1", NOW);
     let later = NOW + Duration::from_secs(5);
-    assert_eq!(journal.due(NOW, "recovery", 10).unwrap().sound.len(), 1);
+    assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().sound.len(), 1);
     journal.begin_attempt(mark, "recovery").unwrap();
-    assert!(journal.due(later, "recovery", 10).unwrap().sound.is_empty(), "one attempt at a time");
+    assert!(journal.due(later, "recovery", 10, None).unwrap().sound.is_empty(), "one attempt at a time");
     assert!(!journal.finish_attempt(mark, "recovery", &again(later), NOW).unwrap());
-    assert!(journal.due(NOW, "recovery", 10).unwrap().sound.is_empty());
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
     assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(later));
     drop(journal);
     let mut journal = home.open(Role::Alerter);
-    let due = journal.due(later, "recovery", 10).unwrap().sound;
+    let due = journal.due(later, "recovery", 10, None).unwrap().sound;
     assert_eq!((due[0].delivery.attempts, due[0].delivery.body.as_slice()), (1, &b"compute1"[..]));
     journal.begin_attempt(mark, "recovery").unwrap();
     assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), later).unwrap());
@@ -284,7 +309,7 @@ fn only_the_oldest_open_mark_of_a_host_is_due_and_no_host_waits_for_another() {
     let other = marked(&mut journal, "compute2", NOW + Duration::from_secs(90));
     let late = NOW + Duration::from_secs(100);
     let due = |journal: &mut Journal| {
-        journal.due(late, "recovery", 10).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
+        journal.due(late, "recovery", 10, None).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
     };
     assert_eq!(due(&mut journal), [first, other]);
     journal.begin_attempt(first, "recovery").unwrap();
@@ -301,9 +326,9 @@ fn an_attempt_that_was_cut_off_counts_as_unknown_and_is_made_again() {
     journal.begin_attempt(mark, "recovery").unwrap();
     drop(journal);
     let mut journal = home.open(Role::Alerter);
-    assert!(journal.due(NOW, "recovery", 10).unwrap().sound.is_empty());
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
     assert_eq!(journal.recover(NOW, NOW + Duration::from_secs(30)).unwrap(), 1);
-    let due = journal.due(NOW, "recovery", 10).unwrap().sound;
+    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
     assert_eq!((due[0].delivery.attempts, due[0].delivery.ambiguous), (1, 1));
 }
 
@@ -331,8 +356,7 @@ fn an_operator_can_end_a_mark_and_a_late_answer_changes_nothing() {
     assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Dismissed, NOW)));
     let history =
         journal.history(&HistoryFilter { mark: Some(mark), ..HistoryFilter::default() }).unwrap().sound;
-    let events: Vec<&str> = history.iter().map(|h| h.event.as_str()).collect();
-    assert_eq!(events, ["marked", "settled", "late-answer"]);
+    assert_eq!(events(&journal, mark), ["marked", "settled", "late-answer"]);
     assert_eq!(history[1].actor, "alice");
 }
 
@@ -435,4 +459,18 @@ fn a_locked_journal_is_busy_and_check_writable_says_so() {
             .unwrap(),
         0
     );
+}
+
+#[test]
+fn the_version_changes_with_every_write_and_only_then() {
+    let home = Home::new();
+    let (mut agent, alerter) = (home.open(Role::Agent), home.open(Role::Alerter));
+    let (before, of_agent) = (alerter.version().unwrap(), agent.version().unwrap());
+    assert_eq!(alerter.version().unwrap(), before);
+    agent.append_fencing(&fencing("compute1")).unwrap();
+    assert_ne!(alerter.version().unwrap(), before, "somebody else wrote");
+    assert_ne!(agent.version().unwrap(), of_agent, "it wrote itself");
+    let after = alerter.version().unwrap();
+    alerter.unfolded_fencings().unwrap();
+    assert_eq!(alerter.version().unwrap(), after);
 }

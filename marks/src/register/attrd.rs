@@ -8,20 +8,58 @@ use std::time::{Duration, Instant};
 
 use super::NAME;
 use super::entries::Entries;
-use super::entry::Entry;
+use super::entry::{Entry, Held};
 use super::error::RegisterError;
+use super::publish::Published;
 use super::tools::{Tool, Tools};
 use crate::xml;
 
 /// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
 const ABSENT: [i32; 2] = [78, 105];
 /// Between two looks for what was written: attrd acknowledges before the cluster has it.
-const PAUSE: Duration = Duration::from_millis(5);
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
+/// A write replaces what stands there, so it is looked first. What another controller writes in between is lost; ids are
+/// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
+/// its host waits.
 pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let (key, value) = (entry.key().to_string(), entry.value());
+    if !matches!(entry, Entry::Fencing(_)) {
+        match entry.held(&look(tools, &key, deadline)?) {
+            Held::Absent => {}
+            Held::Counts => return Ok(()),
+            Held::Other => return Err(RegisterError::Other { key }),
+        }
+    }
     write(tools, &key, &value, deadline)?;
-    confirm(tools, &key, &value, deadline)
+    confirm(tools, entry, deadline)
+}
+
+/// Writes what is known to be absent; gives back what was written.
+pub(super) fn write_all<'a>(
+    tools: &Tools,
+    missing: Vec<&'a Entry>,
+    published: &mut Published,
+    deadline: Instant,
+) -> Result<Vec<&'a Entry>, RegisterError> {
+    let mut written = Vec::new();
+    for entry in missing {
+        match write(tools, &entry.key().to_string(), &entry.value(), deadline) {
+            Ok(()) => written.push(entry),
+            Err(e) => published.note(entry, e)?,
+        }
+    }
+    Ok(written)
+}
+
+/// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
+/// one controller runs, some hundred bytes each.
+pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    for key in keys {
+        let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
+        tools.run(Tool::AttrdUpdater, &arguments(&deletion), &[], deadline).map(drop)?;
+    }
+    Ok(())
 }
 
 fn write(tools: &Tools, key: &str, value: &str, deadline: Instant) -> Result<(), RegisterError> {
@@ -30,15 +68,14 @@ fn write(tools: &Tools, key: &str, value: &str, deadline: Instant) -> Result<(),
 }
 
 /// Only what can be read again counts as written. Where time ends, what was seen last says why it does not count.
-fn confirm(tools: &Tools, key: &str, value: &str, deadline: Instant) -> Result<(), RegisterError> {
+fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
     let mut missing = None;
     loop {
-        match (look(tools, key, deadline), missing.take()) {
-            (Ok(found), _) if found == value => return Ok(()),
-            (Ok(found), _) if found.is_empty() => {
-                missing = Some(RegisterError::NotReadBack { key: key.to_owned() });
-            }
-            (Ok(_), _) => missing = Some(RegisterError::Other { key: key.to_owned() }),
+        let key = entry.key().to_string();
+        match (look(tools, &key, deadline).map(|found| entry.held(&found)), missing.take()) {
+            (Ok(Held::Counts), _) => return Ok(()),
+            (Ok(Held::Absent), _) => missing = Some(RegisterError::NotReadBack { key }),
+            (Ok(Held::Other), _) => missing = Some(RegisterError::Other { key }),
             (Err(e), earlier) => return Err(earlier.unwrap_or(e)),
         }
         thread::sleep(PAUSE);
@@ -53,8 +90,16 @@ fn look(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterE
 }
 
 pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    let query = ["--query", "--all", "--output-as=xml"].map(str::to_owned);
-    parse(&ask(tools, &query, deadline)?)
+    parse(&ask_all(tools, deadline)?)
+}
+
+/// All keys with their values.
+pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
+    values(&ask_all(tools, deadline)?)
+}
+
+fn ask_all(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+    ask(tools, &["--query", "--all", "--output-as=xml"].map(str::to_owned), deadline)
 }
 
 /// Reads `attrd_updater --query --all --output-as=xml`.

@@ -1,8 +1,10 @@
 //! What stands in the register: sound entries, and apart from them what cannot be used.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::entry::{Entry, Key, ValueError};
+use super::entry::{Entry, ValueError};
+use super::key::Key;
 
 /// Keys of strangers are shown up to here.
 const SHOWN: usize = 64;
@@ -38,6 +40,17 @@ pub enum Why {
     Second,
 }
 
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "no release of ours knows its key",
+            Self::Version => "another release wrote its value",
+            Self::Malformed => "none of us wrote its value",
+            Self::Second => "there is another value under its key",
+        })
+    }
+}
+
 impl Entries {
     /// Takes one entry in. An empty value is one that was deleted.
     pub(super) fn take(&mut self, key: &str, value: &str) {
@@ -55,7 +68,7 @@ impl Entries {
 
     fn judge(&self, key: &str, value: &str) -> Result<(Key, Entry), Why> {
         let known = Key::parse(key).ok_or(Why::Key)?;
-        let entry = Entry::parse(known, value).map_err(|e| match e {
+        let entry = Entry::parse(known.clone(), value).map_err(|e| match e {
             ValueError::Version => Why::Version,
             ValueError::Malformed => Why::Malformed,
         })?;

@@ -1,46 +1,39 @@
 //! One entry of the register: a key that says what it is, and a value that holds all of it.
 
-use std::fmt;
-
-use super::code::{escape, escape_maybe, unescape, unescape_maybe};
-use crate::fencing::{Fencing, Incarnation, Origin};
-use crate::host::HostName;
-use crate::id::FencingId;
-use crate::time::Timestamp;
+use super::key::Key;
+use super::notes::{Acknowledgement, Decision, MarkEntry, Settled, Watermark};
+use super::value;
+use crate::fencing::Fencing;
 
 /// The first field of every value that this release writes.
 const VERSION: &str = "1";
-
-/// What an entry is about. Every record has a key of its own, so that no two writers ever write the same one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
-    /// `f.<fencing>`: a fencing.
-    Fencing(FencingId),
-}
-
-impl Key {
-    /// Reads a key; `None` for what this release does not know.
-    pub fn parse(text: &str) -> Option<Self> {
-        let id = FencingId::parse(text.strip_prefix("f.")?).ok()?;
-        let key = Self::Fencing(id);
-        // A UUID can be written in several ways; only one of them is a key.
-        (key.to_string() == text).then_some(key)
-    }
-}
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fencing(id) => write!(f, "f.{id}"),
-        }
-    }
-}
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A fencing, with all that its journal knows of it.
     Fencing(Fencing),
+    /// A mark.
+    Mark(MarkEntry),
+    /// A route took a mark.
+    Acknowledged(Acknowledgement),
+    /// A mark has ended.
+    Settled(Settled),
+    /// An operator's decision.
+    Decision(Decision),
+    /// When the alerter first ran.
+    Watermark(Watermark),
+}
+
+/// What the value under its key means for an entry that is to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Nothing is there.
+    Absent,
+    /// It is there, or somebody else's word on the same matter, which counts as well.
+    Counts,
+    /// Something else is there.
+    Other,
 }
 
 /// Why a value cannot be used.
@@ -59,14 +52,25 @@ impl Entry {
     pub fn key(&self) -> Key {
         match self {
             Self::Fencing(fencing) => Key::Fencing(fencing.id),
+            Self::Mark(entry) => Key::Mark(entry.mark.id),
+            Self::Acknowledged(entry) => Key::Acknowledged(entry.mark, entry.route.clone()),
+            Self::Settled(entry) => Key::Settled(entry.mark),
+            Self::Decision(entry) => Key::Decision(entry.id),
+            Self::Watermark(entry) => Key::Watermark(entry.id),
         }
     }
 
     /// Its value, in the register's alphabet.
     pub fn value(&self) -> String {
-        match self {
-            Self::Fencing(fencing) => fencing_value(fencing),
-        }
+        let fields = match self {
+            Self::Fencing(fencing) => value::of_fencing(fencing),
+            Self::Mark(entry) => value::of_mark(entry),
+            Self::Acknowledged(entry) => value::of_acknowledgement(entry),
+            Self::Settled(entry) => value::of_settled(entry),
+            Self::Decision(entry) => value::of_decision(entry),
+            Self::Watermark(entry) => value::of_watermark(entry),
+        };
+        format!("{VERSION};{fields}")
     }
 
     /// Reads a value back. It may come from anybody who can write the register.
@@ -78,61 +82,42 @@ impl Entry {
         if version != VERSION {
             return Err(ValueError::Version);
         }
-        let entry = match key {
-            Key::Fencing(id) => fencing(id, rest).map(Self::Fencing),
-        };
         // Numbers can be written in several ways; what is kept is compared as text.
-        entry.filter(|entry| entry.value() == value).ok_or(ValueError::Malformed)
+        let entry = Self::of_fields(key, rest).filter(|entry| entry.value() == value);
+        entry.ok_or(ValueError::Malformed)
     }
-}
 
-fn fencing_value(fencing: &Fencing) -> String {
-    let shared = match fencing.given_shared_storage {
-        Some(true) => "y",
-        Some(false) => "n",
-        None => "",
-    };
-    [
-        VERSION,
-        &escape(fencing.node.as_str()),
-        &escape_maybe(fencing.plug.as_ref().map(HostName::as_str)),
-        &fencing.asked_at.0.to_string(),
-        &fencing.committed_at.0.to_string(),
-        &escape(&fencing.seen_by),
-        fencing.origin.as_str(),
-        &escape_maybe(fencing.incarnation.as_ref().map(Incarnation::as_str)),
-        &escape_maybe(fencing.given_domain.as_deref()),
-        shared,
-    ]
-    .join(";")
-}
+    fn of_fields(key: Key, fields: &str) -> Option<Self> {
+        Some(match key {
+            Key::Fencing(id) => Self::Fencing(value::fencing(id, fields)?),
+            Key::Mark(id) => Self::Mark(value::mark(id, fields)?),
+            Key::Acknowledged(mark, route) => {
+                Self::Acknowledged(value::acknowledgement(mark, route, fields)?)
+            }
+            Key::Settled(mark) => Self::Settled(value::settled(mark, fields)?),
+            Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
+            Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),
+        })
+    }
 
-fn fencing(id: FencingId, fields: &str) -> Option<Fencing> {
-    let fields: Vec<&str> = fields.split(';').collect();
-    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared] = fields[..]
-    else {
-        return None;
-    };
-    let plug = match unescape_maybe(plug)? {
-        Some(name) => Some(HostName::parse(&name).ok()?),
-        None => None,
-    };
-    let given_shared_storage = match shared {
-        "y" => Some(true),
-        "n" => Some(false),
-        "" => None,
-        _ => return None,
-    };
-    Some(Fencing {
-        id,
-        node: HostName::parse(&unescape(node)?).ok()?,
-        plug,
-        asked_at: Timestamp(asked_at.parse().ok()?),
-        committed_at: Timestamp(committed_at.parse().ok()?),
-        seen_by: unescape(seen_by)?,
-        origin: Origin::parse(origin)?,
-        incarnation: unescape_maybe(incarnation)?.map(Incarnation::from_journal),
-        given_domain: unescape_maybe(domain)?,
-        given_shared_storage,
-    })
+    /// Compares it with the value that was read under its key; an empty one is none.
+    ///
+    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark may
+    /// differ in time and name; the first word stands.
+    pub(super) fn held(&self, value: &str) -> Held {
+        let own_id = matches!(self, Self::Fencing(_) | Self::Decision(_));
+        match value {
+            "" => Held::Absent,
+            value if value == self.value() => Held::Counts,
+            value if !own_id && Self::parse(self.key(), value).is_ok() => Held::Counts,
+            _ => Held::Other,
+        }
+    }
+
+    /// Whether key and value read back as what they are; a text with control characters, or one too long, does not.
+    pub(super) fn is_fit(&self) -> bool {
+        let key = self.key();
+        Key::parse(&key.to_string()).as_ref() == Some(&key)
+            && Self::parse(key, &self.value()).as_ref() == Ok(self)
+    }
 }

@@ -1,5 +1,6 @@
 //! Why the register could not be written or read.
 
+use super::entry::Entry;
 use crate::child::ChildError;
 
 /// Why the register could not be written or read. What was read is never part of the message.
@@ -31,6 +32,12 @@ pub enum RegisterError {
         /// The entry's key.
         key: String,
     },
+    /// Deleted, but still seen in the time there was.
+    #[error("the entry {key} was deleted but still stands there: look who writes the register")]
+    NotGone {
+        /// The entry's key.
+        key: String,
+    },
     /// Something else stands there.
     #[error("the entry {key} holds another value than was written: look who writes the register")]
     Other {
@@ -46,6 +53,10 @@ pub enum RegisterError {
 }
 
 impl RegisterError {
+    pub(super) fn unfit(entry: &Entry) -> Self {
+        Self::Unfit { key: entry.key().to_string() }
+    }
+
     /// A stable machine word.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -54,6 +65,7 @@ impl RegisterError {
             Self::Unreadable { .. } => "unreadable",
             Self::NoQuorum => "no-quorum",
             Self::NotReadBack { .. } => "not-read-back",
+            Self::NotGone { .. } => "not-gone",
             Self::Other { .. } => "other-value",
             Self::Unfit { .. } => "unfit",
         }

@@ -3,26 +3,35 @@
 
 mod attrd;
 mod cib;
+mod clear;
 mod code;
 mod entries;
 mod entry;
 mod error;
+mod key;
+mod notes;
+mod publish;
 mod tools;
+mod value;
 
 use std::time::Instant;
 
 pub use entries::{Apart, Entries, Why};
-pub use entry::{Entry, Key, ValueError};
+pub use entry::{Entry, ValueError};
 pub use error::RegisterError;
+pub use key::Key;
+pub use notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Settled, Watermark};
+pub use publish::Published;
 pub use tools::Tools;
 
 /// The name of the attribute, and the beginning of the ids in the CIB.
 pub const NAME: &str = "host-failure";
 
 /// Where the register is kept. A closed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Register {
-    /// In Pacemaker's attribute manager: in the memory of every controller.
+    /// In Pacemaker's attribute manager: in the memory of every controller. The default: it writes no configuration.
+    #[default]
     Attrd,
     /// In the CIB: on the disk of every controller.
     Cib,
@@ -47,12 +56,14 @@ impl Register {
 
     /// Writes entries, one after the other, and reads each back. `Ok` means that every one of them stands there.
     ///
+    /// Where another alerter's word on the same mark stands already, it stays and counts.
+    ///
     /// # Errors
     /// [`RegisterError`]; entries before the one that failed stand there, that one may or may not.
     pub fn publish(self, tools: &Tools, entries: &[Entry], deadline: Instant) -> Result<(), RegisterError> {
         for entry in entries {
-            if Entry::parse(entry.key(), &entry.value()).as_ref() != Ok(entry) {
-                return Err(RegisterError::Unfit { key: entry.key().to_string() });
+            if !entry.is_fit() {
+                return Err(RegisterError::unfit(entry));
             }
             match self {
                 Self::Attrd => attrd::publish(tools, entry, deadline),
@@ -61,6 +72,23 @@ impl Register {
             }?;
         }
         Ok(())
+    }
+
+    /// Writes those of the entries that do not stand there yet, and looks once for all of them. One that fails keeps no
+    /// other back; a tool that is missing or hangs, or a lost quorum, ends all.
+    pub fn publish_all(self, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
+        publish::all(self, tools, entries, deadline)
+    }
+
+    /// Deletes entries whose time is over. `Ok` means that none of them stands there.
+    ///
+    /// In the CIB that is one change of the configuration for some hundred entries: Pacemaker keeps the last hundred changes
+    /// for the administrator.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; each entry may be gone or not.
+    pub fn clear(self, tools: &Tools, keys: &[Key], deadline: Instant) -> Result<(), RegisterError> {
+        clear::clear(self, tools, keys, deadline)
     }
 
     /// Everything that stands there, as this controller sees it. With `none` that is nothing.

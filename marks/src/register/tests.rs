@@ -1,3 +1,5 @@
+mod several;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +11,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
-use crate::id::FencingId;
+use crate::id::{FencingId, MarkId, NoteId};
+use crate::mark::{Mark, Settlement, Source};
 use crate::time::Timestamp;
 
 const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
@@ -30,6 +33,54 @@ fn entry() -> Entry {
         given_domain: None,
         given_shared_storage: Some(true),
     })
+}
+
+/// One entry of each kind, as it stands in the register.
+fn samples() -> [(&'static str, &'static str); 6] {
+    [
+        (KEY, VALUE),
+        (
+            "m.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+            "1;_43ompute1;c1.my.cloud.com;n;1795191514123;1795191514200;node-fenced;:ctl2_2f12_2f1795191000;ctl1;1795191515000",
+        ),
+        ("a.0199c2a4-7d1e-7b3a-9f00-0123456789ab._45ast_5fmasakari.1", "1;1795191516000;ctl1"),
+        ("s.0199c2a4-7d1e-7b3a-9f00-0123456789ab", "1;acknowledged;1795191517000;ctl1"),
+        (
+            "p.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+            "1;release;0199c2a4-7d1e-7b3a-9f00-0123456789ab;1795191518000;root;power_20was_20cut_3b_20seen",
+        ),
+        ("w.0199c2a4-7d1e-7b3a-9f00-0123456789ab", "1;1795191519000;ctl1"),
+    ]
+}
+
+/// The same entries.
+fn sample_entries() -> [Entry; 6] {
+    let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
+    let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
+    let told = Mark {
+        id: mark,
+        node: HostName::parse("Compute1").unwrap(),
+        fqdn: HostName::parse("c1.my.cloud.com").unwrap(),
+        on_shared_storage: false,
+        failure_time: Timestamp(1_795_191_514_123),
+        generated_time: Timestamp(1_795_191_514_200),
+    };
+    let incarnation = Some(Incarnation::new("ctl2", 12, 1_795_191_000));
+    let (kind, actor, reason) = (DecisionKind::Release, "root".into(), "power was cut; seen".into());
+    [
+        entry(),
+        Entry::Mark(MarkEntry {
+            mark: told,
+            source: Source::NodeFenced,
+            incarnation,
+            made_by: by(),
+            made_at: at(515),
+        }),
+        Entry::Acknowledged(Acknowledgement { mark, route: "East_masakari.1".into(), at: at(516), by: by() }),
+        Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: at(517), by: by() }),
+        Entry::Decision(Decision { id: note, kind, mark, at: at(518), actor, reason }),
+        Entry::Watermark(Watermark { id: note, at: at(519), by: by() }),
+    ]
 }
 
 fn host() -> impl Strategy<Value = HostName> {
@@ -58,6 +109,65 @@ fn fencing() -> impl Strategy<Value = Fencing> {
     )
 }
 
+fn mark_id() -> impl Strategy<Value = MarkId> {
+    any::<u128>().prop_map(|id| MarkId::parse(&uuid::Uuid::from_u128(id).to_string()).unwrap())
+}
+
+fn note_id() -> impl Strategy<Value = NoteId> {
+    any::<u128>().prop_map(|id| NoteId::parse(&uuid::Uuid::from_u128(id).to_string()).unwrap())
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp)
+}
+
+fn mark_entry() -> impl Strategy<Value = Entry> {
+    let sources = prop_oneof![
+        Just(Source::Fencing),
+        Just(Source::Alert),
+        Just(Source::History),
+        Just(Source::NodeFenced)
+    ];
+    let told = (mark_id(), host(), host(), any::<bool>(), time(), time());
+    let told = told.prop_map(|(id, node, fqdn, on_shared_storage, failure_time, generated_time)| Mark {
+        id,
+        node,
+        fqdn,
+        on_shared_storage,
+        failure_time,
+        generated_time,
+    });
+    (told, sources, option::of("\\PC{0,40}"), "\\PC{0,40}", time()).prop_map(
+        |(mark, source, incarnation, made_by, made_at)| {
+            let incarnation = incarnation.map(Incarnation::from_journal);
+            Entry::Mark(MarkEntry { mark, source, incarnation, made_by, made_at })
+        },
+    )
+}
+
+fn any_entry() -> impl Strategy<Value = Entry> {
+    let settlements = prop_oneof![
+        Just(Settlement::Acknowledged),
+        Just(Settlement::Dismissed),
+        Just(Settlement::Cancelled),
+        Just(Settlement::Expired)
+    ];
+    prop_oneof![
+        fencing().prop_map(Entry::Fencing),
+        mark_entry(),
+        (mark_id(), "\\PC{1,40}", time(), "\\PC{0,40}")
+            .prop_map(|(mark, route, at, by)| Entry::Acknowledged(Acknowledgement { mark, route, at, by })),
+        (mark_id(), settlements, time(), "\\PC{0,40}")
+            .prop_map(|(mark, how, at, by)| Entry::Settled(Settled { mark, how, at, by })),
+        (note_id(), mark_id(), time(), "\\PC{0,40}", "\\PC{0,200}").prop_map(
+            |(id, mark, at, actor, reason)| {
+                Entry::Decision(Decision { id, kind: DecisionKind::Release, mark, at, actor, reason })
+            }
+        ),
+        (note_id(), time(), "\\PC{0,40}").prop_map(|(id, at, by)| Entry::Watermark(Watermark { id, at, by })),
+    ]
+}
+
 fn quoted(text: &str) -> String {
     quick_xml::escape::escape(text).into_owned()
 }
@@ -79,15 +189,29 @@ fn attributes(pairs: &[(&str, &str)]) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// A whole fencing goes through the register, in an alphabet that every backend keeps as it is.
+    /// A whole entry goes through the register, in an alphabet that every backend keeps as it is.
     #[test]
-    fn every_fencing_comes_back(fencing in fencing()) {
-        let entry = Entry::Fencing(fencing);
+    fn every_entry_comes_back(entry in any_entry()) {
         let (key, value) = (entry.key().to_string(), entry.value());
         let safe = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '.' | ':' | ';' | '_' | '-');
         prop_assert!(key.chars().chain(value.chars()).all(safe), "{}", value);
         let read = attrd::parse(&attributes(&[(&key, &value)])).unwrap();
-        prop_assert_eq!(read.sound.into_values().collect::<Vec<_>>(), [entry]);
+        prop_assert!(entry.is_fit());
+        prop_assert_eq!(read.sound.into_iter().collect::<Vec<_>>(), [(entry.key(), entry)]);
+    }
+
+    /// Whatever stands under a key is either what one of us would have written, or nothing.
+    #[test]
+    fn no_value_is_too_odd(kind in "[fmaspwx]", fields in "[a-z0-9:;_.+-]{0,80}", at in 0..200_usize, junk in ".{0,3}") {
+        let tail = if kind == "a" { ".east" } else { "" };
+        let text = format!("{kind}.{ID}{tail}");
+        let sound = samples().into_iter().find(|(key, _)| key.starts_with(&kind)).map_or(VALUE, |(_, value)| value);
+        let mut bent: String = sound.chars().take(at).collect::<String>() + &junk;
+        bent.extend(sound.chars().skip(at));
+        for value in [format!("1;{fields}"), bent] {
+            let read = attrd::parse(&attributes(&[(&text, &value)])).unwrap_or_default();
+            prop_assert!(read.sound.values().all(|entry| entry.value() == value));
+        }
     }
 
     /// Any member of haclient can write anything: it never hides a sound entry, and is never taken for one of another
@@ -106,8 +230,22 @@ proptest! {
 /// The form is a contract between the releases of a cluster that is being upgraded.
 #[test]
 fn the_form_of_an_entry_is_fixed() {
-    assert_eq!((entry().key().to_string().as_str(), entry().value().as_str()), (KEY, VALUE));
-    assert_eq!(Entry::parse(Key::parse(KEY).unwrap(), VALUE), Ok(entry()));
+    for ((key, value), entry) in samples().into_iter().zip(sample_entries()) {
+        assert_eq!((entry.key().to_string().as_str(), entry.value().as_str()), (key, value));
+        assert_eq!(Entry::parse(Key::parse(key).unwrap(), value), Ok(entry));
+    }
+}
+
+#[test]
+fn a_field_more_or_less_is_malformed() {
+    for (key, value) in samples() {
+        let key = Key::parse(key).unwrap();
+        let cut = value.rsplit_once(';').unwrap().0;
+        for bad in [cut, &format!("{value};"), &value.replacen("1;", "1;;", 1)] {
+            assert_eq!(Entry::parse(key.clone(), bad), Err(ValueError::Malformed), "{bad}");
+        }
+        assert_eq!(Entry::parse(key, &value.replacen("1;", "2;", 1)), Err(ValueError::Version));
+    }
 }
 
 #[test]
@@ -116,7 +254,12 @@ fn keys_of_others_are_none_of_ours() {
         "f.",
         "f",
         "compute1",
-        "m.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+        "x.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+        "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
+        "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab.",
+        "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab.Masakari",
+        "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab._61",
+        "m.0199c2a4-7d1e-7b3a-9f00-0123456789ab.x",
         &KEY.to_uppercase(),
         &KEY.replace('-', ""),
     ] {
@@ -161,7 +304,11 @@ struct Cluster {
 
 const ATTRD: &str = r#"
 for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
-case " $* " in *" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;; esac
+echo "$1 $2 $3 $4" >> "$D/calls"
+case " $* " in
+*" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
+*" --private --node="*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+esac
 test -n "$(ls "$D/attrd")" || exit 78
 echo '<pacemaker-result>'
 for file in "$D"/attrd/*; do
@@ -183,8 +330,12 @@ impl Cluster {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         let at = |name: &str| dir.path().join(name);
-        let tools =
-            Tools { attrd_updater: at("attrd_updater"), cibadmin: at("cibadmin"), crm_node: at("crm_node") };
+        let tools = Tools {
+            attrd_updater: at("attrd_updater"),
+            cibadmin: at("cibadmin"),
+            crm_node: at("crm_node"),
+            stonith_admin: at("stonith_admin"),
+        };
         let cluster = Self { dir, tools };
         cluster.repair();
         cluster
@@ -286,7 +437,12 @@ fn tools_that_fail_hang_or_babble_are_told() {
         assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()), "{script}");
     }
     let missing = Path::new("/nonexistent").to_owned();
-    let none = Tools { attrd_updater: missing.clone(), cibadmin: missing.clone(), crm_node: missing };
+    let none = Tools {
+        attrd_updater: missing.clone(),
+        cibadmin: missing.clone(),
+        crm_node: missing.clone(),
+        stonith_admin: missing,
+    };
     let deadline = Instant::now() + Duration::from_secs(5);
     for register in [Register::Attrd, Register::Cib] {
         assert_eq!(register.publish(&none, &[entry()], deadline).unwrap_err().kind(), "tool");
@@ -294,15 +450,36 @@ fn tools_that_fail_hang_or_babble_are_told() {
     }
 }
 
+#[test]
+fn the_cluster_is_asked_in_its_own_words() {
+    let cluster = Cluster::new();
+    let deadline = Instant::now() + Duration::from_millis(ENOUGH);
+    let said = r#"printf '%s|' "$@""#;
+    cluster.put("cibadmin", said);
+    cluster.put("stonith_admin", said);
+    assert_eq!(cluster.tools.cib(deadline).unwrap(), "--query|--local|");
+    assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
+    for (script, quorum) in
+        [("echo 1", Ok(true)), ("echo 0", Ok(false)), ("echo", Err("unreadable")), ("exit 102", Err("tool"))]
+    {
+        cluster.put("crm_node", &format!("test \"$*\" = --quorum || exit 1; {script}"));
+        assert_eq!(cluster.tools.quorum(deadline).map_err(|e| e.kind()), quorum, "{script}");
+    }
+}
+
 /// A fencing that would not read back as it is must not be thought published.
 #[test]
 fn a_text_that_cannot_be_kept_is_refused() {
-    let Entry::Fencing(fencing) = entry();
+    let Entry::Fencing(fencing) = entry() else { panic!("no fencing") };
     let odd = Entry::Fencing(Fencing { seen_by: "ctl1\n".into(), ..fencing });
+    let (mark, by) = (MarkId::parse(ID).unwrap(), String::new());
+    let unnamed = Acknowledgement { mark, route: String::new(), at: Timestamp(0), by };
     let cluster = Cluster::new();
     let deadline = Instant::now() + Duration::from_secs(5);
-    let refused = Register::Attrd.publish(&cluster.tools, &[odd], deadline).unwrap_err();
-    assert_eq!(refused.kind(), "unfit");
+    for odd in [odd, Entry::Acknowledged(unnamed)] {
+        let refused = Register::Attrd.publish(&cluster.tools, &[odd], deadline).unwrap_err();
+        assert_eq!(refused.kind(), "unfit");
+    }
 }
 
 /// What Pacemaker 2.1.5 prints, with an entry that was deleted, which it remembers under its name without a value.

@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::error::RegisterError;
 use crate::child;
 
-/// More than ten thousand entries.
-const OUTPUT_MAX: usize = 16 << 20;
+/// A CIB of a thousand nodes has about a tenth of this, ten thousand entries less.
+const OUTPUT_MAX: usize = 64 << 20;
 
 /// Where Pacemaker's tools are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Tools {
     pub cibadmin: PathBuf,
     /// Knows whether there is quorum.
     pub crm_node: PathBuf,
+    /// Knows what was fenced.
+    pub stonith_admin: PathBuf,
 }
 
 impl Default for Tools {
@@ -26,6 +28,7 @@ impl Default for Tools {
             attrd_updater: "/usr/sbin/attrd_updater".into(),
             cibadmin: "/usr/sbin/cibadmin".into(),
             crm_node: "/usr/sbin/crm_node".into(),
+            stonith_admin: "/usr/sbin/stonith_admin".into(),
         }
     }
 }
@@ -36,6 +39,7 @@ pub(super) enum Tool {
     AttrdUpdater,
     Cibadmin,
     CrmNode,
+    StonithAdmin,
 }
 
 impl Tool {
@@ -44,6 +48,7 @@ impl Tool {
             Self::AttrdUpdater => "attrd_updater",
             Self::Cibadmin => "cibadmin",
             Self::CrmNode => "crm_node",
+            Self::StonithAdmin => "stonith_admin",
         }
     }
 
@@ -53,6 +58,39 @@ impl Tool {
 }
 
 impl Tools {
+    /// Whether this partition of the cluster has quorum.
+    ///
+    /// # Errors
+    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it cannot be said.
+    pub fn quorum(&self, deadline: Instant) -> Result<bool, RegisterError> {
+        match self.ask(Tool::CrmNode, &["--quorum"], deadline)?.trim() {
+            "1" => Ok(true),
+            "0" => Ok(false),
+            _ => Err(Tool::CrmNode.unreadable()),
+        }
+    }
+
+    /// The local CIB with its status, as XML.
+    ///
+    /// # Errors
+    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
+    pub fn cib(&self, deadline: Instant) -> Result<String, RegisterError> {
+        self.ask(Tool::Cibadmin, &["--query", "--local"], deadline)
+    }
+
+    /// All that the fencers remember, as XML.
+    ///
+    /// # Errors
+    /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`].
+    pub fn history(&self, deadline: Instant) -> Result<String, RegisterError> {
+        self.ask(Tool::StonithAdmin, &["--history", "*", "--verbose", "--output-as=xml"], deadline)
+    }
+
+    fn ask(&self, tool: Tool, arguments: &[&str], deadline: Instant) -> Result<String, RegisterError> {
+        let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+        self.run(tool, &arguments, &[], deadline)?.map_err(|_unexpected| tool.unreadable())
+    }
+
     /// Runs a tool. `Err` with the exit code where it failed by its own account with one of `expected`.
     pub(super) fn run(
         &self,
@@ -65,6 +103,7 @@ impl Tools {
             Tool::AttrdUpdater => &self.attrd_updater,
             Tool::Cibadmin => &self.cibadmin,
             Tool::CrmNode => &self.crm_node,
+            Tool::StonithAdmin => &self.stonith_admin,
         };
         let mut command = child::cluster_tool(program);
         command.args(arguments);

@@ -34,14 +34,14 @@ fn in_attrd(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.lab.power_off(HOST)?;
     let mark = cloud.wait_for_mark(&before)?;
     let key = key_of(&mark.id)?;
-    shows(cloud, Register::Attrd, key)?;
+    shows(cloud, Register::Attrd, &key)?;
     cloud.host_returns()?;
     cloud.wait_acknowledged(&mark.id)?;
-    shows(cloud, Register::Attrd, key)?;
+    shows(cloud, Register::Attrd, &key)?;
     ensure!(!under_the_hosts_own_name(cloud)?, "Pacemaker kept what stood under the name of the fenced host");
     for node in [HOME, OTHER] {
         kill_attrd(cloud, node)?;
-        shows(cloud, Register::Attrd, key)?;
+        shows(cloud, Register::Attrd, &key)?;
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ fn in_the_cib(cloud: &mut Cloud) -> anyhow::Result<()> {
     let key = key_of(&mark.id)?;
     cloud.host_returns()?;
     cloud.wait_acknowledged(&mark.id)?;
-    shows(cloud, Register::Cib, key)?;
+    shows(cloud, Register::Cib, &key)?;
     for node in [HOME, OTHER] {
         wait::until("the entry to be on disk", PATIENCE, || {
             let stored = cloud.lab.exec(node, &["cat", "/var/lib/pacemaker/cib/cib.xml"])?.success()?;
@@ -115,10 +115,10 @@ fn agent(cloud: &Cloud, action: &str, register: Register, store: &str) -> anyhow
 }
 
 /// Waits until both controllers show the entry, with the fenced host in it.
-fn shows(cloud: &Cloud, register: Register, key: Key) -> anyhow::Result<()> {
+fn shows(cloud: &Cloud, register: Register, key: &Key) -> anyhow::Result<()> {
     for node in [HOME, OTHER] {
         let entry = wait::until(&format!("{key} to be seen on {node}"), PATIENCE, || {
-            Ok(entries(cloud, register, node)?.sound.remove(&key))
+            Ok(entries(cloud, register, node)?.sound.remove(key))
         })?;
         ensure!(host(&entry) == HOST, "{entry:?}");
     }
@@ -140,8 +140,10 @@ fn entries(cloud: &Cloud, register: Register, node: &str) -> anyhow::Result<Entr
 }
 
 fn host(entry: &Entry) -> String {
-    let Entry::Fencing(fencing) = entry;
-    fencing.node.to_string()
+    match entry {
+        Entry::Fencing(fencing) => fencing.node.to_string(),
+        other => panic!("no fencing: {other:?}"),
+    }
 }
 
 fn key_of(mark: &str) -> anyhow::Result<Key> {

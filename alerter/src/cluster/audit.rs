@@ -1,0 +1,88 @@
+//! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. An operator is warned; nobody
+//! else is told, since nothing proves that the host is dead.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use marks::cib::Cib;
+use marks::host::HostName;
+
+/// Since when which hosts are missed, as far as this daemon has seen it.
+#[derive(Debug, Default)]
+pub(super) struct Audit {
+    missed: BTreeMap<HostName, Instant>,
+}
+
+impl Audit {
+    /// Looks at the cluster once more. A host is missed that should be connected, is not, and was not fenced.
+    pub(super) fn look(&mut self, cib: &Cib, now: Instant) {
+        let is_missed = |host: &HostName| {
+            cib.is_expected(host) && cib.membership(host) != Some(true) && cib.node_fenced(host).is_none()
+        };
+        let missed: Vec<HostName> = cib.remote_nodes().into_iter().filter(is_missed).collect();
+        self.missed.retain(|host, _| missed.contains(host));
+        for host in missed {
+            self.missed.entry(host).or_insert(now);
+        }
+    }
+
+    /// One sentence for each host that has been missed for longer than `limit`.
+    pub(super) fn warnings(&self, now: Instant, limit: Duration) -> Vec<String> {
+        let long = self.missed.iter().map(|(host, since)| (host, now.duration_since(*since)));
+        long.filter(|(_, time)| *time > limit)
+            .map(|(host, time)| {
+                format!(
+                    "{host} has not been connected for {} s and Pacemaker has not fenced it, so nobody is told: look at it; if it is dead, run `stonith_admin --fence {host}`",
+                    time.as_secs()
+                )
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(300);
+
+    fn cib(state: &str) -> Cib {
+        let xml = format!(
+            r#"<cib><configuration><crm_config/><nodes/><resources>
+                 <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
+               </resources><constraints/></configuration><status>{state}</status></cib>"#
+        );
+        Cib::parse(&xml).unwrap()
+    }
+
+    fn state(in_ccm: &str, fenced: &str) -> Cib {
+        cib(&format!(
+            r#"<node_state remote_node="true" id="compute1" uname="compute1" in_ccm="{in_ccm}" node_fenced="{fenced}"/>"#
+        ))
+    }
+
+    /// W1: the signature that Pacemaker leaves when it has forgotten a host.
+    #[test]
+    fn a_host_that_is_gone_and_not_fenced_is_warned_of_after_the_limit() {
+        let (mut audit, start) = (Audit::default(), Instant::now());
+        let later = |seconds| start + Duration::from_secs(seconds);
+        audit.look(&state("false", "0"), start);
+        audit.look(&state("false", "0"), later(300));
+        assert!(audit.warnings(later(300), LIMIT).is_empty());
+        let said = audit.warnings(later(301), LIMIT);
+        assert!(said.len() == 1 && said[0].contains("stonith_admin --fence compute1"), "{said:?}");
+        audit.look(&state("true", "0"), later(302));
+        assert!(audit.warnings(later(999), LIMIT).is_empty());
+    }
+
+    #[test]
+    fn a_host_that_was_fenced_or_is_connected_is_not_missed() {
+        let (mut audit, start) = (Audit::default(), Instant::now());
+        for fine in [state("true", "0"), state("false", "1795191514")] {
+            audit.look(&fine, start);
+            assert!(audit.warnings(start + LIMIT * 2, LIMIT).is_empty());
+        }
+        audit.look(&cib(""), start);
+        assert_eq!(audit.warnings(start + LIMIT * 2, LIMIT).len(), 1, "it never came");
+    }
+}

@@ -1,0 +1,86 @@
+//! What the cluster says, and what it is told: Pacemaker's tools, run on a thread of their own with time limits.
+
+mod audit;
+mod seen;
+mod upkeep;
+mod view;
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::register::{Entry, Key, Published, Register, RegisterError, Tools};
+use tokio::sync::oneshot;
+
+pub use seen::Seen;
+pub use upkeep::{KEPT, bounded, missing, over};
+pub use view::{POLL, Part, View};
+
+/// A look takes about 30 ms; a tool that hangs must not keep the next look away for long.
+const LOOK_LIMIT: Duration = Duration::from_secs(3);
+/// A write waits for corosync's new membership when a controller is lost, about 3 s.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+
+type Work = Box<dyn FnOnce(&Tools) + Send>;
+
+/// A handle to the thread that runs the tools. The thread ends with its last handle.
+#[derive(Clone)]
+pub struct Cluster {
+    register: Register,
+    queue: mpsc::Sender<Work>,
+}
+
+impl Cluster {
+    /// Starts the thread; none where there is no register, and so no cluster to ask.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn start(register: Register, tools: Tools) -> std::io::Result<Option<Self>> {
+        if register == Register::None {
+            return Ok(None);
+        }
+        let (queue, work) = mpsc::channel::<Work>();
+        let run = move || work.into_iter().for_each(|work| work(&tools));
+        thread::Builder::new().name("cluster".into()).spawn(run)?;
+        Ok(Some(Self { register, queue }))
+    }
+
+    /// Where the register is.
+    pub fn register(&self) -> Register {
+        self.register
+    }
+
+    /// Looks at everything; what cannot be read is missing in the view, with its reason.
+    pub async fn look(&self, with_history: bool) -> Arc<View> {
+        let register = self.register;
+        self.run(move |tools| {
+            Arc::new(View::take(register, tools, with_history, Instant::now() + LOOK_LIMIT))
+        })
+        .await
+    }
+
+    /// Writes entries and reads them back; says of each what came of it.
+    pub async fn publish(&self, entries: Vec<Entry>) -> Published {
+        let register = self.register;
+        self.run(move |tools| register.publish_all(tools, &entries, Instant::now() + WRITE_LIMIT)).await
+    }
+
+    /// Removes entries whose time is over.
+    ///
+    /// # Errors
+    /// [`RegisterError`]; some may be gone.
+    pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
+        let register = self.register;
+        self.run(move |tools| register.clear(tools, &keys, Instant::now() + WRITE_LIMIT)).await
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Tools) -> T + Send + 'static) -> T {
+        let (answer, result) = oneshot::channel();
+        let work: Work = Box::new(move |tools| {
+            let _asker_gave_up = answer.send(work(tools));
+        });
+        self.queue.send(work).expect("the cluster's thread lives as long as a handle to it");
+        result.await.expect("a panic anywhere ends the whole daemon")
+    }
+}

@@ -1,0 +1,114 @@
+//! What the daemon remembers of its looks at the cluster, and what it has to say about them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use marks::cib::Cib;
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::register::{Apart, Entries};
+use marks::time::Timestamp;
+use tracing::{error, info, warn};
+
+use super::audit::Audit;
+use super::view::View;
+
+/// The memory; lost with the daemon, and nothing but work is lost with it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The last look.
+    pub view: Option<Arc<View>>,
+    /// The newest CIB that could be read.
+    pub cib: Option<Arc<Cib>>,
+    /// The register as it was taken in last.
+    pub register: Option<Entries>,
+    /// What Pacemaker remembers from before is not told; unset until the register was read.
+    pub watermark: Option<Timestamp>,
+    /// Something waits for Pacemaker's fencing history.
+    pub history_wanted: bool,
+    /// A mark was made or may go: what stands in the register is behind.
+    pub news: bool,
+    /// Why the last look was not whole; empty where it was.
+    faults: Vec<String>,
+    /// Why the register cannot be written.
+    write_fault: Option<String>,
+    /// What is wrong with the evidence directory.
+    evidence: Vec<String>,
+    audit: Audit,
+    warned: HashSet<String>,
+    connections: HashMap<HostName, Incarnation>,
+}
+
+impl Seen {
+    /// Takes note of a look, and says what is new about it.
+    pub fn note(&mut self, view: &Arc<View>, audit_after: Duration) {
+        self.view = Some(Arc::clone(view));
+        let faults = view.faults();
+        for fault in faults.iter().filter(|fault| !self.faults.contains(fault)) {
+            warn!("{fault}");
+        }
+        if faults.is_empty() && !self.faults.is_empty() {
+            info!("the cluster can be read again, and this partition may act");
+        }
+        self.faults = faults;
+        if let Ok(cib) = &view.cib {
+            self.audit.look(cib, view.taken);
+            self.cib = Some(Arc::new(cib.clone()));
+        }
+        self.say_audit(audit_after);
+    }
+
+    fn say_audit(&mut self, audit_after: Duration) {
+        // The seconds in the sentences grow; the host at the beginning is what is said once.
+        let host = |sentence: &String| sentence.split(' ').next().unwrap_or_default().to_owned();
+        let warnings = self.audit.warnings(Instant::now(), audit_after);
+        let hosts: HashSet<String> = warnings.iter().map(host).collect();
+        for warning in warnings.iter().filter(|warning| !self.warned.contains(&host(warning))) {
+            warn!("{warning}");
+        }
+        self.warned = hosts;
+    }
+
+    /// Takes note of what came of writing the register.
+    pub fn note_writing(&mut self, fault: Option<String>) {
+        if let Some(fault) = &fault
+            && self.write_fault.as_ref() != Some(fault)
+        {
+            error!("the register cannot be written: {fault}; it is tried again");
+        }
+        self.write_fault = fault;
+    }
+
+    /// Takes note of what is wrong with the evidence directory.
+    pub fn note_evidence(&mut self, complaints: Vec<String>) {
+        for complaint in complaints.iter().filter(|complaint| !self.evidence.contains(complaint)) {
+            error!("{complaint}");
+        }
+        self.evidence = complaints;
+    }
+
+    /// Says of new strange entries of the register that they are not used.
+    pub fn note_apart(&self, apart: &[Apart]) {
+        let known = self.register.as_ref().map_or(&[][..], |entries| &entries.apart);
+        for entry in apart.iter().filter(|entry| !known.contains(entry)) {
+            warn!("the register's entry {} is not used: {}", entry.key, entry.why);
+        }
+    }
+
+    /// Whether a connection is another one than was seen last.
+    pub fn is_new_connection(&mut self, node: &HostName, connection: &Incarnation) -> bool {
+        self.connections.insert(node.clone(), connection.clone()).as_ref() != Some(connection)
+    }
+
+    /// Everything that somebody should look at, one sentence each.
+    pub fn reasons(&self) -> Vec<String> {
+        let write = self.write_fault.iter().map(|fault| format!("the register cannot be written: {fault}"));
+        self.faults.iter().cloned().chain(write).chain(self.evidence.iter().cloned()).collect()
+    }
+
+    /// Hosts that are gone without having been fenced, one sentence each.
+    pub fn warnings(&self, audit_after: Duration) -> Vec<String> {
+        self.audit.warnings(Instant::now(), audit_after)
+    }
+}

@@ -1,0 +1,164 @@
+//! Which entries the register lacks, and which have had their time (design, section 6). Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::register::{Entries, Entry, Key};
+use marks::time::Timestamp;
+
+/// How long a settled mark stays: longer than anybody asks about it, and much longer than the horizon.
+pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
+/// At most so many settled marks stay, so that the register stays small.
+const SETTLED_MAX: usize = 1000;
+/// So many are written in one go: each costs about 20 ms.
+const BATCH: usize = 50;
+/// Fewer than so many are not worth a change of the configuration, of which Pacemaker keeps the last hundred.
+const CLEARED_MIN: usize = 20;
+/// Unless they wait for so long.
+const CLEARED_LATEST: Duration = Duration::from_secs(86_400);
+
+/// Of more settled marks than may stay, only the newest.
+pub fn bounded(wanted: Vec<Entry>) -> Vec<Entry> {
+    let found = Entries {
+        sound: wanted.iter().map(|entry| (entry.key(), entry.clone())).collect(),
+        ..Entries::default()
+    };
+    let settled = settled(&found);
+    let stays = |entry: &Entry| {
+        let mark = mark_of(entry).and_then(|mark| settled.get(&mark));
+        mark.is_none_or(|at| *at != LONG_AGO)
+    };
+    wanted.into_iter().filter(stays).collect()
+}
+
+/// What should stand in the register and does not.
+pub fn missing(wanted: &[Entry], found: &Entries) -> Vec<Entry> {
+    let lacking = wanted.iter().filter(|entry| !found.sound.contains_key(&entry.key()));
+    lacking.take(BATCH).cloned().collect()
+}
+
+/// What has had its time, once it is worth a change; `wanted` never has.
+pub fn over(wanted: &[Entry], found: &Entries, now: Timestamp) -> Vec<Key> {
+    let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
+    let settled = settled(found);
+    let age = |entry: &Entry| over_for(entry, &settled, now);
+    let old = found.sound.iter().filter(|(key, _)| !wanted.contains(key));
+    let old: Vec<(&Key, Duration)> = old.filter_map(|(key, entry)| Some((key, age(entry)?))).collect();
+    let worth = old.len() >= CLEARED_MIN || old.iter().any(|(_, since)| *since >= CLEARED_LATEST);
+    if worth { old.into_iter().map(|(key, _)| key.clone()).collect() } else { Vec::new() }
+}
+
+const LONG_AGO: Timestamp = Timestamp(0);
+
+/// The mark that an entry belongs to; a fencing that became a mark's first carries the mark's id.
+fn mark_of(entry: &Entry) -> Option<MarkId> {
+    match entry {
+        Entry::Fencing(fencing) => Some(fencing.id.into()),
+        Entry::Mark(entry) => Some(entry.mark.id),
+        Entry::Acknowledged(entry) => Some(entry.mark),
+        Entry::Settled(entry) => Some(entry.mark),
+        Entry::Decision(entry) => Some(entry.mark),
+        Entry::Watermark(_) => None,
+    }
+}
+
+/// When each mark was settled; of too many, the oldest count as settled long ago.
+fn settled(found: &Entries) -> BTreeMap<MarkId, Timestamp> {
+    let ends = found.sound.values().filter_map(|entry| match entry {
+        Entry::Settled(settled) => Some((settled.at, settled.mark)),
+        _ => None,
+    });
+    let mut ends: Vec<(Timestamp, MarkId)> = ends.collect();
+    ends.sort_unstable();
+    let crowd = ends.len().saturating_sub(SETTLED_MAX);
+    let dated = ends
+        .into_iter()
+        .enumerate()
+        .map(|(rank, (at, mark))| (mark, if rank < crowd { LONG_AGO } else { at }));
+    dated.collect()
+}
+
+/// For how long an entry has been past its time; none while it has its time. What belongs to a mark goes with the mark.
+fn over_for(entry: &Entry, settled: &BTreeMap<MarkId, Timestamp>, now: Timestamp) -> Option<Duration> {
+    let end = mark_of(entry).and_then(|mark| settled.get(&mark)).copied();
+    let end = match entry {
+        // One that is not its mark's first is only seconds younger than the mark.
+        Entry::Fencing(fencing) => end.unwrap_or(fencing.asked_at),
+        _ => end?,
+    };
+    now.since(end).checked_sub(KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::{FencingId, NoteId};
+    use marks::mark::{Mark, Settlement, Source};
+    use marks::register::{Acknowledgement, MarkEntry, Settled, Watermark};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn entries(all: &[Entry]) -> Entries {
+        Entries { sound: all.iter().map(|e| (e.key(), e.clone())).collect(), ..Entries::default() }
+    }
+
+    /// A mark that was settled then, with everything that belongs to it.
+    fn story(at: Timestamp) -> Vec<Entry> {
+        let (id, node) = (FencingId::generate().into(), HostName::parse("compute1").unwrap());
+        let mark = Mark {
+            id,
+            node: node.clone(),
+            fqdn: node,
+            on_shared_storage: true,
+            failure_time: at,
+            generated_time: at,
+        };
+        let by = || "ctl1".to_owned();
+        let made = MarkEntry { mark, source: Source::Alert, incarnation: None, made_by: by(), made_at: at };
+        vec![
+            Entry::Mark(made),
+            Entry::Acknowledged(Acknowledgement { mark: id, route: "r".into(), at, by: by() }),
+            Entry::Settled(Settled { mark: id, how: Settlement::Acknowledged, at, by: by() }),
+        ]
+    }
+
+    #[test]
+    fn what_is_lacking_is_written_in_batches() {
+        let wanted: Vec<Entry> = (0..30).flat_map(|_| story(NOW)).collect();
+        let found = entries(&wanted[..10]);
+        assert_eq!(missing(&wanted, &found), &wanted[10..10 + BATCH]);
+        assert!(missing(&wanted[..10], &found).is_empty());
+    }
+
+    #[test]
+    fn nothing_goes_before_its_time_nor_without_an_end() {
+        let young: Vec<Entry> = (0..10).flat_map(|_| story(NOW + DAY / 10 - 7 * DAY)).collect();
+        assert!(over(&[], &entries(&young), NOW).is_empty());
+        let open: Vec<Entry> = (0..30).map(|_| story(NOW - 60 * DAY).remove(0)).collect();
+        assert!(over(&[], &entries(&open), NOW).is_empty(), "an open mark has no end");
+        let first =
+            Entry::Watermark(Watermark { id: NoteId::generate(), at: Timestamp(0), by: "ctl1".into() });
+        assert!(over(&[], &entries(&[first]), NOW).is_empty());
+    }
+
+    #[test]
+    fn what_is_over_goes_in_batches_or_after_a_day() {
+        let few = story(NOW - 7 * DAY - Duration::from_secs(60));
+        assert!(over(&[], &entries(&few), NOW).is_empty());
+        assert_eq!(over(&[], &entries(&few), NOW + DAY).len(), 3);
+        let many: Vec<Entry> = (0..7).flat_map(|_| story(NOW - 7 * DAY - Duration::from_secs(60))).collect();
+        assert_eq!(over(&[], &entries(&many), NOW).len(), 21);
+        assert_eq!(over(&many[..3], &entries(&many), NOW + DAY).len(), 18, "what is wanted stays");
+    }
+
+    #[test]
+    fn of_too_many_settled_marks_the_oldest_go() {
+        let many: Vec<Entry> = (0..1010).flat_map(|n| story(NOW - Duration::from_secs(2000 - n))).collect();
+        assert_eq!(over(&[], &entries(&many), NOW).len(), 30);
+        assert_eq!(bounded(many).len(), 3000);
+    }
+}

@@ -1,0 +1,89 @@
+//! One look at the cluster: quorum, register, CIB, fencing history. What could not be read is missing, with the reason.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::cib::Cib;
+use marks::evidence::{self, Sighting};
+use marks::register::{Entries, Register, Tools};
+
+/// How often the cluster is looked at where nothing tells of a change.
+pub const POLL: Duration = Duration::from_secs(2);
+/// No mark is sent on a look that is older (design, section 6).
+const FRESH: Duration = Duration::from_secs(2);
+
+/// Something that was read, or in a sentence why not.
+pub type Part<T> = Result<T, String>;
+
+/// One look. Its age is measured by the monotonic clock: a daemon that was stopped for an hour knows that it is old.
+#[derive(Debug)]
+pub struct View {
+    /// When the look began.
+    pub taken: Instant,
+    /// Whether this partition of the cluster may act.
+    pub quorum: Part<bool>,
+    /// What stands in the register.
+    pub entries: Part<Entries>,
+    /// The CIB as this controller has it.
+    pub cib: Part<Cib>,
+    /// The successful fencings that Pacemaker remembers; none where it was not asked this time.
+    pub history: Option<Part<Vec<Sighting>>>,
+}
+
+impl View {
+    /// Runs the tools side by side.
+    pub(super) fn take(register: Register, tools: &Tools, with_history: bool, deadline: Instant) -> Self {
+        let taken = Instant::now();
+        thread::scope(|scope| {
+            let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
+            let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
+            let attributes = (register == Register::Attrd)
+                .then(|| scope.spawn(|| register.read(tools, deadline).map_err(|e| e.to_string())));
+            let text = tools.cib(deadline).map_err(|e| e.to_string());
+            let in_cib =
+                || text.clone().and_then(|xml| register.parse_output(&xml).map_err(|e| e.to_string()));
+            let joined = "a panic anywhere ends the whole daemon";
+            Self {
+                taken,
+                quorum: quorum.join().expect(joined),
+                entries: attributes.map_or_else(in_cib, |reader| reader.join().expect(joined)),
+                cib: text.and_then(|xml| Cib::parse(&xml).map_err(|e| e.to_string())),
+                history: history.map(|reader| reader.join().expect(joined)),
+            }
+        })
+    }
+
+    /// Whether marks may be made and told on this look.
+    ///
+    /// # Errors
+    /// Why not, in a sentence for `status`.
+    pub fn permits(&self) -> Result<&Entries, String> {
+        match (&self.quorum, &self.entries) {
+            (Ok(true), Ok(entries)) => Ok(entries),
+            (Ok(false), _) => {
+                Err("this partition of the cluster has no quorum: nothing is told until the other controllers are back"
+                    .to_owned())
+            }
+            (Err(why), _) => Err(format!("quorum cannot be asked for, so nothing is told: {why}")),
+            (_, Err(why)) => Err(format!("the register cannot be read, so nothing is told: {why}")),
+        }
+    }
+
+    /// Whether it is recent enough to send on.
+    pub fn is_fresh(&self) -> bool {
+        self.taken.elapsed() <= FRESH
+    }
+
+    /// Why one of its parts could not be read, one sentence each.
+    pub fn faults(&self) -> Vec<String> {
+        let cib = self.cib.as_ref().err().map(|why| format!("the CIB cannot be read: {why}"));
+        let history = self.history.as_ref().and_then(|read| read.as_ref().err());
+        let history = history.map(|why| format!("the fencing history cannot be read: {why}"));
+        self.permits().err().into_iter().chain(cib).chain(history).collect()
+    }
+}
+
+fn history(tools: &Tools, deadline: Instant) -> Part<Vec<Sighting>> {
+    let xml = tools.history(deadline).map_err(|e| e.to_string())?;
+    evidence::history(&xml).map_err(|e| e.to_string())
+}

@@ -1,0 +1,29 @@
+//! Which hosts are told at all. Pure.
+
+use marks::cib::Cib;
+use marks::host::HostName;
+
+use crate::config::HostRules;
+
+/// Whether a host is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coverage {
+    /// It is.
+    Told,
+    /// `[hosts] match` names it not, or it is a controller or a guest that nobody named literally.
+    Not,
+    /// The cluster does not know it (any more).
+    Unknown,
+}
+
+/// What the rules say of a host; without a cluster every host is told that `match` does not leave out.
+pub(super) fn of(node: &HostName, rules: &HostRules, cib: Option<&Cib>) -> Coverage {
+    let names = |hosts: Vec<HostName>| hosts.contains(node);
+    match (&rules.matching, cib) {
+        (Some(patterns), _) if !patterns.covers(node) => Coverage::Not,
+        (Some(patterns), _) if patterns.names_literally(node) => Coverage::Told,
+        (_, Some(cib)) if names(cib.cluster_nodes()) || names(cib.guest_nodes()) => Coverage::Not,
+        (None, Some(cib)) if !names(cib.remote_nodes()) => Coverage::Unknown,
+        _ => Coverage::Told,
+    }
+}

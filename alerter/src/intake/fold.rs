@@ -1,0 +1,474 @@
+//! What becomes of a fencing and of a sighting (design, section 6). Pure: no I/O, no clock.
+
+use std::time::Duration;
+
+use marks::cib::Cib;
+use marks::evidence::{Sighting, Witness};
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::host::{HostName, resolve_fqdn};
+use marks::id::MarkId;
+use marks::journal::{MarkRow, Outage};
+use marks::mark::{Doubt, Proof, Source, Standing};
+use marks::time::Timestamp;
+
+use super::coverage::{self, Coverage};
+use super::outage;
+use crate::config::{HostRules, IntakeRules};
+
+/// How old a confirmation by hand may be when it is seen, so that the cluster's present state says what it was worth.
+const CONFIRMATION: Duration = Duration::from_secs(60);
+
+/// What must be known beside the record that is looked at.
+pub(super) struct Circumstances<'a> {
+    pub(super) now: Timestamp,
+    /// Since when this daemon has been there to tell what happens.
+    pub(super) started: Timestamp,
+    /// What Pacemaker remembers from before is not told.
+    pub(super) watermark: Timestamp,
+    pub(super) controller: &'a str,
+    pub(super) hosts: &'a HostRules,
+    pub(super) rules: &'a IntakeRules,
+    /// None where there is no cluster to ask.
+    pub(super) cib: Option<&'a Cib>,
+}
+
+/// A fencing, and where it is known from.
+pub(super) struct Known<'a> {
+    pub(super) fencing: &'a Fencing,
+    /// It was read from the register, and no journal here vouches for it.
+    pub(super) imported: bool,
+    /// It stands in the register: whoever told of it would have left a trace beside it.
+    pub(super) registered: bool,
+}
+
+/// What becomes of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// A new outage: this mark.
+    Mark(Box<MarkRow>),
+    /// A further record of an outage that has a mark, open or settled.
+    Join(MarkId),
+    /// The rules do not cover the host.
+    SetAside,
+    /// It is too old to make a mark.
+    Expire,
+    /// Its outage may be marked by something better yet.
+    Wait,
+    /// Nothing, and nothing is noted.
+    Ignore,
+}
+
+impl Circumstances<'_> {
+    /// Decides about one fencing, given its host's outages, oldest first.
+    pub(super) fn fate_of_fencing(&self, known: &Known<'_>, outages: &[Outage]) -> Fate {
+        let fencing = known.fencing;
+        if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
+            return Fate::SetAside;
+        }
+        match outage::of_fencing(fencing, outages, self.rules.coalesce) {
+            Some(same) => Fate::Join(same.mark),
+            None if self.is_expired(fencing.asked_at) => Fate::Expire,
+            None => Fate::Mark(Box::new(self.mark_of_fencing(known))),
+        }
+    }
+
+    /// Decides about one sighting; `connections` are all that are known of its host.
+    pub(super) fn fate_of_sighting(
+        &self,
+        sighting: &Sighting,
+        connections: &[Incarnation],
+        outages: &[Outage],
+    ) -> Fate {
+        let from_alert = matches!(sighting.witness, Witness::Alert(_));
+        match coverage::of(&sighting.node, self.hosts, self.cib) {
+            Coverage::Told => {}
+            Coverage::Not if from_alert => return Fate::SetAside,
+            // A host that the cluster does not know may be configured again before its evidence is too old.
+            Coverage::Unknown if from_alert && !self.is_expired(sighting.at) => return Fate::Wait,
+            Coverage::Unknown if from_alert => return Fate::Expire,
+            Coverage::Not | Coverage::Unknown => return Fate::Ignore,
+        }
+        if let Some(same) = outage::at(sighting.at, connections, outages, self.rules.coalesce) {
+            return Fate::Join(same.mark);
+        }
+        self.fate_of_uncovered(sighting, connections)
+    }
+
+    /// No mark covers it: nothing of ours saw this fencing.
+    fn fate_of_uncovered(&self, sighting: &Sighting, connections: &[Incarnation]) -> Fate {
+        let from_alert = matches!(sighting.witness, Witness::Alert(_));
+        // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
+        if !from_alert && sighting.at < self.watermark {
+            return Fate::Ignore;
+        }
+        if self.is_expired(sighting.at) {
+            return if from_alert { Fate::Expire } else { Fate::Ignore };
+        }
+        // The history has no id that all controllers share: let a witness that has one come first.
+        let patience = match sighting.witness {
+            Witness::Alert(_) | Witness::NodeFenced => self.rules.evidence_grace,
+            Witness::History => self.rules.evidence_grace * 2,
+        };
+        if self.now.since(sighting.at) < patience {
+            return Fate::Wait;
+        }
+        Fate::Mark(Box::new(self.mark_of_sighting(sighting, connections)))
+    }
+
+    /// Without a cluster there is nobody who could have told it meanwhile.
+    fn is_expired(&self, at: Timestamp) -> bool {
+        self.cib.is_some() && self.now.since(at) > self.rules.horizon
+    }
+
+    fn mark_of_fencing(&self, known: &Known<'_>) -> MarkRow {
+        let fencing = known.fencing;
+        MarkRow {
+            fqdn: told_name(fencing, self.hosts),
+            // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
+            // rebuilds the disks from their images.
+            on_shared_storage: self.hosts.on_shared_storage.or(fencing.given_shared_storage).unwrap_or(true),
+            failure_time: fencing.asked_at,
+            generated_time: fencing.committed_at,
+            incarnation: fencing.incarnation.clone(),
+            ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, self.standing_of(known))
+        }
+    }
+
+    fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> MarkRow {
+        let connection = outage::connection_before(connections, sighting.at);
+        let late = self.is_late(sighting.at, false, &sighting.node, connection.as_ref());
+        let standing = match self.proof_by(sighting) {
+            Some(_) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
+            Some(proof) => Standing::Proven(proof),
+            None => Standing::Doubtful(Doubt::Unconfirmed),
+        };
+        MarkRow {
+            fqdn: resolve_fqdn(&sighting.node, None, &self.hosts.names, self.hosts.domain.as_deref()),
+            on_shared_storage: self.hosts.on_shared_storage.unwrap_or(true),
+            failure_time: sighting.at,
+            generated_time: sighting.at,
+            incarnation: connection,
+            ..self.mark(sighting.mark_id(), &sighting.node, sighting.source(), standing)
+        }
+    }
+
+    fn mark(&self, id: MarkId, node: &HostName, source: Source, standing: Standing) -> MarkRow {
+        MarkRow {
+            id,
+            node: node.clone(),
+            fqdn: None,
+            on_shared_storage: true,
+            failure_time: self.now,
+            generated_time: self.now,
+            settled: None,
+            source,
+            incarnation: None,
+            standing,
+            made_by: self.controller.to_owned(),
+            made_at: self.now,
+            returned_at: None,
+        }
+    }
+
+    fn standing_of(&self, known: &Known<'_>) -> Standing {
+        let fencing = known.fencing;
+        if self.cib.is_none() {
+            return Standing::Proven(Proof::Alone);
+        }
+        let late = || {
+            let incarnation = fencing.incarnation.as_ref();
+            self.is_late(fencing.committed_at, known.registered, &fencing.node, incarnation)
+        };
+        match fencing.origin {
+            _ if known.imported => Standing::Doubtful(Doubt::Unproven),
+            Origin::Operator => Standing::Proven(Proof::Operator),
+            Origin::Shell => Standing::Doubtful(Doubt::Unconfirmed),
+            Origin::Fencer if late() => Standing::Doubtful(Doubt::OutcomeUnknown),
+            Origin::Fencer => Standing::Proven(Proof::Journal),
+        }
+    }
+
+    /// Whether an earlier alerter may have told it already and the host is back: then nobody knows what it would do to
+    /// tell it.
+    fn is_late(
+        &self,
+        at: Timestamp,
+        registered: bool,
+        node: &HostName,
+        connection: Option<&Incarnation>,
+    ) -> bool {
+        let Some(cib) = self.cib else { return false };
+        at < self.started && !registered && is_back(cib, node, connection)
+    }
+
+    /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster sees as a member; of one
+    /// that is found later nobody knows whether it was one then.
+    pub(super) fn proof_by(&self, sighting: &Sighting) -> Option<Proof> {
+        let gone = || self.cib.is_some_and(|cib| cib.membership(&sighting.node) == Some(false));
+        let witnessed = || sighting.at >= self.started && self.now.since(sighting.at) <= CONFIRMATION;
+        (!sighting.by_human || (witnessed() && gone())).then(|| sighting.proof())
+    }
+}
+
+/// Whether the cluster sees a host that had failed with that connection.
+fn is_back(cib: &Cib, node: &HostName, failed: Option<&Incarnation>) -> bool {
+    let current = cib.incarnation_of(node);
+    let another = failed.is_none() || current.as_ref() != failed;
+    cib.membership(node) == Some(true) && another
+}
+
+/// The name under which a fencing's host is told; none means the hold `no-fqdn`.
+pub(super) fn told_name(fencing: &Fencing, rules: &HostRules) -> Option<HostName> {
+    let domain = rules.domain.as_deref().or(fencing.given_domain.as_deref());
+    resolve_fqdn(&fencing.node, fencing.plug.as_ref(), &rules.names, domain)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use marks::host::HostPatterns;
+    use marks::id::{FencingId, OperationId};
+
+    use super::*;
+
+    const STARTED: i64 = 10_000;
+    const NOW: i64 = 10_100;
+    const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_seconds(second)
+    }
+
+    fn connection(made: i64) -> Incarnation {
+        Incarnation::new("ctl1", 7, made)
+    }
+
+    fn hosts() -> HostRules {
+        HostRules { domain: Some("my.cloud.com".into()), names: BTreeMap::new(), ..HostRules::default() }
+    }
+
+    fn rules() -> IntakeRules {
+        let seconds = Duration::from_secs;
+        IntakeRules { coalesce: seconds(180), evidence_grace: seconds(10), horizon: seconds(9000) }
+    }
+
+    /// A cluster with two controllers, a guest, and compute1 with its newest connection.
+    fn cib(member: bool, connected: Option<i64>) -> Cib {
+        let history = connected.map_or_else(String::new, |made| {
+            format!(
+                r#"<lrm id="1"><lrm_resources><lrm_resource id="compute1"><lrm_rsc_op id="x" operation="start"
+                   rc-code="0" call-id="7" last-rc-change="{made}"/></lrm_resource></lrm_resources></lrm>"#
+            )
+        });
+        let xml = format!(
+            r#"<cib><configuration><crm_config/>
+              <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes>
+              <resources>
+                <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
+                <primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain">
+                  <meta_attributes id="m"><nvpair id="n" name="remote-node" value="guest1"/></meta_attributes>
+                </primitive>
+              </resources><constraints/></configuration>
+              <status><node_state id="1" uname="ctl1">{history}</node_state>
+                <node_state remote_node="true" id="compute1" uname="compute1" in_ccm="{member}"/></status></cib>"#
+        );
+        Cib::parse(&xml).unwrap()
+    }
+
+    struct Scene {
+        hosts: HostRules,
+        cib: Option<Cib>,
+    }
+
+    impl Scene {
+        fn gone() -> Self {
+            Self { hosts: hosts(), cib: Some(cib(false, Some(50))) }
+        }
+
+        fn back() -> Self {
+            Self { hosts: hosts(), cib: Some(cib(true, Some(NOW - 20))) }
+        }
+
+        fn alone() -> Self {
+            Self { hosts: hosts(), cib: None }
+        }
+
+        fn at<T>(&self, now: i64, work: impl FnOnce(&Circumstances<'_>) -> T) -> T {
+            work(&Circumstances {
+                now: second(now),
+                started: second(STARTED),
+                watermark: second(5_000),
+                controller: "ctl1",
+                hosts: &self.hosts,
+                rules: &rules(),
+                cib: self.cib.as_ref(),
+            })
+        }
+
+        fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Fate {
+            self.at(NOW, |around| around.fate_of_fencing(&Known { fencing, imported, registered }, &[]))
+        }
+
+        fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Fate {
+            self.at(now, |around| around.fate_of_sighting(sighting, &[connection(50)], outages))
+        }
+    }
+
+    fn fencing(node: &str, asked: i64, origin: Origin) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(node).unwrap(),
+            plug: None,
+            asked_at: second(asked),
+            committed_at: second(asked + 1),
+            seen_by: "ctl1".into(),
+            origin,
+            incarnation: Some(connection(50)),
+            given_domain: None,
+            given_shared_storage: None,
+        }
+    }
+
+    fn sighting(node: &str, at: i64, witness: Witness) -> Sighting {
+        Sighting { node: HostName::parse(node).unwrap(), witness, at: second(at), by_human: false }
+    }
+
+    fn alert() -> Witness {
+        Witness::Alert(OperationId::parse(OPERATION).unwrap())
+    }
+
+    fn standing(fate: Fate) -> Option<&'static str> {
+        match fate {
+            Fate::Mark(row) => Some(row.standing.as_str()),
+            _ => None,
+        }
+    }
+
+    /// S1-38, S1-39: what the mark says comes from the fencing, and configuration goes before what the agent was given.
+    #[test]
+    fn a_mark_says_when_the_agent_was_asked() {
+        let mut first = fencing("compute1", NOW - 5, Origin::Fencer);
+        first.given_shared_storage = Some(false);
+        let Fate::Mark(mark) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
+        assert_eq!((mark.failure_time, mark.generated_time), (second(NOW - 5), second(NOW - 4)));
+        assert_eq!(mark.fqdn.unwrap().as_str(), "compute1.my.cloud.com");
+        assert_eq!(mark.id.to_string(), first.id.to_string());
+        assert!(!mark.on_shared_storage);
+        let mut decided = Scene::alone();
+        decided.hosts.on_shared_storage = Some(true);
+        let Fate::Mark(mark) = decided.of(&first, false, false) else { panic!("no mark") };
+        assert!(mark.on_shared_storage);
+    }
+
+    #[test]
+    fn without_a_domain_the_mark_is_made_and_held() {
+        let mut silent = Scene::alone();
+        silent.hosts.domain = None;
+        let fate = silent.of(&fencing("compute1", NOW, Origin::Fencer), false, false);
+        let Fate::Mark(mark) = fate else { panic!("no mark") };
+        assert_eq!(mark.fqdn, None);
+    }
+
+    #[test]
+    fn who_vouches_for_a_fencing_decides_whether_it_may_go() {
+        let of = |origin, imported| {
+            standing(Scene::gone().of(&fencing("compute1", NOW, origin), imported, false)).unwrap()
+        };
+        assert_eq!(of(Origin::Fencer, false), "journal");
+        assert_eq!(of(Origin::Fencer, true), "unproven");
+        assert_eq!(
+            of(Origin::Operator, true),
+            "unproven",
+            "anybody who writes the register can say operator"
+        );
+        assert_eq!(of(Origin::Shell, false), "unconfirmed");
+        assert_eq!(of(Origin::Operator, false), "operator");
+        let alone = Scene::alone().of(&fencing("compute1", NOW, Origin::Shell), false, false);
+        assert_eq!(standing(alone), Some("alone"));
+    }
+
+    #[test]
+    fn an_old_fencing_of_a_host_that_is_back_goes_only_if_the_register_knows_it() {
+        let old = fencing("compute1", STARTED - 100, Origin::Fencer);
+        assert_eq!(standing(Scene::back().of(&old, false, false)), Some("outcome-unknown"));
+        assert_eq!(standing(Scene::back().of(&old, false, true)), Some("journal"));
+        assert_eq!(standing(Scene::gone().of(&old, false, false)), Some("journal"), "not back");
+        let young = fencing("compute1", STARTED + 1, Origin::Fencer);
+        assert_eq!(
+            standing(Scene::back().of(&young, false, false)),
+            Some("journal"),
+            "this alerter was there"
+        );
+    }
+
+    #[test]
+    fn what_is_found_after_the_horizon_makes_no_mark_but_where_nobody_else_could_have_told_it() {
+        let old = fencing("compute1", NOW - 9001, Origin::Fencer);
+        assert_eq!(Scene::gone().of(&old, false, true), Fate::Expire);
+        assert_eq!(standing(Scene::alone().of(&old, false, false)), Some("alone"));
+        let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9001, witness), &[]);
+        assert_eq!(seen(alert()), Fate::Expire);
+        assert_eq!(seen(Witness::History), Fate::Ignore);
+    }
+
+    /// W21: fencings that bypass the agent.
+    #[test]
+    fn a_sighting_without_a_mark_makes_one_after_the_grace() {
+        let seen = |now, witness| Scene::gone().seen(now, &sighting("compute1", NOW, witness), &[]);
+        for witness in [alert(), Witness::NodeFenced] {
+            assert_eq!(seen(NOW + 9, witness), Fate::Wait);
+            assert!(matches!(seen(NOW + 10, witness), Fate::Mark(_)));
+        }
+        assert_eq!(seen(NOW + 19, Witness::History), Fate::Wait);
+        let Fate::Mark(mark) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
+        assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
+        assert_eq!(mark.incarnation, Some(connection(50)));
+    }
+
+    #[test]
+    fn a_sighting_of_a_marked_outage_joins_it() {
+        let mark = FencingId::generate().into();
+        let incarnations = vec![connection(50)];
+        let (first, newest) = (second(NOW - 30), second(NOW - 30));
+        let outage = Outage { mark, first, newest, incarnations, returned_at: None, settled: true };
+        let fate = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
+        assert_eq!(fate, Fate::Join(mark));
+    }
+
+    #[test]
+    fn what_pacemaker_remembers_from_before_the_installation_is_not_told() {
+        let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", 4_999, witness), &[]);
+        assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (Fate::Ignore, Fate::Ignore));
+        assert!(matches!(seen(alert()), Fate::Mark(_)), "nobody kept alerts before the installation");
+    }
+
+    #[test]
+    fn a_confirmation_by_hand_counts_only_for_a_host_that_is_gone() {
+        let by_hand = |scene: &Scene, at| {
+            let said = Sighting { by_human: true, ..sighting("compute1", at, alert()) };
+            standing(scene.seen(NOW, &said, &[])).unwrap()
+        };
+        assert_eq!(by_hand(&Scene::gone(), NOW - 10), "alert");
+        assert_eq!(by_hand(&Scene::back(), NOW - 10), "unconfirmed");
+        assert_eq!(by_hand(&Scene::gone(), NOW - 61), "unconfirmed", "nobody knows what it was then");
+    }
+
+    /// Killing a controller raises an alert too.
+    #[test]
+    fn controllers_and_guests_are_told_only_if_they_are_named_literally() {
+        let fate = |scene: &Scene, node| scene.of(&fencing(node, NOW, Origin::Fencer), false, false);
+        let seen = |scene: &Scene, node| scene.seen(NOW + 60, &sighting(node, NOW, alert()), &[]);
+        let mut scene = Scene::gone();
+        for node in ["ctl2", "guest1"] {
+            assert_eq!((fate(&scene, node), seen(&scene, node)), (Fate::SetAside, Fate::SetAside), "{node}");
+        }
+        assert_eq!(seen(&scene, "stranger"), Fate::Wait);
+        assert!(matches!(fate(&scene, "stranger"), Fate::Mark(_)), "the fencer had a level for it");
+        scene.hosts.matching = Some(HostPatterns::parse("*").unwrap());
+        assert_eq!(fate(&scene, "ctl2"), Fate::SetAside);
+        scene.hosts.matching = Some(HostPatterns::parse("ctl2").unwrap());
+        assert!(matches!(fate(&scene, "ctl2"), Fate::Mark(_)));
+        assert_eq!(fate(&scene, "compute1"), Fate::SetAside);
+    }
+}

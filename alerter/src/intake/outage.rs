@@ -1,0 +1,277 @@
+//! One outage or two (design, section 6). Pure: no I/O, no clock.
+
+use std::time::Duration;
+
+use marks::fencing::{Fencing, Incarnation};
+use marks::journal::Outage;
+use marks::time::Timestamp;
+
+/// Clocks of controllers that keep time, and whole seconds, differ by less than this. A host needs longer to come back
+/// and to fail again.
+const SKEW: Duration = Duration::from_secs(5);
+
+/// The outage that a fencing belongs to, where there is one; outages come oldest first.
+pub(super) fn of_fencing<'a>(
+    fencing: &Fencing,
+    outages: &'a [Outage],
+    coalesce: Duration,
+) -> Option<&'a Outage> {
+    outages.iter().rev().find(|outage| has_fencing(fencing, outage, coalesce))
+}
+
+/// A newer connection means that the host was back in between, even seconds later; the same one means the same outage,
+/// however late. An older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller
+/// held), nor does an unknown one: only then are clocks compared.
+fn has_fencing(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
+    if outage.mark == fencing.id.into() {
+        return true; // its own mark: only the record that it was taken in is missing
+    }
+    let asked = fencing.asked_at;
+    if outage.returned_at.is_some_and(|back| back < asked) {
+        return false;
+    }
+    let Some(seen) = &fencing.incarnation else { return is_near(asked, outage, coalesce) };
+    if outage.incarnations.contains(seen) {
+        return true;
+    }
+    match (seen.connected_at(), newest(&outage.incarnations)) {
+        (Some(seen), Some(known)) if known <= asked => seen < known && is_near(asked, outage, coalesce),
+        (_, Some(_)) => false,
+        (_, None) => is_near(asked, outage, coalesce),
+    }
+}
+
+fn newest(connections: &[Incarnation]) -> Option<Timestamp> {
+    connections.iter().filter_map(Incarnation::connected_at).max()
+}
+
+/// The outage that something seen at `at` belongs to; `connections` are all that are known of the host.
+pub(super) fn at<'a>(
+    at: Timestamp,
+    connections: &[Incarnation],
+    outages: &'a [Outage],
+    coalesce: Duration,
+) -> Option<&'a Outage> {
+    let in_force = in_force(connections, at);
+    outages.iter().rev().find(|outage| {
+        if outage.returned_at.is_some_and(|back| back + SKEW < at) {
+            return false;
+        }
+        if in_force.is_empty() || outage.incarnations.is_empty() {
+            return is_near(at, outage, coalesce);
+        }
+        in_force.iter().any(|connection| outage.incarnations.contains(connection))
+    })
+}
+
+/// The connections that may have been the last good one at that time: the newest that is surely older, and those that are
+/// as old as clocks can tell.
+fn in_force(connections: &[Incarnation], at: Timestamp) -> Vec<&Incarnation> {
+    let made = |connection: &Incarnation| connection.connected_at();
+    let (earliest, latest) = (at - SKEW, at + SKEW);
+    let surely = connections.iter().filter(|c| made(c).is_some_and(|then| then <= earliest));
+    let newest = surely.max_by_key(|c| made(c));
+    let perhaps =
+        connections.iter().filter(|c| made(c).is_some_and(|then| earliest < then && then <= latest));
+    newest.into_iter().chain(perhaps).collect()
+}
+
+/// The connection that a sighting ended, for the mark that it makes: the newest before it.
+pub(super) fn connection_before(connections: &[Incarnation], at: Timestamp) -> Option<Incarnation> {
+    let before = connections.iter().filter(|c| c.connected_at().is_some_and(|then| then <= at));
+    before.max_by_key(|c| c.connected_at()).cloned()
+}
+
+/// Whether clocks alone make it one outage: near enough, and the host was not seen in between.
+fn is_near(at: Timestamp, outage: &Outage, coalesce: Duration) -> bool {
+    let back = outage.returned_at.is_some_and(|back| back < at);
+    let after = at.since(outage.newest) <= coalesce;
+    let before = outage.first.since(at) <= coalesce;
+    !back && after && before
+}
+
+/// When the host came back from an outage: when a connection was made that is newer than the outage's own. Where the
+/// cluster has forgotten all connections, a member that was fenced long enough ago is back too.
+pub(super) fn return_from(
+    outage: &Outage,
+    current: Option<&Incarnation>,
+    is_member: bool,
+    now: Timestamp,
+    coalesce: Duration,
+) -> Option<Timestamp> {
+    let Some(current) = current else {
+        return (is_member && now.since(outage.newest) > coalesce).then_some(now);
+    };
+    let made = current.connected_at()?;
+    // Pacemaker notes whole seconds.
+    let newer =
+        newest(&outage.incarnations).map_or(made.seconds() >= outage.newest.seconds(), |known| made > known);
+    newer.then_some(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::fencing::Origin;
+    use marks::host::HostName;
+    use marks::id::FencingId;
+
+    use super::*;
+
+    const COALESCE: Duration = Duration::from_secs(180);
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_seconds(second)
+    }
+
+    fn connection(made: i64) -> Incarnation {
+        Incarnation::new("ctl1", 7, made)
+    }
+
+    fn fencing(asked: i64, made: Option<i64>) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse("compute1").unwrap(),
+            plug: None,
+            asked_at: second(asked),
+            committed_at: second(asked + 1),
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: made.map(connection),
+            given_domain: None,
+            given_shared_storage: None,
+        }
+    }
+
+    /// An outage of one fencing.
+    fn outage(asked: i64, made: Option<i64>) -> Outage {
+        let incarnations = made.map(connection).into_iter().collect();
+        let (first, newest) = (second(asked), second(asked));
+        let mark = FencingId::generate().into();
+        Outage { mark, first, newest, incarnations, returned_at: None, settled: false }
+    }
+
+    fn returned(at: i64, outage: Outage) -> Outage {
+        Outage { returned_at: Some(second(at)), ..outage }
+    }
+
+    fn joins(fencing: &Fencing, outage: &Outage) -> bool {
+        of_fencing(fencing, std::slice::from_ref(outage), COALESCE).is_some()
+    }
+
+    #[test]
+    fn the_same_connection_is_the_same_outage_however_late() {
+        assert!(joins(&fencing(50_000, Some(10)), &outage(100, Some(10))));
+    }
+
+    #[test]
+    fn a_newer_connection_is_another_outage_even_seconds_later() {
+        assert!(!joins(&fencing(104, Some(102)), &outage(100, Some(10))));
+    }
+
+    /// A controller is lost together with what it remembers of the host's connection: the next `off` of the same outage
+    /// reads an older one.
+    #[test]
+    fn an_older_connection_says_nothing_and_clocks_decide() {
+        assert!(joins(&fencing(172, Some(3)), &outage(100, Some(10))));
+        assert!(!joins(&fencing(281, Some(3)), &outage(100, Some(10))));
+    }
+
+    /// The record of the first of two outages arrives after that of the second.
+    #[test]
+    fn a_late_record_of_an_earlier_outage_does_not_join_the_next() {
+        assert!(!joins(&fencing(100, Some(10)), &outage(120, Some(110))));
+    }
+
+    /// A compute host and the controller that held its connection are lost together: what the cluster remembers is the
+    /// connection of the outage before.
+    #[test]
+    fn after_a_return_nothing_joins_whatever_the_connection() {
+        for made in [Some(10), Some(3), None] {
+            assert!(!joins(&fencing(150, made), &returned(140, outage(100, Some(10)))), "{made:?}");
+            assert!(joins(&fencing(130, made), &returned(140, outage(100, Some(10)))), "{made:?}");
+        }
+    }
+
+    #[test]
+    fn where_a_connection_is_unknown_only_clocks_decide_and_both_ways() {
+        for (known, other) in [(None, None), (None, Some(10))] {
+            assert!(joins(&fencing(280, known), &outage(100, other)));
+            assert!(!joins(&fencing(281, known), &outage(100, other)));
+        }
+        assert!(joins(&fencing(100, None), &outage(280, None)), "a clock was set back");
+        assert!(joins(&fencing(100, Some(10)), &outage(100, None)));
+    }
+
+    #[test]
+    fn a_fencing_makes_its_mark_once() {
+        let first = fencing(100, Some(10));
+        let own = Outage { mark: first.id.into(), ..outage(9_999, None) };
+        assert!(joins(&first, &own));
+    }
+
+    #[test]
+    fn an_older_outage_is_found_behind_a_newer_one() {
+        let outages = [outage(100, Some(10)), outage(400, Some(300))];
+        let found = of_fencing(&fencing(250, Some(10)), &outages, COALESCE);
+        assert_eq!(found, Some(&outages[0]));
+    }
+
+    fn seen<'a>(when: i64, connections: &[i64], outages: &'a [Outage]) -> Option<&'a Outage> {
+        let connections: Vec<Incarnation> = connections.iter().copied().map(connection).collect();
+        at(second(when), &connections, outages, COALESCE)
+    }
+
+    /// Alerts come when the whole operation has ended: after the first of two outages, before the host is back.
+    #[test]
+    fn a_sighting_belongs_to_the_connection_that_was_in_force() {
+        let outages = [outage(100, Some(10)), outage(130, Some(115))];
+        assert_eq!(seen(104, &[10, 115], &outages), Some(&outages[0]));
+        assert_eq!(seen(131, &[10, 115], &outages), Some(&outages[1]));
+        assert_eq!(seen(5_000, &[10, 115], &outages), Some(&outages[1]), "however late");
+    }
+
+    #[test]
+    fn a_sighting_of_an_outage_that_nothing_else_saw_belongs_to_none() {
+        assert_eq!(seen(131, &[10, 115], &[outage(100, Some(10))]), None);
+        assert_eq!(seen(131, &[10], &[returned(115, outage(100, Some(10)))]), None);
+    }
+
+    /// A skew of clocks must not make an outage of a host that is alive.
+    #[test]
+    fn a_skew_of_clocks_makes_no_second_outage() {
+        for skew in -4..=4 {
+            // The host was back five seconds after the operation had ended.
+            let first = [returned(109, outage(100, Some(10)))];
+            assert!(seen(104 + skew, &[10, 109], &first).is_some(), "{skew}");
+            // It failed right after it had connected.
+            let quick = [outage(111, Some(110))];
+            assert!(seen(112 + skew, &[10, 110], &quick).is_some(), "{skew}");
+        }
+    }
+
+    #[test]
+    fn where_no_connection_is_known_sightings_are_compared_by_clocks() {
+        let one = [outage(100, None)];
+        assert!(seen(280, &[10], &one).is_some() && seen(281, &[10], &one).is_none());
+        let other = [outage(100, Some(10))];
+        assert!(seen(280, &[], &other).is_some() && seen(281, &[], &other).is_none());
+    }
+
+    #[test]
+    fn a_return_is_a_newer_connection() {
+        let back = |outage: &Outage, made: Option<i64>, member, now| {
+            let current = made.map(connection);
+            return_from(outage, current.as_ref(), member, second(now), COALESCE)
+        };
+        let known = outage(100, Some(10));
+        assert_eq!(back(&known, Some(120), false, 130), Some(second(120)), "also when it is gone again");
+        assert_eq!(back(&known, Some(10), true, 130), None, "the cluster has not noticed yet");
+        assert_eq!(back(&known, Some(3), true, 130), None, "the cluster has forgotten");
+        assert_eq!(back(&known, None, true, 130), None);
+        assert_eq!(back(&known, None, true, 281), Some(second(281)));
+        assert_eq!(back(&known, None, false, 281), None);
+        let unknown = outage(100, None);
+        assert_eq!(back(&unknown, Some(90), true, 130), None);
+        assert_eq!(back(&unknown, Some(120), true, 130), Some(second(120)));
+    }
+}

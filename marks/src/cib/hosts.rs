@@ -1,0 +1,108 @@
+//! What the CIB says of hosts that are remote nodes: which there are, and whether each is there, wanted, or fenced.
+
+use super::{Cib, NodeState, Resource};
+use crate::host::HostName;
+
+impl Cib {
+    /// The remote nodes: what resources of `ocf:pacemaker:remote` are called, also those of a template.
+    pub fn remote_nodes(&self) -> Vec<HostName> {
+        self.remote_resources().filter_map(|resource| HostName::parse(&resource.id).ok()).collect()
+    }
+
+    /// The guest nodes: virtual machines of the cluster itself, which are never computes.
+    pub fn guest_nodes(&self) -> Vec<HostName> {
+        let primitives = self.resources.iter().filter(|resource| !resource.is_template);
+        let names = primitives.filter_map(|resource| self.meta(resource, "remote-node"));
+        names.filter_map(|name| HostName::parse(name).ok()).collect()
+    }
+
+    /// Whether the cluster should be connected to this remote node: its resource is to run and is managed, and neither it
+    /// nor the cluster is in maintenance or standby.
+    pub fn is_expected(&self, host: &HostName) -> bool {
+        let mut own = self.remote_resources().filter(|resource| is(host, &resource.id));
+        let Some(resource) = own.next() else { return false };
+        let stopped =
+            self.meta(resource, "target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"));
+        let unmanaged = self.meta(resource, "is-managed").and_then(truth) == Some(false)
+            || self.meta(resource, "maintenance").and_then(truth) == Some(true)
+            || self.maintenance_modes.iter().any(|mode| truth(mode) == Some(true));
+        !stopped && !unmanaged && !self.is_set_aside(host)
+    }
+
+    /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it.
+    pub fn membership(&self, host: &HostName) -> Option<bool> {
+        self.state_of(host.as_str())?.is_member()
+    }
+
+    /// When the node was last fenced, or confirmed as down by hand, epoch seconds; `None` once it is back.
+    pub fn node_fenced(&self, host: &HostName) -> Option<i64> {
+        self.state_of(host.as_str())?.fenced_at()
+    }
+
+    /// All nodes that were fenced and are not back yet, each with the epoch second.
+    pub fn fenced_nodes(&self) -> Vec<(HostName, i64)> {
+        let fenced = self.states.iter().filter_map(|state| Some((state.known_as(), state.fenced_at()?)));
+        fenced.filter_map(|(name, second)| Some((HostName::parse(name).ok()?, second))).collect()
+    }
+
+    pub(super) fn state_of(&self, name: &str) -> Option<&NodeState> {
+        self.states.iter().find(|state| state.known_as().eq_ignore_ascii_case(name))
+    }
+
+    fn remote_resources(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter().filter(|resource| {
+            let typed = self.typed(resource);
+            let agent = (typed.class.as_str(), typed.provider.as_str(), typed.agent.as_str());
+            !resource.is_template && agent == ("ocf", "pacemaker", "remote")
+        })
+    }
+
+    /// In Pacemaker's order: the resource's own, its template's, the default of all.
+    fn meta<'a>(&'a self, resource: &'a Resource, name: &str) -> Option<&'a str> {
+        let inherited = self.template_of(resource).map(|template| &template.meta);
+        let lists = [Some(&resource.meta), inherited, Some(&self.resource_defaults)];
+        lists.into_iter().flatten().find_map(|list| value(list, name))
+    }
+
+    /// Standby, or in maintenance, for good or until its next start.
+    fn is_set_aside(&self, host: &HostName) -> bool {
+        let permanent = self.nodes.iter().filter(|node| is(host, &node.name)).map(|node| &node.attributes);
+        let transient = self.state_of(host.as_str()).map(|state| &state.attributes);
+        permanent.chain(transient).any(|list| {
+            ["standby", "maintenance"].into_iter().any(|name| value(list, name).and_then(truth) == Some(true))
+        })
+    }
+}
+
+impl NodeState {
+    fn known_as(&self) -> &str {
+        if self.name.is_empty() { &self.id } else { &self.name }
+    }
+
+    /// Pacemaker writes true or false; from 2.1.7 on, with the DC of that release, since when (epoch seconds), 0 for not.
+    pub(super) fn is_member(&self) -> Option<bool> {
+        let number: Option<i64> = self.in_ccm.parse().ok();
+        number.map(|since| since > 0).or_else(|| truth(&self.in_ccm))
+    }
+
+    fn fenced_at(&self) -> Option<i64> {
+        self.fenced.parse().ok().filter(|second| *second > 0)
+    }
+}
+
+fn is(host: &HostName, name: &str) -> bool {
+    host.as_str().eq_ignore_ascii_case(name)
+}
+
+fn value<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    list.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+/// Pacemaker's words for true and false.
+pub(super) fn truth(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "y" | "1" => Some(true),
+        "false" | "off" | "no" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}

@@ -1,0 +1,66 @@
+//! The operation history of resources: when a connection was last good, and where a resource runs.
+
+use super::Cib;
+use crate::fencing::Incarnation;
+use crate::host::HostName;
+
+/// What one node did with one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct History {
+    pub(super) resource: String,
+    /// `class:provider:type`
+    pub(super) agent: String,
+    pub(super) node: String,
+    pub(super) operations: Vec<Operation>,
+}
+
+/// One operation that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) kind: String,
+    pub(super) succeeded: bool,
+    /// Ascends on each node.
+    pub(super) call_id: u32,
+    /// When its outcome was last another one, epoch seconds.
+    pub(super) seconds: i64,
+}
+
+impl Operation {
+    /// Successful starts and monitors show that a resource was there.
+    fn shows_life(&self) -> bool {
+        self.succeeded && matches!(self.kind.as_str(), "start" | "monitor")
+    }
+
+    /// A failed monitor has the call id of the good ones before it.
+    fn order(&self) -> (u32, i64) {
+        (self.call_id, self.seconds)
+    }
+}
+
+impl Cib {
+    /// The connection that the host had last: the newest successful start or monitor of its remote resource.
+    pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
+        let own =
+            self.histories.iter().filter(|history| host.as_str().eq_ignore_ascii_case(&history.resource));
+        let good = own.flat_map(|history| {
+            let good = history.operations.iter().filter(|operation| operation.shows_life());
+            good.map(|operation| (operation.seconds, operation.call_id, history.node.as_str()))
+        });
+        let (seconds, call_id, controller) = good.max()?;
+        Some(Incarnation::new(controller, call_id, seconds))
+    }
+
+    /// The node on which a resource of that agent runs (`class:provider:type`): the last thing done with it there was a
+    /// successful start or monitor. A node outside of the membership runs nothing. Of several the newest.
+    pub fn active_on(&self, agent: &str) -> Option<String> {
+        let histories = self.histories.iter().filter(|history| history.agent == agent);
+        let here = histories.filter(|history| {
+            self.state_of(&history.node).and_then(super::NodeState::is_member) != Some(false)
+        });
+        let active = here.filter_map(|history| {
+            let last = history.operations.iter().max_by_key(|operation| operation.order())?;
+            last.shows_life().then_some((last.seconds, history.node.as_str()))
+        });
+        active.max().map(|(_, node)| node.to_owned())
+    }
+}

@@ -1,0 +1,107 @@
+//! The row of a delivery: its columns, its digest, how it is read and written.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::digest::Digest;
+use super::fencings::{Checked, Damage};
+use crate::delivery::{Attempt, Delivery, State};
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.digest";
+
+pub(super) fn load(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    route: &str,
+) -> rusqlite::Result<Option<Delivery>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2");
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = query.query_row(params![mark.to_string(), route], |row| Ok(decode(row, 0))).optional()?;
+    Ok(read.and_then(Result::ok))
+}
+
+pub(super) fn update(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
+    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, digest = ?13 WHERE mark = ?1 AND route = ?2";
+    write(transaction, sql, delivery)
+}
+
+pub(super) fn insert(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    write(transaction, sql, delivery)
+}
+
+fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Result<()> {
+    let last = d.last.as_ref();
+    transaction.prepare_cached(sql)?.execute(params![
+        d.mark.to_string(),
+        d.route,
+        d.state.as_str(),
+        d.body,
+        d.attempts,
+        d.ambiguous,
+        d.next_due.0,
+        last.map(|l| l.at.0),
+        last.map(|l| l.kind.as_str()),
+        last.map(|l| l.detail.as_str()),
+        d.reference,
+        d.ended_at.map(|at| at.0),
+        digest(d),
+    ])?;
+    Ok(())
+}
+
+fn digest(d: &Delivery) -> Vec<u8> {
+    let last = d.last.as_ref();
+    Digest::of("delivery")
+        .text(&d.mark.to_string())
+        .text(&d.route)
+        .text(d.state.as_str())
+        .blob(&d.body)
+        .int(d.attempts.into())
+        .int(d.ambiguous.into())
+        .int(d.next_due.0)
+        .maybe_int(last.map(|l| l.at.0))
+        .maybe_text(last.map(|l| l.kind.as_str()))
+        .maybe_text(last.map(|l| l.detail.as_str()))
+        .maybe_text(d.reference.as_deref())
+        .maybe_int(d.ended_at.map(|at| at.0))
+        .finish()
+}
+
+/// Reads the columns of [`COLUMNS`], which begin at column `first`.
+pub(super) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
+    let key = || {
+        let text = |at: usize| row.get::<_, String>(first + at).unwrap_or_default();
+        let printable = |s: String| s.chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
+        format!("{} to {}", printable(text(0)), printable(text(1)))
+    };
+    let damage = || Damage { table: "delivery", key: key() };
+    let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(first + 12).map_err(|_| damage())?;
+    if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
+    let at: Option<i64> = row.get(first + 7).ok()?;
+    let kind: Option<String> = row.get(first + 8).ok()?;
+    let detail: Option<String> = row.get(first + 9).ok()?;
+    let ended: Option<i64> = row.get(first + 11).ok()?;
+    let last = match (at, kind, detail) {
+        (Some(at), Some(kind), Some(detail)) => Some(Attempt { at: Timestamp(at), kind, detail }),
+        (None, None, None) => None,
+        _ => return None,
+    };
+    Some(Delivery {
+        mark: MarkId::parse(&row.get::<_, String>(first).ok()?).ok()?,
+        route: row.get(first + 1).ok()?,
+        state: State::parse(&row.get::<_, String>(first + 2).ok()?)?,
+        body: row.get(first + 3).ok()?,
+        attempts: row.get(first + 4).ok()?,
+        ambiguous: row.get(first + 5).ok()?,
+        next_due: Timestamp(row.get(first + 6).ok()?),
+        last,
+        reference: row.get(first + 10).ok()?,
+        ended_at: ended.map(Timestamp),
+    })
+}

@@ -1,0 +1,217 @@
+//! What is due: the deliveries whose next attempt may begin now, and no others.
+
+use rusqlite::{Row, params};
+
+use super::delivery_row;
+use super::fencings::{Checked, Damage, Rows};
+use super::history::{self, NewHistory};
+use super::marks::ALERTER;
+use super::row::{self, MarkRow};
+use super::{Journal, JournalError};
+use crate::delivery::Delivery;
+use crate::id::MarkId;
+use crate::register::Register;
+use crate::time::Timestamp;
+
+/// The standings of marks that are held until a proof comes.
+const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
+
+/// Whether a mark stands in the register `?4`, or was made at `?5` or earlier; without a register, whichever it is.
+const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM published p
+               WHERE p.entry = 'm.' || m.id AND p.register = ?4 AND p.digest = published_digest(p.entry, p.register)))";
+
+/// A delivery whose next attempt may begin, with its mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// The mark.
+    pub mark: MarkRow,
+    /// Its way to one route.
+    pub delivery: Delivery,
+}
+
+/// A mark stands in the register before it is sent, so that an alerter on another controller knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The register in which the mark must stand.
+    pub register: Register,
+    /// A mark that was made then or earlier has waited long enough, and is sent all the same.
+    pub waited_since: Timestamp,
+}
+
+impl Journal {
+    /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their
+    /// host on their route. A damaged one is put into quarantine on the way, and one of a doubtful mark is passed over:
+    /// neither goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not
+    /// go out either, but stands before the later ones of its host.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn due(
+        &mut self,
+        now: Timestamp,
+        route: &str,
+        limit: usize,
+        gate: Option<Gate>,
+    ) -> Result<Rows<DueDelivery>, JournalError> {
+        let found = self.sqlite(self.due_rows(now, route, limit, gate))?;
+        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+        for (key, row) in found {
+            match row {
+                Ok(due) => sound.push(due),
+                Err(damage) => {
+                    self.quarantine(&key, &damage, now)?;
+                    damaged.push(damage);
+                }
+            }
+        }
+        Ok(Rows { sound, damaged })
+    }
+
+    /// When the next attempt on `routes` is due that is not due at `now` already.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn next_due(&self, now: Timestamp, routes: &[String]) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT min(next_due) FROM delivery
+                   WHERE state IN ('pending', 'parked') AND next_due > ?1 AND route IN (SELECT value FROM json_each(?2))";
+        let read: rusqlite::Result<Option<i64>> =
+            self.connection.query_row(sql, params![now.0, json(routes)], |row| row.get(0));
+        Ok(self.sqlite(read)?.map(Timestamp))
+    }
+
+    /// The key comes beside the row, since the row may not be believed.
+    fn due_rows(
+        &self,
+        now: Timestamp,
+        route: &str,
+        limit: usize,
+        gate: Option<Gate>,
+    ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+        let sql = format!(
+            "SELECT {}, {} FROM delivery d JOIN mark m ON m.id = d.mark
+             WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1
+               AND d.route = ?3 AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
+               SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+               WHERE n.settlement IS NULL AND n.node = m.node AND e.route = d.route
+                 AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
+                 AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
+             ORDER BY m.failure_time, m.id LIMIT ?2",
+            row::COLUMNS,
+            delivery_row::COLUMNS
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
+        let mut query = self.connection.prepare_cached(&sql)?;
+        let rows = query.query_map(params![now.0, limit, route, register, since], |found| {
+            let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
+            Ok((key, both(found)))
+        })?;
+        rows.collect()
+    }
+
+    fn quarantine(&mut self, key: &Key, damage: &Damage, now: Timestamp) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            // The digest stays as it is: the row must go on looking damaged.
+            transaction.execute(
+                "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2",
+                params![key.mark, key.route],
+            )?;
+            let detail = format!(
+                "the digest of {} {} does not fit: it is not sent and not dropped",
+                damage.table, damage.key
+            );
+            let (mark, route) = (MarkId::parse(&key.mark).ok(), Some(key.route.as_str()));
+            Ok(history::append(
+                transaction,
+                &NewHistory {
+                    at: now,
+                    event: "quarantined",
+                    mark,
+                    node: None,
+                    route,
+                    detail: &detail,
+                    actor: ALERTER,
+                },
+            )?)
+        })
+    }
+}
+
+/// A list as one SQL parameter.
+fn json(routes: &[String]) -> String {
+    serde_json::Value::from(routes).to_string()
+}
+
+struct Key {
+    mark: String,
+    route: String,
+}
+
+fn both(found: &Row<'_>) -> Checked<DueDelivery> {
+    Ok(DueDelivery { mark: row::decode(found)?, delivery: delivery_row::decode(found, row::WIDTH)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::tests::{Home, NOW, acknowledged, marked, marked_as};
+    use crate::journal::{Journal, Role};
+    use crate::mark::{Doubt, Proof, Standing};
+
+    const LATE: Timestamp = Timestamp(NOW.0 + 100_000);
+    const DOUBTS: [Doubt; 3] = [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown];
+
+    fn due(journal: &mut Journal, gate: Option<Gate>) -> Vec<MarkId> {
+        let rows = journal.due(LATE, "recovery", 10, gate).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound.iter().map(|due| due.mark.id).collect()
+    }
+
+    #[test]
+    fn a_doubtful_mark_is_never_due_and_stands_in_nobodys_way() {
+        for doubt in DOUBTS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
+            assert_eq!(due(&mut journal, None), [], "{doubt:?}");
+            let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+            assert_eq!(due(&mut journal, None), [later], "{doubt:?}");
+            assert!(journal.prove(held, Proof::Alert, NOW).unwrap());
+            assert_eq!(due(&mut journal, None), [held], "in order, once it is proven");
+        }
+    }
+
+    /// The broken variant: a row that was changed to look proven.
+    #[test]
+    fn a_doubt_that_somebody_took_away_by_hand_is_damage() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
+        home.raw().execute("UPDATE mark SET standing = 'journal'", []).unwrap();
+        let rows = journal.due(LATE, "recovery", 10, None).unwrap();
+        assert!(rows.sound.is_empty() && rows.damaged.len() == 1);
+    }
+
+    #[test]
+    fn a_mark_goes_when_the_register_has_it_or_it_has_waited_long_enough() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+        let gate = |since| Some(Gate { register: Register::Attrd, waited_since: since });
+        let before = NOW - Duration::from_secs(1);
+        journal.note_published(Register::Attrd, &[format!("m.{second}")]).unwrap();
+        journal.note_published(Register::Cib, &[format!("m.{first}")]).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [], "the first one waits, and the second one behind it");
+        assert_eq!(due(&mut journal, gate(NOW)), [first], "it has waited long enough");
+        journal.note_published(Register::Attrd, &[format!("m.{first}")]).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [first]);
+        journal.begin_attempt(first, "recovery").unwrap();
+        journal.finish_attempt(first, "recovery", &acknowledged(), LATE).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [second]);
+        home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [], "a damaged row is no publication");
+    }
+}

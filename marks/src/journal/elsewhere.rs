@@ -1,0 +1,208 @@
+//! What alerters on other controllers did, as the register tells it: a mark that they told is not told again here.
+
+use super::endings;
+use super::marks::ALERTER;
+use super::row;
+use super::{Journal, JournalError, deliveries, delivery_row};
+use crate::delivery::{Attempt, State};
+use crate::mark::Settlement;
+use crate::register::{Acknowledgement, Settled};
+use crate::time::Timestamp;
+
+impl Journal {
+    /// Ends the delivery of which the register says that its route took the mark, and the mark with it where all are
+    /// final. One that is under way ends too: what comes back is history. Says whether there was one to end.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn acknowledged_elsewhere(
+        &mut self,
+        entry: &Acknowledgement,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            // A damaged row is none here: it stays in quarantine.
+            let found = delivery_row::load(transaction, entry.mark, &entry.route)?;
+            let may_end = |state: State| state.may_end_elsewhere(State::Acknowledged);
+            let Some(mut delivery) = found.filter(|delivery| may_end(delivery.state)) else {
+                return Ok(false);
+            };
+            let detail = format!("route {} took it from the alerter on {}", entry.route, entry.by);
+            let (at, kind) = (entry.at, "acknowledged-elsewhere");
+            delivery.last = Some(Attempt { at, kind: kind.to_owned(), detail: detail.clone() });
+            deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
+            deliveries::note(transaction, &delivery, now, kind, &detail)?;
+            endings::settle_if_done(transaction, entry.mark, now)?;
+            Ok(true)
+        })
+    }
+
+    /// Ends an open mark of which the register says how it ended, with its open deliveries. Says whether there was one.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
+            let end = end_of_deliveries(entry.how);
+            for mut delivery in deliveries::load_open(transaction, entry.mark)? {
+                deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
+            }
+            if entry.how == Settlement::Dismissed {
+                deliveries::dismiss_damaged(transaction, entry.mark)?;
+            }
+            let how = entry.how.as_str();
+            let detail = format!("{} is {how} by the alerter on {}", row.node, entry.by);
+            let history = ("settled-elsewhere", &*detail, ALERTER);
+            endings::end(transaction, row, (entry.how, entry.at), history, now)?;
+            Ok(true)
+        })
+    }
+}
+
+fn end_of_deliveries(how: Settlement) -> State {
+    match how {
+        Settlement::Acknowledged => State::Acknowledged,
+        Settlement::Dismissed => State::Dismissed,
+        Settlement::Cancelled | Settlement::Expired => State::Cancelled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::id::MarkId;
+    use crate::journal::tests::{
+        Home, NOW, acknowledged, again, events, fencing, marked, row_of, to_recovery,
+    };
+    use crate::journal::{NewDelivery, Role, Taken};
+
+    const THEN: Timestamp = Timestamp(NOW.0 - 5_000);
+    const SETTLEMENTS: [(Settlement, State); 4] = [
+        (Settlement::Acknowledged, State::Acknowledged),
+        (Settlement::Dismissed, State::Dismissed),
+        (Settlement::Cancelled, State::Cancelled),
+        (Settlement::Expired, State::Cancelled),
+    ];
+
+    fn taken(mark: MarkId, route: &str) -> Acknowledgement {
+        Acknowledgement { mark, route: route.into(), at: THEN, by: "ctl2".into() }
+    }
+
+    fn settled(mark: MarkId, how: Settlement) -> Settled {
+        Settled { mark, how, at: THEN, by: "ctl2".into() }
+    }
+
+    fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
+        journal.deliveries_of(mark).unwrap().sound.iter().map(|delivery| delivery.state).collect()
+    }
+
+    #[test]
+    fn a_mark_that_another_controller_told_is_not_told_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "other"), NOW).unwrap(), "no such route");
+        assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+        assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.state, delivery.ended_at), (State::Acknowledged, Some(THEN)));
+        assert!(delivery.last.unwrap().detail.contains("ctl2"));
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+        assert_eq!(events(&journal, mark), ["marked", "acknowledged-elsewhere", "settled"]);
+    }
+
+    #[test]
+    fn one_route_of_two_settles_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        let other = NewDelivery { route: "other".into(), body: Vec::new() };
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
+        assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), NOW).unwrap());
+        assert_eq!(journal.mark(row.id).unwrap().unwrap().settled, None);
+        assert_eq!(states(&journal, row.id), [State::Pending, State::Acknowledged]);
+    }
+
+    #[test]
+    fn an_attempt_under_way_ends_too_and_its_answer_is_history() {
+        for answer in [acknowledged(), again(NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+            assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
+            assert_eq!(states(&journal, mark), [State::Acknowledged]);
+            assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
+        }
+    }
+
+    #[test]
+    fn what_ended_elsewhere_ends_here_in_the_same_way() {
+        for (how, state) in SETTLEMENTS {
+            for under_way in [false, true] {
+                let home = Home::new();
+                let mut journal = home.open(Role::Alerter);
+                let mark = marked(&mut journal, "compute1", NOW);
+                if under_way {
+                    journal.begin_attempt(mark, "recovery").unwrap();
+                }
+                assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+                assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Dismissed), NOW).unwrap());
+                assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((how, THEN)));
+                assert_eq!(states(&journal, mark), [state]);
+                assert_eq!(events(&journal, mark), ["marked", "settled-elsewhere"]);
+            }
+        }
+    }
+
+    /// A damaged row ends by an operator's word alone, on whichever controller it was given.
+    #[test]
+    fn a_damaged_delivery_stays_in_quarantine() {
+        for (how, raw_state) in
+            [(Settlement::Acknowledged, "quarantined"), (Settlement::Dismissed, "dismissed")]
+        {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
+            assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
+            assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+            assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+            let state: String =
+                home.raw().query_row("SELECT state FROM delivery", [], |row| row.get(0)).unwrap();
+            assert_eq!(state, raw_state);
+        }
+    }
+
+    #[test]
+    fn a_mark_that_is_not_here_is_nobodys() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let unknown = fencing("compute1").id.into();
+        assert!(!journal.acknowledged_elsewhere(&taken(unknown, "recovery"), NOW).unwrap());
+        assert!(!journal.settled_elsewhere(&settled(unknown, Settlement::Acknowledged), NOW).unwrap());
+    }
+
+    #[test]
+    fn an_expired_mark_is_not_told() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(!journal.expire(mark, "a day old", NOW).unwrap(), "its answer is awaited");
+        journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
+        assert!(journal.expire(mark, "a day old", NOW + Duration::from_secs(1)).unwrap());
+        assert!(!journal.expire(mark, "a day old", NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Cancelled]);
+        let (how, _) = journal.mark(mark).unwrap().unwrap().settled.unwrap();
+        assert_eq!(how, Settlement::Expired);
+        assert_eq!(events(&journal, mark), ["marked", "not-accepted", "expired"]);
+    }
+}

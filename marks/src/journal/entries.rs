@@ -1,0 +1,186 @@
+//! What of this journal should stand in the register.
+
+use super::row::MarkRow;
+use super::{Journal, JournalError};
+use crate::delivery::Delivery;
+use crate::fencing::Fencing;
+use crate::register::{Acknowledgement, Decision, Entry, MarkEntry, Settled};
+use crate::time::Timestamp;
+
+/// A mark that is open, or was settled at `?1` or later.
+const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
+
+impl Journal {
+    /// Every entry that should stand in the register now, in the order in which they are published: fencings that are
+    /// not looked at yet or belong to a mark that is open or was settled at `since` or later; of these marks those that
+    /// may go out, with what became of all of them; decisions and watermarks. `by` is this controller.
+    ///
+    /// # Errors
+    /// As any read; damaged rows are left out.
+    pub fn entries(&self, since: Timestamp, by: &str) -> Result<Vec<Entry>, JournalError> {
+        let marks = self.marks_that(CURRENT, [since.0])?.sound;
+        let mut all: Vec<Entry> = Vec::new();
+        all.extend(self.current_fencings(since)?.into_iter().map(Entry::Fencing));
+        all.extend(marks.iter().filter_map(mark_entry).map(Entry::Mark));
+        let taken = self.current_deliveries(since)?;
+        all.extend(taken.iter().filter_map(|delivery| taken_entry(delivery, by)).map(Entry::Acknowledged));
+        all.extend(marks.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
+        all.extend(self.current_decisions(since)?.into_iter().map(Entry::Decision));
+        all.extend(self.watermarks()?.into_iter().map(Entry::Watermark));
+        Ok(all)
+    }
+
+    fn current_fencings(&self, since: Timestamp) -> Result<Vec<Fencing>, JournalError> {
+        let folded = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
+             WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)";
+        let condition = format!(
+            "NOT EXISTS (SELECT 1 {folded}) OR EXISTS (SELECT 1 {folded} AND m.id IS NOT NULL AND {CURRENT})"
+        );
+        Ok(self.fencings_that(&condition, [since.0])?.sound)
+    }
+
+    fn current_deliveries(&self, since: Timestamp) -> Result<Vec<Delivery>, JournalError> {
+        let condition = format!(
+            "d.state = 'acknowledged' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
+        );
+        Ok(self.deliveries_that(&condition, [since.0])?.sound)
+    }
+
+    fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
+        let condition = format!("EXISTS (SELECT 1 FROM mark m WHERE m.id = p.mark AND {CURRENT})");
+        Ok(self.decisions_that(&condition, [since.0])?.sound)
+    }
+}
+
+/// A doubtful mark is no entry: the others would take this controller's word for it.
+fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
+    row.entry().filter(|_| row.standing.doubt().is_none())
+}
+
+fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
+    let (mark, route, at) = (delivery.mark, delivery.route.clone(), delivery.ended_at?);
+    Some(Acknowledgement { mark, route, at, by: by.to_owned() })
+}
+
+fn settled_entry(row: &MarkRow, by: &str) -> Option<Settled> {
+    let (how, at) = row.settled?;
+    Some(Settled { mark: row.id, how, at, by: by.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::id::{MarkId, NoteId};
+    use crate::journal::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::journal::{Role, Taken};
+    use crate::mark::{Doubt, Settlement, Standing};
+    use crate::register::Watermark;
+
+    const HELD: Standing = Standing::Doubtful(Doubt::Unproven);
+    const BEFORE: Timestamp = Timestamp(NOW.0 - 1);
+
+    fn keys(journal: &Journal, since: Timestamp) -> Vec<String> {
+        journal.entries(since, "ctl1").unwrap().iter().map(|entry| entry.key().to_string()).collect()
+    }
+
+    fn deliver(journal: &mut Journal, mark: MarkId, at: Timestamp) {
+        journal.begin_attempt(mark, "recovery").unwrap();
+        journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap();
+    }
+
+    #[test]
+    fn an_open_mark_stands_there_with_its_fencings() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let again = Fencing { asked_at: NOW + Duration::from_secs(1), ..fencing("compute1") };
+        journal.append_fencing(&again).unwrap();
+        journal.add_to_mark(&again, mark, NOW).unwrap();
+        let fresh = Fencing { asked_at: NOW + Duration::from_secs(2), ..fencing("compute2") };
+        journal.append_imported(std::slice::from_ref(&fresh), NOW).unwrap();
+        let aside = fencing("ctl2");
+        journal.append_fencing(&aside).unwrap();
+        journal.set_aside(&aside, "no compute host", NOW).unwrap();
+        let wanted =
+            [format!("f.{mark}"), format!("f.{}", again.id), format!("f.{}", fresh.id), format!("m.{mark}")];
+        assert_eq!(keys(&journal, NOW), wanted);
+        assert_eq!(keys(&home.open(Role::Reader), NOW), wanted, "a reader sees the same");
+    }
+
+    #[test]
+    fn what_became_of_a_mark_stays_until_it_is_long_over() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        deliver(&mut journal, mark, NOW);
+        let entries = journal.entries(NOW, "ctl1").unwrap();
+        let taken = Acknowledgement { mark, route: "recovery".into(), at: NOW, by: "ctl1".into() };
+        assert!(entries.contains(&Entry::Acknowledged(taken)));
+        let settled = Settled { mark, how: Settlement::Acknowledged, at: NOW, by: "ctl1".into() };
+        assert!(entries.contains(&Entry::Settled(settled)));
+        assert_eq!(entries.len(), 4, "with f. and m.");
+        assert_eq!(keys(&journal, NOW + Duration::from_secs(1)), Vec::<String>::new());
+    }
+
+    /// Only what this controller vouches for, and knows the name of, is told to the others as a mark.
+    #[test]
+    fn a_mark_that_is_held_is_no_entry_but_its_fencings_are() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
+        let first = fencing("compute2");
+        journal.append_fencing(&first).unwrap();
+        let nameless = MarkRow { fqdn: None, ..row_of(&first) };
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        let mut wanted = vec![format!("f.{doubtful}"), format!("f.{}", first.id)];
+        wanted.sort();
+        let mut found = keys(&journal, NOW);
+        found.sort();
+        assert_eq!(found, wanted);
+        let decision = journal.release(doubtful, "seen", "alice", NOW).unwrap().unwrap();
+        let found = keys(&journal, NOW);
+        assert!(found.contains(&format!("m.{doubtful}")) && found.contains(&format!("p.{}", decision.id)));
+    }
+
+    #[test]
+    fn an_operators_end_of_a_doubtful_mark_holds_everywhere() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
+        journal.dismiss(doubtful, "no", "alice", NOW).unwrap();
+        assert_eq!(keys(&journal, NOW), [format!("f.{doubtful}"), format!("s.{doubtful}")]);
+    }
+
+    #[test]
+    fn every_entry_can_be_written_and_read() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let held = marked_as(&mut journal, "Compute1", NOW, HELD);
+        journal.release(held, "seen: \"smoke\"; 100 %", "alice", NOW).unwrap();
+        deliver(&mut journal, held, NOW);
+        let watermark = Watermark { id: NoteId::generate(), at: BEFORE, by: "ctl1".into() };
+        journal.note_watermark(&watermark).unwrap();
+        let entries = journal.entries(NOW, "ctl1").unwrap();
+        assert_eq!(entries.len(), 6, "one of each kind");
+        for entry in entries {
+            assert_eq!(Entry::parse(entry.key(), &entry.value()).unwrap(), entry);
+        }
+    }
+
+    /// A damaged row is told to nobody.
+    #[test]
+    fn a_damaged_row_is_no_entry() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
+        deliver(&mut journal, first.id.into(), NOW);
+        let raw = home.raw();
+        raw.execute("UPDATE delivery SET ended_at = 0", []).unwrap();
+        raw.execute("UPDATE mark SET fqdn = 'compute9.example.org'", []).unwrap();
+        assert_eq!(keys(&journal, NOW), [format!("f.{}", first.id)]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Which mark took a fencing in: apart from the fencing, which is written once and never touched again.
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
+
+use super::digest::Digest;
+use super::history::{self, NewHistory};
+use super::{Journal, JournalError};
+use crate::fencing::Fencing;
+use crate::id::{FencingId, MarkId};
+use crate::time::Timestamp;
+
+impl Journal {
+    /// Adds a further fencing of the same outage to its mark.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn add_to_mark(
+        &mut self,
+        fencing: &Fencing,
+        mark: MarkId,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        let detail = format!("{} was fenced again in the same outage", fencing.node);
+        self.fold_with_history(fencing, Some(mark), "fenced-again", &detail, now)
+    }
+
+    /// Sets a fencing aside that no rule of `[hosts] match` covers.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn set_aside(&mut self, fencing: &Fencing, reason: &str, now: Timestamp) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, None, "set-aside", reason, now)
+    }
+
+    /// Ends a fencing that is too old to make a mark (design, section 6, horizon).
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn expire_fencing(
+        &mut self,
+        fencing: &Fencing,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, None, "expired", why, now)
+    }
+
+    /// The mark that took a fencing in; none if it was set aside or not looked at yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
+        let sql = "SELECT mark FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
+        let read = self
+            .connection
+            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
+    }
+
+    /// How many fencings a mark has taken in.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn fence_count(&self, mark: MarkId) -> Result<u32, JournalError> {
+        let sql = "SELECT count(*) FROM folded WHERE mark = ?1 AND digest = fold_digest(fencing, mark)";
+        self.sqlite(self.connection.query_row(sql, [mark.to_string()], |row| row.get(0)))
+    }
+
+    fn fold_with_history(
+        &mut self,
+        fencing: &Fencing,
+        mark: Option<MarkId>,
+        event: &str,
+        detail: &str,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            fold(transaction, fencing.id, mark)?;
+            let (node, actor) = (Some(&fencing.node), "nova-host-alerter");
+            let row = NewHistory { at: now, event, mark, node, route: None, detail, actor };
+            Ok(history::append(transaction, &row)?)
+        })
+    }
+}
+
+pub(super) fn fold(
+    transaction: &Transaction<'_>,
+    fencing: FencingId,
+    mark: Option<MarkId>,
+) -> rusqlite::Result<()> {
+    let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
+    let digest = fold_digest(&fencing, mark.as_deref());
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO folded (fencing, mark, digest) VALUES (?1, ?2, ?3)")?
+        .execute(params![fencing, mark, digest])?;
+    Ok(())
+}
+
+/// Lets SQL pass over a fold whose digest does not fit: its fencing is then folded again.
+pub(super) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("fold_digest", 2, flags, |call| {
+        let (fencing, mark) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
+        Ok(fold_digest(&fencing, mark.as_deref()))
+    })
+}
+
+fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
+    Digest::of("folded").text(fencing).maybe_text(mark).finish()
+}

@@ -1,0 +1,70 @@
+//! The key of an entry: what it is about, in the register's alphabet.
+
+use std::fmt;
+
+use super::code::{escape, unescape};
+use crate::id::{FencingId, MarkId, NoteId};
+
+/// What an entry is about. Every record has a key of its own, so that no two writers ever write the same one; where two
+/// alerters say the same of a mark, either word will do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// `f.<fencing>`: a fencing.
+    Fencing(FencingId),
+    /// `m.<mark>`: a mark.
+    Mark(MarkId),
+    /// `a.<mark>.<route>`: a route took the mark. The route's name is escaped.
+    Acknowledged(MarkId, String),
+    /// `s.<mark>`: a mark has ended.
+    Settled(MarkId),
+    /// `p.<id>`: an operator's decision.
+    Decision(NoteId),
+    /// `w.<id>`: when the alerter first ran.
+    Watermark(NoteId),
+}
+
+impl Key {
+    /// Reads a key; `None` for what this release does not know.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, rest) = text.split_once('.')?;
+        let key = match kind {
+            "f" => Self::Fencing(FencingId::parse(rest).ok()?),
+            "m" => Self::Mark(mark(rest)?),
+            "a" => {
+                let (id, route) = rest.split_once('.')?;
+                Self::Acknowledged(mark(id)?, unescape(route).filter(|route| !route.is_empty())?)
+            }
+            "s" => Self::Settled(mark(rest)?),
+            "p" => Self::Decision(NoteId::parse(rest).ok()?),
+            "w" => Self::Watermark(NoteId::parse(rest).ok()?),
+            _ => return None,
+        };
+        // A UUID can be written in several ways; only one of them is a key.
+        (key.to_string() == text).then_some(key)
+    }
+
+    /// The mark that it is about, as far as the key alone says so.
+    pub fn mark(&self) -> Option<MarkId> {
+        match self {
+            Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) => Some(*id),
+            Self::Fencing(_) | Self::Decision(_) | Self::Watermark(_) => None,
+        }
+    }
+}
+
+fn mark(text: &str) -> Option<MarkId> {
+    MarkId::parse(text).ok()
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fencing(id) => write!(f, "f.{id}"),
+            Self::Mark(id) => write!(f, "m.{id}"),
+            Self::Acknowledged(id, route) => write!(f, "a.{id}.{}", escape(route)),
+            Self::Settled(id) => write!(f, "s.{id}"),
+            Self::Decision(id) => write!(f, "p.{id}"),
+            Self::Watermark(id) => write!(f, "w.{id}"),
+        }
+    }
+}

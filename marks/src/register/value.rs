@@ -1,0 +1,159 @@
+//! The fields of each kind of entry, in their fixed order, between semicolons.
+
+use super::code::{escape, escape_maybe, unescape, unescape_maybe};
+use super::notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Settled, Watermark};
+use crate::fencing::{Fencing, Incarnation, Origin};
+use crate::host::HostName;
+use crate::id::{FencingId, MarkId, NoteId};
+use crate::mark::{Mark, Settlement, Source};
+use crate::time::Timestamp;
+
+pub(super) fn of_fencing(fencing: &Fencing) -> String {
+    let shared: &str = fencing.given_shared_storage.map_or("", yes_or_no);
+    [
+        &escape(fencing.node.as_str()),
+        &escape_maybe(fencing.plug.as_ref().map(HostName::as_str)),
+        &number(fencing.asked_at),
+        &number(fencing.committed_at),
+        &escape(&fencing.seen_by),
+        fencing.origin.as_str(),
+        &escape_maybe(fencing.incarnation.as_ref().map(Incarnation::as_str)),
+        &escape_maybe(fencing.given_domain.as_deref()),
+        shared,
+    ]
+    .join(";")
+}
+
+pub(super) fn fencing(id: FencingId, text: &str) -> Option<Fencing> {
+    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared] = fields(text)?;
+    let plug = match unescape_maybe(plug)? {
+        Some(name) => Some(HostName::parse(&name).ok()?),
+        None => None,
+    };
+    let given_shared_storage = if shared.is_empty() { None } else { Some(truth(shared)?) };
+    Some(Fencing {
+        id,
+        node: host(node)?,
+        plug,
+        asked_at: time(asked_at)?,
+        committed_at: time(committed_at)?,
+        seen_by: unescape(seen_by)?,
+        origin: Origin::parse(origin)?,
+        incarnation: unescape_maybe(incarnation)?.map(Incarnation::from_journal),
+        given_domain: unescape_maybe(domain)?,
+        given_shared_storage,
+    })
+}
+
+pub(super) fn of_mark(entry: &MarkEntry) -> String {
+    let mark = &entry.mark;
+    [
+        &escape(mark.node.as_str()),
+        &escape(mark.fqdn.as_str()),
+        yes_or_no(mark.on_shared_storage),
+        &number(mark.failure_time),
+        &number(mark.generated_time),
+        entry.source.as_str(),
+        &escape_maybe(entry.incarnation.as_ref().map(Incarnation::as_str)),
+        &escape(&entry.made_by),
+        &number(entry.made_at),
+    ]
+    .join(";")
+}
+
+pub(super) fn mark(id: MarkId, text: &str) -> Option<MarkEntry> {
+    let [node, fqdn, shared, failure, generated, source, incarnation, made_by, made_at] = fields(text)?;
+    let mark = Mark {
+        id,
+        node: host(node)?,
+        fqdn: host(fqdn)?,
+        on_shared_storage: truth(shared)?,
+        failure_time: time(failure)?,
+        generated_time: time(generated)?,
+    };
+    Some(MarkEntry {
+        mark,
+        source: Source::parse(source)?,
+        incarnation: unescape_maybe(incarnation)?.map(Incarnation::from_journal),
+        made_by: unescape(made_by)?,
+        made_at: time(made_at)?,
+    })
+}
+
+pub(super) fn of_acknowledgement(entry: &Acknowledgement) -> String {
+    [number(entry.at), escape(&entry.by)].join(";")
+}
+
+pub(super) fn acknowledgement(mark: MarkId, route: String, text: &str) -> Option<Acknowledgement> {
+    let [at, by] = fields(text)?;
+    Some(Acknowledgement { mark, route, at: time(at)?, by: unescape(by)? })
+}
+
+pub(super) fn of_settled(entry: &Settled) -> String {
+    [entry.how.as_str(), &number(entry.at), &escape(&entry.by)].join(";")
+}
+
+pub(super) fn settled(mark: MarkId, text: &str) -> Option<Settled> {
+    let [how, at, by] = fields(text)?;
+    Some(Settled { mark, how: Settlement::parse(how)?, at: time(at)?, by: unescape(by)? })
+}
+
+pub(super) fn of_decision(entry: &Decision) -> String {
+    [
+        entry.kind.as_str(),
+        &entry.mark.to_string(),
+        &number(entry.at),
+        &escape(&entry.actor),
+        &escape(&entry.reason),
+    ]
+    .join(";")
+}
+
+pub(super) fn decision(id: NoteId, text: &str) -> Option<Decision> {
+    let [kind, mark, at, actor, reason] = fields(text)?;
+    Some(Decision {
+        id,
+        kind: DecisionKind::parse(kind)?,
+        mark: MarkId::parse(mark).ok()?,
+        at: time(at)?,
+        actor: unescape(actor)?,
+        reason: unescape(reason)?,
+    })
+}
+
+pub(super) fn of_watermark(entry: &Watermark) -> String {
+    [number(entry.at), escape(&entry.by)].join(";")
+}
+
+pub(super) fn watermark(id: NoteId, text: &str) -> Option<Watermark> {
+    let [at, by] = fields(text)?;
+    Some(Watermark { id, at: time(at)?, by: unescape(by)? })
+}
+
+fn fields<const COUNT: usize>(text: &str) -> Option<[&str; COUNT]> {
+    text.split(';').collect::<Vec<_>>().try_into().ok()
+}
+
+fn host(text: &str) -> Option<HostName> {
+    HostName::parse(&unescape(text)?).ok()
+}
+
+fn number(time: Timestamp) -> String {
+    time.0.to_string()
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().map(Timestamp)
+}
+
+fn yes_or_no(truth: bool) -> &'static str {
+    if truth { "y" } else { "n" }
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "y" => Some(true),
+        "n" => Some(false),
+        _ => None,
+    }
+}
