@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test bench demo lint deny requirements
+.PHONY: help deps build test test-cluster bench demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -20,6 +20,10 @@ build: ## build all programs
 
 test: deps build ## all tests, those of the real cluster too (as root)
 	$(CARGO) test --locked --workspace --no-fail-fast
+
+ROUNDS ?= 1
+test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row
+	NHA_REQUIRE_CLUSTER=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked -p tests --test failover --test cluster
 
 bench: ## speed and memory, as ratios to a floor of this machine
 	$(CARGO) build --locked --release --workspace --bins

@@ -1,5 +1,6 @@
 //! Running a program for a bounded time and with a bounded output.
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -42,11 +43,22 @@ impl ChildError {
     }
 }
 
-/// A tool of the cluster, for the running cluster alone: a shell may have pointed the tools at another CIB.
+/// What the environment may say to a tool of the cluster that is not meant for it: a shell may have pointed it at another
+/// CIB, and Pacemaker names to a resource agent the node that it runs on. With `OCF_RESKEY_CRM_meta_on_node`,
+/// `attrd_updater --query --all` shows the entries of that node alone: none of ours.
+const FOREIGN: [&str; 2] = ["CIB_", "OCF_"];
+
+/// A tool of the cluster, for the running cluster alone.
 pub fn cluster_tool(program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env_remove("CIB_file").env_remove("CIB_shadow");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign(name)) {
+        command.env_remove(name);
+    }
     command
+}
+
+fn is_foreign(name: &OsStr) -> bool {
+    FOREIGN.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
 /// The standard output of a program that ends with success within `limit`. It runs in a process group of its own,
@@ -115,6 +127,14 @@ fn kill(child: &mut Child, why: ChildError) -> ChildError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_pacemaker_says_to_a_resource_agent_is_not_for_its_tools() {
+        for name in ["OCF_RESKEY_CRM_meta_on_node", "OCF_OUTPUT_FORMAT", "CIB_file", "CIB_shadow"] {
+            assert!(is_foreign(OsStr::new(name)), "{name}");
+        }
+        assert!(["PATH", "PCMK_service"].iter().all(|name| !is_foreign(OsStr::new(name))));
+    }
 
     fn shell(script: &str, limit_ms: u64) -> Result<Vec<u8>, ChildError> {
         let mut command = Command::new("/bin/sh");
