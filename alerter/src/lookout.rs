@@ -7,7 +7,7 @@ use marks::journal::{Gate, Journal, JournalError};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
-use crate::cluster::{self, Cluster, POLL, View};
+use crate::cluster::{self, Cluster, POLL, Trust, View};
 use crate::intake::apply;
 use crate::shared::Shared;
 use crate::watch::Watch;
@@ -28,6 +28,7 @@ pub struct Lookout {
     cluster: Cluster,
     watch: Watch,
     view: Option<Arc<View>>,
+    trust: Trust,
     woken: bool,
     history_read: Option<Instant>,
     upkept: Option<Instant>,
@@ -47,6 +48,7 @@ impl Lookout {
             cluster,
             watch,
             view: None,
+            trust: Trust::default(),
             woken: false,
             history_read: None,
             upkept: None,
@@ -68,6 +70,7 @@ impl Lookout {
     /// A look at this moment.
     pub async fn look_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
         self.woken = false;
+        self.trust.note(Instant::now(), Timestamp::now());
         let with_history = with_history || self.history_read.is_none_or(|read| read.elapsed() >= HISTORY);
         let view = self.cluster.look(with_history).await;
         if with_history {
@@ -99,7 +102,8 @@ impl Lookout {
 
     /// Whether marks may be told now: with quorum, on a register that was read a moment ago.
     pub fn permits(&self) -> bool {
-        self.view.as_ref().is_some_and(|view| view.is_fresh() && view.permits().is_ok())
+        let view = self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken));
+        view.is_some_and(|view| view.permits().is_ok())
     }
 
     /// Marks that are not in the register yet stay back for a while.

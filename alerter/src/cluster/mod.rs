@@ -2,6 +2,7 @@
 
 mod audit;
 mod seen;
+mod trust;
 mod upkeep;
 mod view;
 
@@ -14,6 +15,7 @@ use marks::register::{Entry, Key, Published, Register, RegisterError, Tools};
 use tokio::sync::oneshot;
 
 pub use seen::Seen;
+pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{POLL, Part, View};
 

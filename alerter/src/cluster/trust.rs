@@ -1,0 +1,73 @@
+//! Whether a look can be trusted: a controller that stood still wakes up with a cluster that has not noticed it yet.
+
+use std::time::{Duration, Instant};
+
+use marks::time::Timestamp;
+
+/// Looks are 2 s apart. After a longer gap this process, or the whole machine, may have stood still.
+const GAP: Duration = Duration::from_secs(10);
+/// Longer than corosync needs to notice that it was left behind: its token timeout is 1 s, on some systems 3 s.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// When the last look was, by two clocks: the monotonic one stands still with the machine.
+#[derive(Debug, Default)]
+pub struct Trust {
+    last: Option<(Instant, Timestamp)>,
+    from: Option<Instant>,
+}
+
+impl Trust {
+    /// A look begins.
+    pub fn note(&mut self, now: Instant, wall: Timestamp) {
+        let gap = self.last.map(|(last, then)| now.duration_since(last).max(wall.since(then)));
+        if gap.is_some_and(|gap| gap >= GAP) {
+            tracing::warn!(
+                "this alerter stood still for a while: nothing is told until the cluster has caught up"
+            );
+            self.from = Some(now + PAUSE);
+        }
+        self.last = Some((now, wall));
+    }
+
+    /// Whether a look that began then may be acted on.
+    pub fn allows(&self, taken: Instant) -> bool {
+        self.from.is_none_or(|from| taken >= from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Looks at these seconds of the monotonic and the wall clock; then whether one `after` the last is trusted.
+    fn trusted(looks: &[(u32, u32)], after: Duration) -> bool {
+        let (mut trust, begun) = (Trust::default(), Instant::now());
+        let mut last = begun;
+        for (monotonic, wall) in looks {
+            last = begun + SECOND * *monotonic;
+            trust.note(last, Timestamp(0) + SECOND * *wall);
+        }
+        trust.allows(last + after)
+    }
+
+    #[test]
+    fn after_a_gap_by_either_clock_looks_are_not_trusted_for_a_while() {
+        assert!(trusted(&[(0, 0), (2, 2), (11, 11)], Duration::ZERO));
+        for woken in [&[(0, 0), (2, 2), (12, 12)], &[(0, 0), (2, 2), (4, 3600)]] {
+            assert!(!trusted(woken, SECOND * 4), "{woken:?}");
+            assert!(trusted(woken, SECOND * 5), "{woken:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_no_gap() {
+        assert!(trusted(&[(0, 5000), (2, 5)], Duration::ZERO));
+    }
+
+    #[test]
+    fn the_first_look_is_trusted() {
+        assert!(trusted(&[(0, 0)], Duration::ZERO));
+    }
+}
