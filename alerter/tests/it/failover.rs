@@ -1,7 +1,12 @@
 //! What another alerter makes of a lost controller: nothing lost, nothing told twice (W-rows: facts on Pacemaker, section 8).
 
+use std::time::Duration;
+
+use marks::host::HostName;
+use marks::id::MarkId;
 use marks::mark::Settlement;
-use marks::register::{Entry, Key};
+use marks::register::{Entry, Key, Register};
+use marks::time::Timestamp;
 
 use crate::site::{Alerter, PATIENCE, Site, lacks_evidence, refused, taken};
 
@@ -85,7 +90,6 @@ fn only_evidence_remains() {
     if lacks_evidence() {
         return;
     }
-    let mut ids = Vec::new();
     let mut site = Site::new(&["compute1"]);
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 2);
@@ -94,7 +98,7 @@ fn only_evidence_remains() {
     site.off("ctl1", "compute1");
     site.lost.insert("ctl1");
     site.advance(1.0);
-    site.seen_fenced("compute1");
+    let operation = site.seen_fenced("compute1");
     site.register_is_mute = false;
     let fenced = site.now;
     while site.told.is_empty() {
@@ -102,14 +106,15 @@ fn only_evidence_remains() {
         site.advance(1.0);
     }
     assert!(site.now.since(fenced).as_secs() >= 10, "evidence alone waits for the record of fence_mark");
-    ids.extend(site.told_ids());
+    let host = HostName::parse("compute1").unwrap();
+    let id = MarkId::of_operation(&host, operation);
+    assert_eq!(site.told_ids(), [id.to_string()]);
     site.assert_all_told();
     // A third controller that never heard of the register's entry makes the same mark.
     site.register.clear();
     let mut third = Alerter::start(&site, "ctl3");
     third.take_in(&site);
-    ids.extend(third.marks("compute1").iter().map(|mark| mark.id.to_string()));
-    assert_eq!((ids.len(), &ids[0]), (2, &ids[1]));
+    assert_eq!(third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<_>>(), [id]);
 }
 
 /// W8: the controller with the journal returns after its outage was told on evidence: its record joins.
@@ -132,7 +137,7 @@ fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
     site.lost.clear();
     for (late, starts) in [(10.0, false), (600.0, true)] {
         site.advance(late);
-        let record = site.open("ctl1").unpublished(marks::register::Register::Attrd, site.outages[0].began);
+        let record = site.open("ctl1").unpublished(Register::Attrd, site.outages[0].began);
         let record = record.unwrap().sound.into_iter().find(|found| found.id == fencing).unwrap();
         site.publish(Entry::Fencing(record));
         second.run(&mut site, 20);
@@ -243,8 +248,7 @@ fn an_old_alerter_resumes() {
         for alerter in [&old, &new] {
             assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
         }
-        let acknowledged =
-            |entry: &Entry| matches!(entry, Entry::Acknowledged(taken) if taken.by == "ctl2");
+        let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(taken) if taken.by == "ctl2");
         assert_eq!(site.register.values().filter(|entry| acknowledged(entry)).count(), 2, "its word stands");
     }
 }
@@ -344,8 +348,8 @@ fn an_old_journal_becomes_active_after_a_week() {
     if lacks_evidence() {
         return;
     }
-    let real = marks::time::Timestamp::now();
-    let mut site = Site::at(real - std::time::Duration::from_secs(8 * 86_400), &["compute1", "compute2"]);
+    let real = Timestamp::now();
+    let mut site = Site::at(real - Duration::from_secs(8 * 86_400), &["compute1", "compute2"]);
     // It marked compute1, and its alerter could tell nobody; compute2 it only recorded.
     let mut first = Alerter::start(&site, "ctl1");
     site.down.extend(["nova", "backup"]);
@@ -373,4 +377,85 @@ fn an_old_journal_becomes_active_after_a_week() {
     let how: Vec<_> = old.marks("compute1").iter().map(|mark| mark.settled.map(|(how, _)| how)).collect();
     assert_eq!(how, [Some(Settlement::Expired)]);
     assert!(old.marks("compute2").is_empty(), "what was only recorded makes no mark");
+}
+
+/// W11: the register is set back to an old state, or to nothing, by an administrator; the alerter moves or stays. What
+/// comes back to life is not told again.
+#[test]
+fn a_register_that_is_set_back() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        alerter.pass(&mut site);
+        let old = site.register.clone();
+        site.down.clear();
+        alerter.run(&mut site, 20);
+        site.outage("compute2", "ctl2");
+        alerter.run(&mut site, 20);
+        site.register = old;
+        alerter.run(&mut site, 4);
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        alerter.run(&mut site, 40);
+        site.assert_all_told();
+        assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
+    }
+}
+
+/// W12: a controller is alone: without quorum its alerter makes and tells nothing, whatever it sees. The union counts.
+#[test]
+fn a_partition() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alone = Alerter::start(&site, "ctl1");
+    alone.run(&mut site, 2);
+    site.die("compute1");
+    // Both sides mark; the smaller one cannot write the register.
+    site.quorum = false;
+    site.off("ctl1", "compute1");
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alone.run(&mut site, 100);
+    assert!(alone.marks("compute1").is_empty() && site.told.is_empty());
+    site.quorum = true;
+    let fencing = site.off("ctl2", "compute1");
+    let mut other = Alerter::start(&site, "ctl2");
+    other.run(&mut site, 10);
+    site.assert_all_told();
+    assert_eq!(site.told_ids(), [fencing.to_string()]);
+    alone.run(&mut site, 20);
+    site.assert_all_told();
+    assert_eq!(alone.marks("compute1").len(), 1, "its own record joins the mark of the others");
+}
+
+/// W12, W17: both sides have told one route each when the partition heals.
+#[test]
+fn two_registers_become_one() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut one = Alerter::start(&site, "ctl1");
+    site.down.insert("backup");
+    site.outage("compute1", "ctl1");
+    one.keep_up(&mut site);
+    let before = site.register.clone();
+    one.run(&mut site, 4);
+    let left = std::mem::replace(&mut site.register, before);
+    site.down = ["nova"].into();
+    let mut two = Alerter::start(&site, "ctl2");
+    two.run(&mut site, 4);
+    site.register.extend(left);
+    site.down.clear();
+    two.run(&mut site, 20);
+    one.run(&mut site, 20);
+    site.assert_all_told();
 }

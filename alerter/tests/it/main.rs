@@ -4,8 +4,10 @@
 mod certificates;
 mod check_config;
 mod config;
+mod doubt;
 mod endpoint;
 mod failover;
+mod folding;
 mod http_answers;
 mod http_faults;
 mod http_request;

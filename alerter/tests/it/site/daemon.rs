@@ -92,7 +92,8 @@ impl Alerter {
         if !std::mem::replace(&mut self.settled_in, true) {
             apply::expire_strangers(&mut self.journal, &self.shared, &entries).unwrap();
         }
-        let wanted = cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
+        let wanted =
+            cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
         if !site.register_is_mute {
             for entry in cluster::missing(&wanted, &entries) {
                 site.publish(entry);

@@ -6,6 +6,7 @@ mod daemon;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
 
 /// What was told to a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) by: &'static str,
     pub(crate) route: String,
@@ -41,6 +42,13 @@ pub(crate) struct Told {
     pub(crate) node: String,
     /// Epoch seconds.
     pub(crate) failure_time: i64,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, route, id, node, failure_time, .. } = self;
+        write!(f, "{node} at {failure_time} by {by} to {route} as {id}")
+    }
 }
 
 /// The cluster and what happened in it. Parts of it are public: a test breaks them as it likes.
@@ -106,10 +114,8 @@ impl Site {
             .map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"))
             .collect();
         let journal = self.journal(controller);
-        let settings = format!(
-            "[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\n{routes}",
-            journal.display()
-        );
+        let settings =
+            format!("[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\n{routes}", journal.display());
         let file = self.settings(controller);
         fs::write(&file, settings).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
@@ -188,9 +194,17 @@ impl Site {
     }
 
     /// Pacemaker ends its operation: alerts on all controllers, the history, and `node_fenced`.
-    pub(crate) fn seen_fenced(&mut self, host: &'static str) {
-        self.alert(host, Action::Off, 0, "ctl1");
+    pub(crate) fn seen_fenced(&mut self, host: &'static str) -> OperationId {
+        let operation = self.alert(host, Action::Off, 0, "ctl1");
         self.remember(host, false);
+        self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
+        operation
+    }
+
+    /// `stonith_admin --confirm`: Pacemaker takes the operator's word for a fencing.
+    pub(crate) fn confirm(&mut self, host: &'static str) {
+        self.alert(host, Action::Off, 0, "a human");
+        self.remember(host, true);
         self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
     }
 
@@ -263,9 +277,10 @@ impl Site {
     }
 
     /// Every fenced host was told once to every route.
+    #[track_caller]
     pub(crate) fn assert_all_told(&self) {
         let complaints = self.audit();
-        assert!(complaints.is_empty(), "{complaints:#?}\n{:#?}", self.told);
+        assert!(complaints.is_empty(), "{complaints:#?}\n{:#?}\n{:#?}", self.told, self.outages);
     }
 
     /// The ids that were told, each once, in order.

@@ -46,7 +46,8 @@ impl Site {
         let (mut nodes, mut resources, mut states) = (String::new(), String::new(), String::new());
         for (id, name) in CONTROLLERS.iter().enumerate() {
             write!(nodes, r#"<node id="{id}" uname="{name}"/>"#).unwrap();
-            let histories: String = self.hosts.iter().map(|(host, state)| history(host, state, name)).collect();
+            let histories: String =
+                self.hosts.iter().map(|(host, state)| history(host, state, name)).collect();
             write!(
                 states,
                 r#"<node_state id="{id}" uname="{name}" in_ccm="{}"><lrm id="{id}"><lrm_resources>{histories}</lrm_resources></lrm></node_state>"#,
@@ -77,5 +78,7 @@ fn history(host: &str, state: &Host, controller: &str) -> String {
             )
         })
         .collect();
-    format!(r#"<lrm_resource id="{host}" class="ocf" provider="pacemaker" type="remote">{operations}</lrm_resource>"#)
+    format!(
+        r#"<lrm_resource id="{host}" class="ocf" provider="pacemaker" type="remote">{operations}</lrm_resource>"#
+    )
 }
