@@ -46,12 +46,13 @@ impl Alerter {
         Self { controller, journal, shared, settled_in: false, is_reckless: false }
     }
 
-    /// One pass of the engine: look, take in, keep the register up, tell.
+    /// One pass of the engine: look, take in, keep the register up, tell; and what was acknowledged goes into the register.
     pub(crate) fn pass(&mut self, site: &mut Site) {
         self.take_in(site);
         self.keep_up(site);
         if site.quorum {
             self.tell(site);
+            self.keep_up(site);
         }
     }
 
@@ -100,8 +101,11 @@ impl Alerter {
             }
         }
         let standing = wanted.iter().map(Entry::key).filter(|key| site.register.contains_key(key));
-        let standing: Vec<String> = standing.map(|key| key.to_string()).collect();
-        self.journal.note_published(Register::Attrd, &standing).unwrap();
+        let new = |key: &String| !self.journal.is_published(Register::Attrd, key).unwrap();
+        let new: Vec<String> = standing.map(|key| key.to_string()).filter(new).collect();
+        if !new.is_empty() {
+            self.journal.note_published(Register::Attrd, &new).unwrap();
+        }
     }
 
     /// Makes every attempt that is due; a route that is down refuses it.

@@ -30,6 +30,15 @@ impl Host {
         (self.member, self.fenced) = (Some(true), 0);
     }
 
+    /// Another controller connects a host that is there.
+    pub(crate) fn move_connection(&mut self, from: &str, to: &'static str, second: i64) {
+        let newest = self.connections.iter().max_by_key(|(_, _, second)| *second).map(|(there, _, _)| *there);
+        self.forget(from);
+        if newest == Some(from) {
+            self.come_back(to, second);
+        }
+    }
+
     /// What a controller remembered is lost with it.
     pub(crate) fn forget(&mut self, controller: &str) {
         self.connections.retain(|(there, _, _)| *there != controller);
