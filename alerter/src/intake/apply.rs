@@ -28,7 +28,14 @@ type Done<T = ()> = Result<T, JournalError>;
 /// # Errors
 /// As any write.
 pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> Done {
-    let now = Timestamp::now();
+    take_in_at(journal, shared, view, Timestamp::now())
+}
+
+/// The same at a given time.
+///
+/// # Errors
+/// As any write.
+pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, now: Timestamp) -> Done {
     if shared.cluster.is_none() {
         return Intake::new(journal, shared, now, None).fold_fencings(None);
     }

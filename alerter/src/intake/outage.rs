@@ -10,30 +10,27 @@ use marks::time::Timestamp;
 /// and to fail again.
 const SKEW: Duration = Duration::from_secs(5);
 
-/// The outage that a fencing belongs to, where there is one; outages come oldest first.
+/// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
+/// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it.
 pub(super) fn of_fencing<'a>(
     fencing: &Fencing,
     outages: &'a [Outage],
     coalesce: Duration,
 ) -> Option<&'a Outage> {
-    outages.iter().rev().find(|outage| has_fencing(fencing, outage, coalesce))
+    // Its own mark may be there already: only the record that it was taken in is missing.
+    let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
+    let open = || outages.iter().rev().filter(|o| o.returned_at.is_none_or(|back| back >= fencing.asked_at));
+    let same =
+        |outage: &&Outage| fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
+    own.or_else(|| open().find(same)).or_else(|| open().find(|outage| may_have(fencing, outage, coalesce)))
 }
 
 /// A newer connection means that the host was back in between, even seconds later; the same one means the same outage,
 /// however late. An older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller
 /// held), nor does an unknown one: only then are clocks compared.
-fn has_fencing(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
-    if outage.mark == fencing.id.into() {
-        return true; // its own mark: only the record that it was taken in is missing
-    }
+fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let asked = fencing.asked_at;
-    if outage.returned_at.is_some_and(|back| back < asked) {
-        return false;
-    }
     let Some(seen) = &fencing.incarnation else { return is_near(asked, outage, coalesce) };
-    if outage.incarnations.contains(seen) {
-        return true;
-    }
     match (seen.connected_at(), newest(&outage.incarnations)) {
         (Some(seen), Some(known)) if known <= asked => seen < known && is_near(asked, outage, coalesce),
         (_, Some(_)) => false,
@@ -53,14 +50,13 @@ pub(super) fn at<'a>(
     coalesce: Duration,
 ) -> Option<&'a Outage> {
     let in_force = in_force(connections, at);
-    outages.iter().rev().find(|outage| {
-        if outage.returned_at.is_some_and(|back| back + SKEW < at) {
-            return false;
-        }
-        if in_force.is_empty() || outage.incarnations.is_empty() {
-            return is_near(at, outage, coalesce);
-        }
-        in_force.iter().any(|connection| outage.incarnations.contains(connection))
+    let open = || outages.iter().rev().filter(|o| o.returned_at.is_none_or(|back| back + SKEW >= at));
+    let same = |outage: &&Outage| in_force.iter().any(|connection| outage.incarnations.contains(connection));
+    // As above: what surely fits goes first.
+    open().find(same).or_else(|| {
+        open().find(|outage| {
+            (in_force.is_empty() || outage.incarnations.is_empty()) && is_near(at, outage, coalesce)
+        })
     })
 }
 
@@ -214,6 +210,20 @@ mod tests {
         let outages = [outage(100, Some(10)), outage(400, Some(300))];
         let found = of_fencing(&fencing(250, Some(10)), &outages, COALESCE);
         assert_eq!(found, Some(&outages[0]));
+    }
+
+    /// Two outages beside each other, the connection of the second unknown, read on another controller.
+    #[test]
+    fn what_surely_fits_goes_before_what_is_only_near() {
+        let outages = [outage(100, Some(10)), outage(120, None)];
+        assert_eq!(of_fencing(&fencing(100, Some(10)), &outages, COALESCE), Some(&outages[0]));
+        assert_eq!(of_fencing(&fencing(121, Some(110)), &outages, COALESCE), Some(&outages[1]));
+        assert_eq!(seen(101, &[10, 110], &outages), Some(&outages[0]));
+        assert_eq!(seen(121, &[10, 110], &outages), Some(&outages[1]));
+        let first = fencing(100, None);
+        let own = Outage { mark: first.id.into(), ..outage(100, None) };
+        let outages = [own, outage(120, None)];
+        assert_eq!(of_fencing(&first, &outages, COALESCE), Some(&outages[0]), "its own mark");
     }
 
     fn seen<'a>(when: i64, connections: &[i64], outages: &'a [Outage]) -> Option<&'a Outage> {

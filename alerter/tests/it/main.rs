@@ -4,10 +4,15 @@
 mod certificates;
 mod check_config;
 mod config;
+mod doubt;
 mod endpoint;
+mod failover;
+mod folding;
 mod http_answers;
 mod http_faults;
 mod http_request;
 mod http_tls;
+mod interleavings;
 mod myself;
 mod route;
+mod site;

@@ -1,0 +1,245 @@
+//! What nobody vouches for: never told until Pacemaker or an operator does; and what is no failure of a host at all.
+
+use std::time::Duration;
+
+use marks::evidence::Action;
+use marks::fencing::Origin;
+use marks::id::{FencingId, NoteId};
+use marks::mark::{Mark, Source};
+use marks::register::{Entry, MarkEntry, Watermark};
+
+use crate::site::{Alerter, Site, lacks_evidence};
+
+/// Entries that somebody wrote who can write the register: `f.` or `m.` of a host that is alive.
+fn forged(site: &Site, is_mark: bool) -> Entry {
+    let fencing = site.fencing("ctl1", "compute1");
+    if !is_mark {
+        return Entry::Fencing(fencing);
+    }
+    let mark = Mark {
+        id: fencing.id.into(),
+        node: fencing.node,
+        fqdn: marks::host::HostName::parse("compute1.example.org").unwrap(),
+        on_shared_storage: true,
+        failure_time: fencing.asked_at,
+        generated_time: fencing.committed_at,
+    };
+    let (made_by, made_at) = ("ctl1".to_owned(), site.now);
+    Entry::Mark(MarkEntry {
+        mark,
+        source: Source::Fencing,
+        incarnation: fencing.incarnation,
+        made_by,
+        made_at,
+    })
+}
+
+/// A forged entry is held on every controller, and never told while the host is alive; the host's real outage is.
+#[test]
+fn a_forged_entry() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_mark in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        let entry = forged(&site, is_mark);
+        site.publish(entry);
+        alerter.run(&mut site, 60);
+        assert_eq!(alerter.standings("compute1"), ["unproven"]);
+        let mut other = Alerter::start(&site, "ctl2");
+        other.run(&mut site, 300);
+        assert_eq!(other.standings("compute1"), ["unproven"]);
+        assert!(site.told.is_empty());
+        site.outage("compute1", "ctl2");
+        other.run(&mut site, 40);
+        assert!(!site.told.is_empty(), "the real outage is told");
+        alerter.run(&mut site, 40);
+        eprintln!("forged, mark {is_mark}: {:?}\n{:?}", site.audit(), other.standings("compute1"));
+    }
+}
+
+/// A forged acknowledgement or end of a mark can keep a host from being told: only `haclient` can write it. What it
+/// cannot do is to have a live host told. (The register's rights are Pacemaker's.)
+#[test]
+fn a_released_mark_is_released_everywhere() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.die("compute1");
+    let mut fencing = site.fencing("ctl1", "compute1");
+    fencing.origin = Origin::Shell;
+    site.mark("ctl1", &fencing);
+    first.run(&mut site, 60);
+    assert_eq!(first.standings("compute1"), ["unconfirmed"]);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.take_in(&site);
+    assert_eq!(second.standings("compute1"), ["unproven"]);
+    first.release(&site, fencing.id.into());
+    first.keep_up(&mut site);
+    site.lost.insert("ctl1");
+    second.run(&mut site, 10);
+    assert_eq!(second.standings("compute1"), ["operator"]);
+    site.assert_all_told();
+    let mut third = Alerter::start(&site, "ctl3");
+    third.run(&mut site, 40);
+    site.assert_all_told();
+}
+
+/// W21: an operator confirms a host that the cluster sees as a member. Held, also after a failover.
+#[test]
+fn a_confirmation_of_a_live_host() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.confirm("compute1");
+    first.run(&mut site, 60);
+    assert_eq!(first.standings("compute1"), ["unconfirmed"]);
+    for controller in ["ctl2", "ctl3", "ctl1"] {
+        let mut next = Alerter::start(&site, controller);
+        next.run(&mut site, 120);
+        assert!(next.standings("compute1").iter().all(|word| *word == "unconfirmed"), "{controller}");
+    }
+    assert!(site.told.is_empty());
+}
+
+/// W21: the same of a host that is gone: told.
+#[test]
+fn a_confirmation_of_a_host_that_is_gone() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    site.advance(30.0);
+    site.confirm("compute1");
+    alerter.run(&mut site, 60);
+    site.assert_all_told();
+    Alerter::start(&site, "ctl2").run(&mut site, 60);
+    site.assert_all_told();
+}
+
+/// The broken variant: the confirmed host of the first row would be a member that was told, and the audit says so.
+#[test]
+fn a_live_host_that_was_told_is_caught() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.confirm("compute1");
+    alerter.run(&mut site, 60);
+    let held = alerter.marks("compute1")[0].id;
+    alerter.release(&site, held);
+    alerter.run(&mut site, 4);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not fenced then")));
+}
+
+/// `node_fenced` of a member is a leftover or a confirmation: alone it makes nothing.
+#[test]
+fn node_fenced_of_a_member_makes_nothing() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
+    alerter.run(&mut site, 120);
+    assert!(alerter.marks("compute1").is_empty());
+}
+
+/// Failed fencings and unfencings are no failures, and their files do not pile up. (What is pending has no alert, and the
+/// reader of the history leaves it out.)
+#[test]
+fn failed_fencings_and_unfencings_make_nothing() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.hosts.get_mut("compute1").unwrap().member = Some(false);
+    for (action, rc) in [(Action::Off, -62), (Action::Reboot, 1), (Action::On, 0), (Action::On, -5)] {
+        site.alert("compute1", action, rc, "ctl2");
+        site.advance(1.0);
+    }
+    alerter.run(&mut site, 120);
+    assert!(alerter.marks("compute1").is_empty());
+    assert_eq!(site.evidence_on("ctl1"), 0);
+}
+
+/// A controller that is fenced is no compute host.
+#[test]
+fn a_controller_is_not_told() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.lost.insert("ctl3");
+    site.alert("ctl3", Action::Reboot, 0, "ctl1");
+    site.remember("ctl3", false);
+    let mut fencing = site.fencing("ctl2", "compute1");
+    (fencing.id, fencing.node) = (FencingId::generate(), marks::host::HostName::parse("ctl3").unwrap());
+    site.mark("ctl2", &fencing);
+    alerter.run(&mut site, 120);
+    assert!(alerter.marks("ctl3").is_empty() && site.told.is_empty());
+    assert_eq!(site.evidence_on("ctl1"), 0);
+}
+
+/// W20: what Pacemaker remembers from before the first start is not told.
+#[test]
+fn the_first_start_of_all_tells_nothing_old() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    site.die("compute1");
+    site.remember("compute1", false);
+    site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
+    site.advance(60.0);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 60);
+    assert!(first.marks("compute1").is_empty());
+    Alerter::start(&site, "ctl2").run(&mut site, 60);
+    assert!(site.told.is_empty());
+}
+
+/// W16: but what happened before the alerter moved to a controller where none ever ran is told: the register knows when
+/// the first one ran.
+#[test]
+fn the_first_start_on_another_controller_tells_what_happened_before() {
+    if lacks_evidence() {
+        return;
+    }
+    for has_watermark in [true, false] {
+        let mut site = Site::new(&["compute1"]);
+        if has_watermark {
+            let first = Watermark {
+                id: NoteId::generate(),
+                at: site.now - Duration::from_secs(9),
+                by: "ctl1".into(),
+            };
+            site.publish(Entry::Watermark(first));
+        }
+        site.die("compute1");
+        site.remember("compute1", false);
+        site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
+        site.lost.insert("ctl1");
+        site.advance(60.0);
+        Alerter::start(&site, "ctl2").run(&mut site, 60);
+        assert_eq!(site.audit().is_empty(), has_watermark, "{:?}", site.audit());
+    }
+}

@@ -1,0 +1,461 @@
+//! What another alerter makes of a lost controller: nothing lost, nothing told twice (W-rows: facts on Pacemaker, section 8).
+
+use std::time::Duration;
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Settlement;
+use marks::register::{Entry, Key, Register};
+use marks::time::Timestamp;
+
+use crate::site::{Alerter, PATIENCE, Site, lacks_evidence, refused, taken};
+
+const DAY: f64 = 86_400.0;
+
+/// The audit itself: what it is there for, it finds.
+#[test]
+fn the_audit_finds_what_is_wrong() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    assert_eq!(site.audit().len(), 2, "two routes were not told");
+    alerter.run(&mut site, 4);
+    site.assert_all_told();
+    let mut again = site.told[0].clone();
+    site.told.push(again.clone());
+    assert!(site.audit()[0].contains("told 2 times"));
+    again.body.push(b' ');
+    site.told.push(again.clone());
+    assert!(site.audit().iter().any(|wrong| wrong.contains("different bytes")));
+    again.id.push('0');
+    site.told.push(again.clone());
+    assert!(site.audit().iter().any(|wrong| wrong.contains("under 2 ids")));
+    again.node = "compute2".into();
+    site.told.push(again);
+    assert!(site.audit()[0].contains("was not fenced"));
+}
+
+/// W5, W6, W7: the answer of the first mark is lost, and another controller marks the same outage again. One mark.
+#[test]
+fn two_controllers_mark_one_outage() {
+    if lacks_evidence() {
+        return;
+    }
+    for second in [1.0, 60.0] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl3");
+        alerter.run(&mut site, 2);
+        site.die("compute1");
+        let first = site.off("ctl1", "compute1");
+        site.advance(second);
+        alerter.pass(&mut site);
+        site.off("ctl2", "compute1");
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 40);
+        site.assert_all_told();
+        assert_eq!(site.told_ids(), [first.to_string()]);
+        assert_eq!(alerter.journal.fence_count(first.into()).unwrap(), 2);
+    }
+}
+
+/// W8: the controller that marked loses its power right after. Its `f.` entry and Pacemaker's evidence remain.
+#[test]
+fn the_controller_that_marked_is_lost() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl2");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    let fencing = site.off("ctl1", "compute1");
+    site.lost.insert("ctl1");
+    alerter.pass(&mut site);
+    assert_eq!(alerter.standings("compute1"), ["unproven"], "nobody else vouches for it yet");
+    assert!(site.told.is_empty());
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+    assert_eq!(site.told_ids(), [fencing.to_string()]);
+}
+
+/// W8: the same, and the register had not taken the mark: evidence makes it, with the same id on every controller.
+#[test]
+fn only_evidence_remains() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 2);
+    site.register_is_mute = true;
+    site.die("compute1");
+    site.off("ctl1", "compute1");
+    site.lost.insert("ctl1");
+    site.advance(1.0);
+    let operation = site.seen_fenced("compute1");
+    site.register_is_mute = false;
+    let fenced = site.now;
+    while site.told.is_empty() {
+        second.pass(&mut site);
+        site.advance(1.0);
+    }
+    assert!(site.now.since(fenced).as_secs() >= 10, "evidence alone waits for the record of fence_mark");
+    let host = HostName::parse("compute1").unwrap();
+    let id = MarkId::of_operation(&host, operation);
+    assert_eq!(site.told_ids(), [id.to_string()]);
+    site.assert_all_told();
+    // A third controller that never heard of the register's entry makes the same mark.
+    site.register.clear();
+    let mut third = Alerter::start(&site, "ctl3");
+    third.take_in(&site);
+    assert_eq!(third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<_>>(), [id]);
+}
+
+/// W8: the controller with the journal returns after its outage was told on evidence: its record joins.
+#[test]
+fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 2);
+    site.register_is_mute = true;
+    site.die("compute1");
+    let fencing = site.off("ctl1", "compute1");
+    site.lost.insert("ctl1");
+    site.seen_fenced("compute1");
+    site.register_is_mute = false;
+    second.run(&mut site, 30);
+    site.assert_all_told();
+    site.lost.clear();
+    for (late, starts) in [(10.0, false), (600.0, true)] {
+        site.advance(late);
+        let record = site.open("ctl1").unpublished(Register::Attrd, site.outages[0].began);
+        let record = record.unwrap().sound.into_iter().find(|found| found.id == fencing).unwrap();
+        site.publish(Entry::Fencing(record));
+        second.run(&mut site, 20);
+        if starts {
+            Alerter::start(&site, "ctl1").run(&mut site, 30);
+        }
+        site.assert_all_told();
+    }
+}
+
+/// W14, W16: one route has acknowledged and the other is down when the alerter moves: only the other is told.
+#[test]
+fn a_failover_with_one_route_open() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.down.insert("backup");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 10);
+    assert_eq!(site.told.len(), 1);
+    drop(first);
+    site.lost.insert("ctl1");
+    site.down.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 30);
+    site.assert_all_told();
+}
+
+/// The broken variant of the row above: without the register the second alerter tells both routes, and the audit says so.
+#[test]
+fn a_failover_without_the_register_is_caught() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.down.insert("backup");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 10);
+    site.down.clear();
+    site.register.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 30);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("told 2 times to nova")), "{:?}", site.audit());
+}
+
+/// W16: nothing is told again after a failover, whether the host is gone or back, however often the alerter moves.
+#[test]
+fn a_failover_after_the_end() {
+    if lacks_evidence() {
+        return;
+    }
+    for back in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start(&site, "ctl1");
+        let fencing = site.outage("compute1", "ctl1");
+        first.run(&mut site, 10);
+        if back {
+            site.back("compute1", "ctl2");
+            first.run(&mut site, 10);
+        }
+        for controller in ["ctl2", "ctl3", "ctl1", "ctl2"] {
+            let mut next = Alerter::start(&site, controller);
+            next.run(&mut site, 40);
+            let marks = next.marks("compute1");
+            assert_eq!(marks.len(), 1, "{controller}");
+            assert!(matches!(marks[0].settled, Some((Settlement::Acknowledged, _))));
+            site.advance(200.0);
+        }
+        site.assert_all_told();
+        assert_eq!(site.told_ids(), [fencing.to_string()]);
+    }
+}
+
+/// W17: the old alerter was stopped in the middle of an attempt and resumes when the new one has told everything. Its
+/// late failure, or its late acknowledgement, changes nothing.
+#[test]
+fn an_old_alerter_resumes() {
+    if lacks_evidence() {
+        return;
+    }
+    for fails in [true, false] {
+        let mut site = Site::new(&["compute1"]);
+        let mut old = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        old.take_in(&site);
+        old.keep_up(&mut site);
+        let due = old.begin(&site, "nova").unwrap();
+        site.down.clear();
+        let mut new = Alerter::start(&site, "ctl2");
+        new.run(&mut site, 40);
+        site.assert_all_told();
+        let verdict = if fails { refused(&site) } else { taken() };
+        site.advance(600.0);
+        if fails {
+            old.run(&mut site, 2);
+            old.finish(&site, &due, &verdict);
+        } else {
+            old.finish(&site, &due, &verdict);
+            old.run(&mut site, 2);
+        }
+        old.run(&mut site, 60);
+        new.run(&mut site, 20);
+        site.assert_all_told();
+        for alerter in [&old, &new] {
+            assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
+        }
+        let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(taken) if taken.by == "ctl2");
+        assert_eq!(site.register.values().filter(|entry| acknowledged(entry)).count(), 2, "its word stands");
+    }
+}
+
+/// W10: attrd loses everything while an alerter runs: what should stand is written again, all of it.
+#[test]
+fn a_lost_register_is_written_again() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 20);
+    site.down.insert("backup");
+    site.outage("compute2", "ctl2");
+    alerter.run(&mut site, 20);
+    let before: Vec<Key> = site.register.keys().cloned().collect();
+    assert!(before.len() >= 9, "f, m, two a and s; f, m and one a; w: {before:?}");
+    site.register.clear();
+    alerter.run(&mut site, 2);
+    assert_eq!(site.register.keys().cloned().collect::<Vec<_>>(), before);
+    site.down.clear();
+    Alerter::start(&site, "ctl3").run(&mut site, 40);
+    alerter.run(&mut site, 20);
+    site.assert_all_told();
+}
+
+/// W10, W20: all controllers lose the register and the alerter moves. A host that is still gone is told, under a new
+/// name perhaps; one that is back may have been told and is held.
+#[test]
+fn a_lost_register_and_another_alerter() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 20);
+    site.back("compute1", "ctl2");
+    site.advance(20.0);
+    site.outage("compute2", "ctl1");
+    site.lost.insert("ctl1");
+    site.register.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 60);
+    assert_eq!(second.standings("compute1"), ["outcome-unknown"]);
+    site.assert_all_told();
+    // The first one returns with its journal: what it knows ends the doubt.
+    site.lost.clear();
+    let mut back = Alerter::start(&site, "ctl1");
+    back.run(&mut site, 20);
+    second.run(&mut site, 20);
+    site.assert_all_told();
+}
+
+/// W18: a mark that cannot be published waits for a minute and goes then.
+#[test]
+fn a_mute_register_delays_a_mark_and_loses_none() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.register_is_mute = true;
+    site.outage("compute1", "ctl1");
+    alerter.pass(&mut site);
+    let made = alerter.marks("compute1")[0].made_at;
+    while site.now.since(made) < PATIENCE {
+        alerter.pass(&mut site);
+        assert!(site.told.is_empty(), "{} after it was made", site.now.since(made).as_secs());
+        site.advance(1.0);
+    }
+    alerter.pass(&mut site);
+    site.assert_all_told();
+}
+
+/// The broken variant of the row above: without the gate the mark goes at once.
+#[test]
+fn without_the_gate_a_mark_does_not_wait_for_the_register() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.is_reckless = true;
+    site.register_is_mute = true;
+    site.outage("compute1", "ctl1");
+    alerter.pass(&mut site);
+    assert!(!site.told.is_empty());
+}
+
+/// W30, and a controller that was off for a week: what its journal holds open is not told any more.
+#[test]
+fn an_old_journal_becomes_active_after_a_week() {
+    if lacks_evidence() {
+        return;
+    }
+    let real = Timestamp::now();
+    let mut site = Site::at(real - Duration::from_secs(8 * 86_400), &["compute1", "compute2"]);
+    // It marked compute1, and its alerter could tell nobody; compute2 it only recorded.
+    let mut first = Alerter::start(&site, "ctl1");
+    site.down.extend(["nova", "backup"]);
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 10);
+    drop(first);
+    site.outage("compute2", "ctl1");
+    site.lost.insert("ctl1");
+    site.down.clear();
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 60);
+    site.assert_all_told();
+    let told = site.told.len();
+    // Everything else is gone meanwhile: the register was cleared, the hosts are back.
+    for host in ["compute1", "compute2"] {
+        site.back(host, "ctl2");
+    }
+    site.advance(8.0 * DAY);
+    site.register.clear();
+    site.history.clear();
+    site.lost.clear();
+    let mut old = Alerter::start(&site, "ctl1");
+    old.run(&mut site, 60);
+    assert_eq!(site.told.len(), told, "{:#?}", site.told);
+    let how: Vec<_> = old.marks("compute1").iter().map(|mark| mark.settled.map(|(how, _)| how)).collect();
+    assert_eq!(how, [Some(Settlement::Expired)]);
+    assert!(old.marks("compute2").is_empty(), "what was only recorded makes no mark");
+}
+
+/// W11: the register is set back to an old state, or to nothing, by an administrator; the alerter moves or stays. What
+/// comes back to life is not told again.
+#[test]
+fn a_register_that_is_set_back() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        alerter.pass(&mut site);
+        let old = site.register.clone();
+        site.down.clear();
+        alerter.run(&mut site, 20);
+        site.outage("compute2", "ctl2");
+        alerter.run(&mut site, 20);
+        site.register = old;
+        alerter.run(&mut site, 4);
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        alerter.run(&mut site, 40);
+        site.assert_all_told();
+        assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
+    }
+}
+
+/// W12: a controller is alone: without quorum its alerter makes and tells nothing, whatever it sees. The union counts.
+#[test]
+fn a_partition() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alone = Alerter::start(&site, "ctl1");
+    alone.run(&mut site, 2);
+    site.die("compute1");
+    // Both sides mark; the smaller one cannot write the register.
+    site.quorum = false;
+    site.off("ctl1", "compute1");
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alone.run(&mut site, 100);
+    assert!(alone.marks("compute1").is_empty() && site.told.is_empty());
+    site.quorum = true;
+    let fencing = site.off("ctl2", "compute1");
+    let mut other = Alerter::start(&site, "ctl2");
+    other.run(&mut site, 10);
+    site.assert_all_told();
+    assert_eq!(site.told_ids(), [fencing.to_string()]);
+    alone.run(&mut site, 20);
+    site.assert_all_told();
+    assert_eq!(alone.marks("compute1").len(), 1, "its own record joins the mark of the others");
+}
+
+/// W12, W17: both sides have told one route each when the partition heals.
+#[test]
+fn two_registers_become_one() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut one = Alerter::start(&site, "ctl1");
+    site.down.insert("backup");
+    site.outage("compute1", "ctl1");
+    one.keep_up(&mut site);
+    let before = site.register.clone();
+    one.run(&mut site, 4);
+    let left = std::mem::replace(&mut site.register, before);
+    site.down = ["nova"].into();
+    let mut two = Alerter::start(&site, "ctl2");
+    two.run(&mut site, 4);
+    site.register.extend(left);
+    site.down.clear();
+    two.run(&mut site, 20);
+    one.run(&mut site, 20);
+    site.assert_all_told();
+}

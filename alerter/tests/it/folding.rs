@@ -1,0 +1,259 @@
+//! One outage or two: what is one is told once, what is two is told twice, in order.
+
+use std::time::Duration;
+
+use marks::evidence::Action;
+use marks::fencing::Fencing;
+
+use crate::site::{Alerter, Site, lacks_evidence};
+
+/// W24: the node is fenced again and again, since the fencer never gets its answer. One mark.
+#[test]
+fn a_storm_of_fencings() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.die("compute1");
+    for round in 0..10 {
+        site.advance(1.0);
+        site.off(["ctl1", "ctl2", "ctl3"][round % 3], "compute1");
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 30);
+    }
+    site.assert_all_told();
+    assert_eq!(alerter.marks("compute1").len(), 1);
+    Alerter::start(&site, "ctl2").run(&mut site, 60);
+    site.assert_all_told();
+}
+
+/// W21, W22: three witnesses of one fencing without the agent. One mark.
+#[test]
+fn three_witnesses_of_one_fencing() {
+    if lacks_evidence() {
+        return;
+    }
+    for (alert, remembered, noted) in [
+        (true, true, true),
+        (false, true, true),
+        (false, false, true),
+        (false, true, false),
+        (true, false, false),
+    ] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.die("compute1");
+        site.advance(1.0);
+        if alert {
+            site.alert("compute1", Action::Reboot, 0, "ctl3");
+        }
+        site.advance(0.4);
+        if remembered {
+            site.remember("compute1", false);
+        }
+        if noted {
+            site.advance(0.7);
+            site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
+        }
+        alerter.run(&mut site, 60);
+        site.assert_all_told();
+        for controller in ["ctl2", "ctl3"] {
+            Alerter::start(&site, controller).run(&mut site, 60);
+        }
+        site.assert_all_told();
+    }
+}
+
+/// W19: the host dies, returns and dies again within 20 s, with one route down. Two marks, in order on both routes.
+#[test]
+fn two_outages_within_twenty_seconds() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_known in [true, false] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 2);
+        site.advance(4.0);
+        site.back("compute1", "ctl2");
+        alerter.run(&mut site, 2);
+        site.advance(4.0);
+        site.die("compute1");
+        site.advance(1.0);
+        let second = site.fencing("ctl2", "compute1");
+        let incarnation = second.incarnation.clone().filter(|_| is_known);
+        site.mark("ctl2", &Fencing { incarnation, ..second });
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 10);
+        site.down.clear();
+        alerter.run(&mut site, 60);
+        site.assert_all_told();
+        assert_eq!(site.told_ids().len(), 2, "the connection of the second is known: {is_known}");
+        Alerter::start(&site, "ctl3").run(&mut site, 60);
+        site.assert_all_told();
+    }
+}
+
+/// W7, W19: the same, while no alerter runs at all.
+#[test]
+fn two_outages_before_the_alerter_starts() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    Alerter::start(&site, "ctl1").run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    site.advance(6.0);
+    site.back("compute1", "ctl2");
+    site.advance(6.0);
+    site.outage("compute1", "ctl2");
+    for controller in ["ctl3", "ctl2", "ctl1"] {
+        Alerter::start(&site, controller).run(&mut site, 60);
+        site.assert_all_told();
+    }
+}
+
+/// A host returns and its return is noted; it fails again, and the CIB cannot be read by the agent. Another mark.
+#[test]
+fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    site.back("compute1", "ctl1");
+    alerter.run(&mut site, 30);
+    let returned = alerter.marks("compute1")[0].returned_at;
+    assert_eq!(returned.map(|at| at.seconds()), site.outages[0].ended.map(|at| at.seconds()));
+    site.die("compute1");
+    let fencing = Fencing { incarnation: None, ..site.fencing("ctl2", "compute1") };
+    site.mark("ctl2", &fencing);
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+    assert_eq!(alerter.marks("compute1").len(), 2);
+}
+
+/// The broken variant of the row above: nobody saw the return. The second outage is swallowed, and the audit says so.
+#[test]
+fn an_outage_that_is_swallowed_is_caught() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    site.back("compute1", "ctl1");
+    site.advance(10.0);
+    site.hosts.get_mut("compute1").unwrap().connections.clear();
+    site.die("compute1");
+    let fencing = Fencing { incarnation: None, ..site.fencing("ctl2", "compute1") };
+    site.mark("ctl2", &fencing);
+    alerter.run(&mut site, 40);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
+}
+
+/// A host and the controller that held its connection are lost together, some time after an earlier outage: what the
+/// cluster remembers is the connection of the outage before. Two marks.
+#[test]
+fn a_host_is_lost_together_with_the_memory_of_its_connection() {
+    if lacks_evidence() {
+        return;
+    }
+    for (later, watched) in [(10.0, true), (100.0, true), (300.0, true), (10.0, false), (300.0, false)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl3");
+        alerter.run(&mut site, 2);
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        site.back("compute1", "ctl2");
+        if watched {
+            alerter.run(&mut site, 2);
+        }
+        site.advance(later);
+        site.hosts.get_mut("compute1").unwrap().forget("ctl2");
+        site.lost.insert("ctl2");
+        site.die("compute1");
+        site.advance(3.0);
+        site.off("ctl1", "compute1");
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 60);
+        if watched {
+            site.assert_all_told();
+        } else {
+            eprintln!("unwatched {later}: {:?}", site.audit());
+        }
+    }
+}
+
+/// W27: the clocks of the witnesses differ from the agent's by up to four seconds. No second mark, whether the host was
+/// connected for long, or only for seconds when it failed, or comes back soon.
+#[test]
+fn clocks_that_differ() {
+    if lacks_evidence() {
+        return;
+    }
+    for skew in -4_i64..=4 {
+        for quick in [false, true] {
+            let mut site = Site::new(&["compute1"]);
+            let mut alerter = Alerter::start(&site, "ctl1");
+            alerter.run(&mut site, 2);
+            if quick {
+                site.outage("compute1", "ctl1");
+                alerter.run(&mut site, 30);
+                site.back("compute1", "ctl2");
+                alerter.pass(&mut site);
+                site.advance(8.0);
+            }
+            site.die("compute1");
+            site.advance(1.0);
+            site.off("ctl2", "compute1");
+            site.advance(1.0);
+            let right = site.now;
+            site.now =
+                right + Duration::from_secs(10) - Duration::from_secs(u64::try_from(10 - skew).unwrap());
+            site.seen_fenced("compute1");
+            site.now = right;
+            alerter.run(&mut site, 10);
+            site.back("compute1", "ctl3");
+            alerter.run(&mut site, 40);
+            Alerter::start(&site, "ctl3").run(&mut site, 40);
+            assert!(site.audit().is_empty(), "skew {skew} s, quick {quick}: {:#?}", site.audit());
+        }
+    }
+}
+
+/// W25: ten hosts at once.
+#[test]
+fn a_rack() {
+    if lacks_evidence() {
+        return;
+    }
+    let hosts = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"];
+    let mut site = Site::new(&hosts);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    hosts.iter().for_each(|host| site.die(host));
+    for (rank, host) in hosts.into_iter().enumerate() {
+        site.off(["ctl1", "ctl2", "ctl3"][rank % 3], host);
+        site.advance(0.2);
+    }
+    for host in hosts {
+        site.seen_fenced(host);
+        site.advance(0.2);
+    }
+    alerter.run(&mut site, 20);
+    site.assert_all_told();
+    Alerter::start(&site, "ctl2").run(&mut site, 20);
+    site.assert_all_told();
+}

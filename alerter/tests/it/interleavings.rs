@@ -1,0 +1,173 @@
+//! Random interleavings of what can happen to two hosts and three controllers, with Pacemaker's evidence everywhere.
+
+use marks::mark::{Doubt, Standing};
+use proptest::prelude::*;
+
+use crate::site::{Alerter, CONTROLLERS, ROUTES, Site, lacks_evidence};
+
+const HOSTS: [&str; 2] = ["compute1", "compute2"];
+
+/// Where it cannot happen (a host that is down does not fail), it does not.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A host dies, and a controller marks it.
+    Fails { host: usize, by: usize },
+    /// Pacemaker fences it once more, since it lost its answer.
+    Again { host: usize, by: usize },
+    /// A host is connected again, by a controller.
+    Returns { host: usize, to: usize },
+    /// The alerter runs for so many seconds.
+    Runs { seconds: u32 },
+    /// Nothing runs for so many seconds.
+    Passes { seconds: u32 },
+    /// The alerter moves.
+    Moves { to: usize },
+    /// A controller's power fails; of two that are lost the first one is back.
+    Loses { controller: usize },
+    /// A route refuses, or takes again.
+    Turns { route: usize },
+    /// Nobody holds the register's content any more.
+    Empties,
+}
+
+fn step(with_losses: bool) -> impl Strategy<Value = Step> {
+    let (host, other, controller) = (0..2_usize, 0..2_usize, 0..3_usize);
+    prop_oneof![
+        4 => (host.clone(), controller.clone()).prop_map(|(host, by)| Step::Fails { host, by }),
+        1 => (host, controller.clone()).prop_map(|(host, by)| Step::Again { host, by }),
+        4 => (other, controller.clone()).prop_map(|(host, to)| Step::Returns { host, to }),
+        6 => (0..30_u32).prop_map(|seconds| Step::Runs { seconds }),
+        1 => (0..400_u32).prop_map(|seconds| Step::Passes { seconds }),
+        3 => controller.clone().prop_map(|to| Step::Moves { to }),
+        2 => controller.prop_map(|controller| Step::Loses { controller }),
+        2 => (0..2_usize).prop_map(|route| Step::Turns { route }),
+        u32::from(with_losses) => Just(Step::Empties),
+    ]
+}
+
+/// The cluster with the one alerter that runs in it.
+struct Story {
+    site: Site,
+    alerter: Alerter,
+}
+
+impl Story {
+    fn new() -> Self {
+        let mut site = Site::new(&HOSTS);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 4);
+        Self { site, alerter }
+    }
+
+    fn is_up(&self, host: &str) -> bool {
+        self.site.hosts[host].member == Some(true)
+    }
+
+    /// The controller, or the next one that is not lost.
+    fn living(&self, controller: usize) -> &'static str {
+        let mut round = CONTROLLERS.into_iter().cycle().skip(controller);
+        round.find(|name| !self.site.lost.contains(name)).unwrap()
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Fails { host, by } if self.is_up(HOSTS[host]) => {
+                self.site.outage(HOSTS[host], self.living(by));
+            }
+            Step::Again { host, by } if !self.is_up(HOSTS[host]) => {
+                self.site.off(self.living(by), HOSTS[host]);
+                self.site.advance(1.0);
+                self.site.seen_fenced(HOSTS[host]);
+            }
+            // A host needs some seconds to start, and some more until the cluster would notice that it is gone again.
+            Step::Returns { host, to } if !self.is_up(HOSTS[host]) => {
+                self.site.advance(6.0);
+                self.site.back(HOSTS[host], self.living(to));
+                self.alerter.pass(&mut self.site);
+                self.site.advance(6.0);
+            }
+            Step::Runs { seconds } => self.alerter.run(&mut self.site, seconds),
+            Step::Passes { seconds } => self.site.advance(f64::from(seconds)),
+            Step::Moves { to } => self.move_to(self.living(to)),
+            Step::Loses { controller } => self.lose(CONTROLLERS[controller]),
+            Step::Turns { route } => {
+                if !self.site.down.remove(ROUTES[route]) {
+                    self.site.down.insert(ROUTES[route]);
+                }
+            }
+            Step::Empties => self.site.register.clear(),
+            Step::Fails { .. } | Step::Again { .. } | Step::Returns { .. } => {}
+        }
+    }
+
+    fn move_to(&mut self, controller: &'static str) {
+        self.alerter = Alerter::start(&self.site, controller);
+    }
+
+    /// The hosts that it was connected to are connected by another one, without having failed.
+    fn lose(&mut self, controller: &'static str) {
+        self.site.lost = [controller].into();
+        if self.alerter.controller == controller {
+            self.move_to(self.living(0));
+        }
+        let (next, now) = (self.living(0), self.site.now.seconds());
+        for host in self.site.hosts.values_mut().filter(|host| host.member == Some(true)) {
+            host.move_connection(controller, next, now);
+        }
+        self.alerter.pass(&mut self.site);
+        self.site.advance(6.0);
+    }
+
+    /// Everything works again, for long enough, on every controller in turn.
+    fn settle(&mut self) {
+        self.site.lost.clear();
+        self.site.down.clear();
+        self.alerter.run(&mut self.site, 30);
+        for controller in CONTROLLERS {
+            self.move_to(controller);
+            self.alerter.run(&mut self.site, 24);
+        }
+    }
+
+    /// Told or, where nobody can say any more whether it was told, held.
+    fn untold(&self) -> Vec<String> {
+        let held = HOSTS.iter().flat_map(|host| self.alerter.marks(host));
+        let doubt = Standing::Doubtful(Doubt::OutcomeUnknown);
+        let held: Vec<_> = held.filter(|mark| mark.standing == doubt && mark.settled.is_none()).collect();
+        let wrong = self.site.audit().into_iter().filter(|wrong| wrong.contains("was not"));
+        let is_held =
+            |wrong: &String| held.iter().any(|mark| wrong.starts_with(&format!("{} was fenced", mark.node)));
+        wrong.filter(|wrong| !is_held(wrong)).collect()
+    }
+}
+
+/// A few each time; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Every outage is told once to every route, under one id, in order, and nothing else is told.
+    #[test]
+    fn whatever_happens_every_outage_is_told_once(steps in prop::collection::vec(step(false), 1..16)) {
+        if !lacks_evidence() {
+            let mut story = Story::new();
+            steps.iter().for_each(|step| story.take(*step));
+            story.settle();
+            prop_assert!(story.site.audit().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.site.audit(), story.site.told, story.site.outages);
+        }
+    }
+
+    /// Where the register loses everything, an outage may be told again, but none is lost, and no live host is told.
+    #[test]
+    fn a_register_that_is_lost_loses_no_outage(steps in prop::collection::vec(step(true), 1..16)) {
+        if !lacks_evidence() {
+            let mut story = Story::new();
+            steps.iter().for_each(|step| story.take(*step));
+            story.settle();
+            prop_assert!(story.untold().is_empty(), "{:#?}\n{:#?}\n{:#?}", story.untold(), story.site.told, story.site.outages);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! An alerter of the model: the real journal, intake and upkeep, in the engine's order, without its waits.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use alerter::cluster::{self, Cluster, View};
+use alerter::config;
+use alerter::intake::apply;
+use alerter::shared::Shared;
+use alerter::store::Store;
+use marks::delivery::State;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{DueDelivery, Gate, Journal, MarkRow, Role, Verdict};
+use marks::register::{Entry, Register, Tools};
+use serde_json::Value;
+
+use super::{ROUTES, Site, Told};
+
+/// How long a mark waits for the register.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One daemon.
+pub(crate) struct Alerter {
+    pub(crate) controller: &'static str,
+    pub(crate) journal: Journal,
+    shared: Arc<Shared>,
+    settled_in: bool,
+    /// Sends to both routes without asking the journal whether it may: the broken variant of the audit's tests.
+    pub(crate) is_reckless: bool,
+}
+
+impl Alerter {
+    /// What `run` does before its first look.
+    pub(crate) fn start(site: &Site, controller: &'static str) -> Self {
+        let open = || Journal::open(&site.journal(controller), Role::Alerter).unwrap();
+        let (store, _thread) = Store::start(open()).unwrap();
+        let settings = config::load(&site.settings(controller)).unwrap();
+        let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
+        let mut shared = Shared::new(settings, store, cluster);
+        shared.controller = controller.to_owned();
+        shared.started = site.now;
+        let (mut journal, shared) = (open(), Arc::new(shared));
+        apply::catch_up(&mut journal, &shared).unwrap();
+        journal.recover(site.now, site.now + Duration::from_secs(300)).unwrap();
+        Self { controller, journal, shared, settled_in: false, is_reckless: false }
+    }
+
+    /// One pass of the engine: look, take in, keep the register up, tell; and what was acknowledged goes into the register.
+    pub(crate) fn pass(&mut self, site: &mut Site) {
+        self.take_in(site);
+        self.keep_up(site);
+        if site.quorum {
+            self.tell(site);
+            self.keep_up(site);
+        }
+    }
+
+    /// Passes every two seconds, for so many seconds.
+    pub(crate) fn run(&mut self, site: &mut Site, seconds: u32) {
+        for _ in 0..=seconds / 2 {
+            self.pass(site);
+            site.advance(2.0);
+        }
+    }
+
+    /// Looks and takes in, without telling.
+    pub(crate) fn take_in(&mut self, site: &Site) {
+        self.look(site, false);
+        if std::mem::take(&mut self.shared.seen().history_wanted) || site.now.seconds() % 10 < 2 {
+            self.look(site, true);
+        }
+    }
+
+    fn look(&mut self, site: &Site, with_history: bool) {
+        let view = Arc::new(View {
+            taken: Instant::now(),
+            quorum: Ok(site.quorum),
+            entries: Ok(site.entries()),
+            cib: Ok(site.cib()),
+            history: with_history.then(|| Ok(site.history.clone())),
+        });
+        self.shared.seen().note(&view, Duration::from_secs(300));
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now).unwrap();
+    }
+
+    /// Writes what the register lacks.
+    pub(crate) fn keep_up(&mut self, site: &mut Site) {
+        if !site.quorum {
+            return;
+        }
+        let entries = site.entries();
+        if !std::mem::replace(&mut self.settled_in, true) {
+            apply::expire_strangers(&mut self.journal, &self.shared, &entries).unwrap();
+        }
+        let wanted =
+            cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
+        if !site.register_is_mute {
+            for entry in cluster::missing(&wanted, &entries) {
+                site.publish(entry);
+            }
+        }
+        let standing = wanted.iter().map(Entry::key).filter(|key| site.register.contains_key(key));
+        let new = |key: &String| !self.journal.is_published(Register::Attrd, key).unwrap();
+        let new: Vec<String> = standing.map(|key| key.to_string()).filter(new).collect();
+        if !new.is_empty() {
+            self.journal.note_published(Register::Attrd, &new).unwrap();
+        }
+    }
+
+    /// Makes every attempt that is due; a route that is down refuses it.
+    pub(crate) fn tell(&mut self, site: &mut Site) {
+        for route in ROUTES {
+            while let Some(due) = self.begin(site, route) {
+                let verdict = if site.down.contains(route) {
+                    refused(site)
+                } else {
+                    self.arrive(site, &due);
+                    taken()
+                };
+                self.finish(site, &due, &verdict);
+            }
+        }
+    }
+
+    /// Begins the next attempt that is due on a route.
+    pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
+        let gate = Gate { register: Register::Attrd, waited_since: site.now - PATIENCE };
+        let gate = (!self.is_reckless).then_some(gate);
+        let due = self.journal.due(site.now, route, 1, gate).unwrap();
+        assert!(due.damaged.is_empty());
+        let due = due.sound.into_iter().next()?;
+        let delivery = self.journal.begin_attempt(due.mark.id, route).unwrap();
+        Some(DueDelivery { delivery, ..due })
+    }
+
+    /// The recovery controller gets the bytes.
+    pub(crate) fn arrive(&self, site: &mut Site, due: &DueDelivery) {
+        let body: Value = serde_json::from_slice(&due.delivery.body).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let host = text(&body["payload"]["hostname"]);
+        site.told.push(Told {
+            by: self.controller,
+            route: due.delivery.route.clone(),
+            id: text(&body["id"]),
+            body: due.delivery.body.clone(),
+            node: host.split('.').next().unwrap().to_owned(),
+            failure_time: body["payload"]["failure_time"].as_i64().unwrap(),
+        });
+    }
+
+    pub(crate) fn finish(&mut self, site: &Site, due: &DueDelivery, verdict: &Verdict) {
+        self.journal.finish_attempt(due.mark.id, &due.delivery.route, verdict, site.now).unwrap();
+    }
+
+    /// All marks of a host, oldest first.
+    pub(crate) fn marks(&self, host: &str) -> Vec<MarkRow> {
+        let rows = self.journal.marks_of(&HostName::parse(host).unwrap()).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound
+    }
+
+    /// The words of their standings.
+    pub(crate) fn standings(&self, host: &str) -> Vec<&'static str> {
+        self.marks(host).iter().map(|mark| mark.standing.as_str()).collect()
+    }
+
+    /// `nova-host-alerter release`.
+    pub(crate) fn release(&mut self, site: &Site, mark: MarkId) {
+        assert!(self.journal.release(mark, "I looked", "alice", site.now).unwrap().is_some());
+    }
+}
+
+/// The recovery controller took it.
+pub(crate) fn taken() -> Verdict {
+    Verdict::Acknowledged { reference: None, detail: "taken".into() }
+}
+
+/// The connection was refused: tried again after two seconds.
+pub(crate) fn refused(site: &Site) -> Verdict {
+    Verdict::Again {
+        state: State::Pending,
+        ambiguous: false,
+        kind: "refused".into(),
+        detail: "connection refused".into(),
+        next_due: site.now + Duration::from_secs(2),
+    }
+}

@@ -1,0 +1,316 @@
+//! A cluster without Pacemaker: controllers with real journals and the real intake, around a register, a CIB, a fencing
+//! history and evidence files that a test writes. Its clock is moved by hand.
+
+mod audit;
+mod daemon;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alerter::intake::files;
+use marks::evidence::{Action, Directory, Evidence, Label, Moment, OWNER, Outcome, Sighting, Witness};
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, OperationId};
+use marks::journal::{Journal, Role};
+use marks::register::{Entries, Entry, Key};
+use marks::time::Timestamp;
+use nix::unistd::{User, geteuid};
+use tempfile::TempDir;
+
+pub(crate) use audit::Outage;
+pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};
+pub(crate) use world::Host;
+
+pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
+/// Two routes, so that one can be down while the other takes what is told.
+pub(crate) const ROUTES: [&str; 2] = ["nova", "backup"];
+
+/// What was told to a route.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) by: &'static str,
+    pub(crate) route: String,
+    pub(crate) id: String,
+    pub(crate) body: Vec<u8>,
+    /// The host's node name.
+    pub(crate) node: String,
+    /// Epoch seconds.
+    pub(crate) failure_time: i64,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, route, id, node, failure_time, .. } = self;
+        write!(f, "{node} at {failure_time} by {by} to {route} as {id}")
+    }
+}
+
+/// The cluster and what happened in it. Parts of it are public: a test breaks them as it likes.
+pub(crate) struct Site {
+    directory: TempDir,
+    pub(crate) now: Timestamp,
+    /// What the alerters and agents see of the register.
+    pub(crate) register: BTreeMap<Key, Entry>,
+    /// Nothing can be written into the register.
+    pub(crate) register_is_mute: bool,
+    pub(crate) quorum: bool,
+    pub(crate) hosts: BTreeMap<&'static str, Host>,
+    /// Pacemaker's fencing history.
+    pub(crate) history: Vec<Sighting>,
+    /// Controllers whose machines are off: no agent and no alert runs there.
+    pub(crate) lost: BTreeSet<&'static str>,
+    /// Routes that refuse every connection.
+    pub(crate) down: BTreeSet<&'static str>,
+    pub(crate) told: Vec<Told>,
+    /// What was really fenced.
+    pub(crate) outages: Vec<Outage>,
+}
+
+impl Site {
+    /// Three controllers, and these hosts, connected to the first controller for an hour.
+    pub(crate) fn new(hosts: &[&'static str]) -> Self {
+        Self::at(Timestamp::from_seconds(Timestamp::now().seconds()), hosts)
+    }
+
+    /// The same at another time.
+    pub(crate) fn at(now: Timestamp, hosts: &[&'static str]) -> Self {
+        let connected = (now - Duration::from_secs(3600)).seconds();
+        let site = Self {
+            directory: tempfile::Builder::new().tempdir_in(memory()).unwrap(),
+            now,
+            register: BTreeMap::new(),
+            register_is_mute: false,
+            quorum: true,
+            hosts: hosts.iter().map(|host| (*host, Host::connected("ctl1", connected))).collect(),
+            history: Vec::new(),
+            lost: BTreeSet::new(),
+            down: BTreeSet::new(),
+            told: Vec::new(),
+            outages: Vec::new(),
+        };
+        for controller in CONTROLLERS {
+            site.furnish(controller);
+        }
+        site
+    }
+
+    fn furnish(&self, controller: &str) {
+        let home = self.home(controller);
+        fs::create_dir_all(&home).unwrap();
+        for (directory, mode) in [(self.directory.path().to_owned(), 0o755), (home.clone(), 0o700)] {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        if can_keep_evidence() {
+            files::prepare(&home.join("evidence")).unwrap();
+        }
+        let routes: String = ROUTES
+            .iter()
+            .map(|route| format!("[http.{route}]\nurl = \"http://127.0.0.1:9/{route}\"\n"))
+            .collect();
+        let journal = self.journal(controller);
+        let settings =
+            format!("[store]\npath = \"{}\"\n[hosts]\ndomain = \"example.org\"\n{routes}", journal.display());
+        let file = self.settings(controller);
+        fs::write(&file, settings).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+
+    fn home(&self, controller: &str) -> PathBuf {
+        self.directory.path().join(controller)
+    }
+
+    fn journal(&self, controller: &str) -> PathBuf {
+        self.home(controller).join("marks.db")
+    }
+
+    fn settings(&self, controller: &str) -> PathBuf {
+        self.home(controller).join("alerter.toml")
+    }
+
+    pub(crate) fn advance(&mut self, seconds: f64) {
+        self.now = self.now + Duration::from_secs_f64(seconds);
+    }
+
+    /// A journal as a command of that controller opens it.
+    pub(crate) fn open(&self, controller: &str) -> Journal {
+        Journal::open(&self.journal(controller), Role::Agent).unwrap()
+    }
+
+    pub(crate) fn entries(&self) -> Entries {
+        Entries { sound: self.register.clone(), ..Entries::default() }
+    }
+
+    /// `fence_mark` on a controller, run by the fencer: journal, then register.
+    pub(crate) fn off(&mut self, controller: &'static str, host: &'static str) -> FencingId {
+        let fencing = self.fencing(controller, host);
+        self.mark(controller, &fencing);
+        fencing.id
+    }
+
+    /// What `fence_mark` would write now.
+    pub(crate) fn fencing(&self, controller: &str, host: &str) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(host).unwrap(),
+            plug: None,
+            asked_at: self.now,
+            committed_at: self.now + Duration::from_millis(30),
+            seen_by: controller.to_owned(),
+            origin: Origin::Fencer,
+            incarnation: self.incarnation(host),
+            given_domain: None,
+            given_shared_storage: None,
+        }
+    }
+
+    /// The newest connection of a host, as the CIB remembers it.
+    pub(crate) fn incarnation(&self, host: &str) -> Option<Incarnation> {
+        self.cib().incarnation_of(&HostName::parse(host).unwrap())
+    }
+
+    pub(crate) fn mark(&mut self, controller: &'static str, fencing: &Fencing) {
+        assert!(!self.lost.contains(controller), "nothing runs on a lost controller");
+        self.open(controller).append_fencing(fencing).unwrap();
+        if !self.register_is_mute && self.quorum {
+            self.publish(Entry::Fencing(fencing.clone()));
+        }
+    }
+
+    /// An entry is written once.
+    pub(crate) fn publish(&mut self, entry: Entry) {
+        self.register.entry(entry.key()).or_insert(entry);
+    }
+
+    /// A host dies: an outage begins. The cluster takes a moment to see it.
+    pub(crate) fn die(&mut self, host: &'static str) {
+        self.hosts.get_mut(host).unwrap().member = Some(false);
+        self.outages.push(Outage { host, began: self.now, ended: None });
+    }
+
+    /// Pacemaker ends its operation: alerts on all controllers, the history, and `node_fenced`.
+    pub(crate) fn seen_fenced(&mut self, host: &'static str) -> OperationId {
+        let operation = self.alert(host, Action::Off, 0, "ctl1");
+        self.remember(host, false);
+        self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
+        operation
+    }
+
+    /// `stonith_admin --confirm`: Pacemaker takes the operator's word for a fencing.
+    pub(crate) fn confirm(&mut self, host: &'static str) {
+        self.alert(host, Action::Off, 0, "a human");
+        self.remember(host, true);
+        self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
+    }
+
+    /// The fencing history gains an operation.
+    pub(crate) fn remember(&mut self, host: &str, by_human: bool) {
+        let node = HostName::parse(host).unwrap();
+        let at = Timestamp::from_seconds(self.now.seconds());
+        self.history.push(Sighting { node, witness: Witness::History, at, by_human });
+    }
+
+    /// `alert_mark` runs on every controller that is there.
+    pub(crate) fn alert(&self, host: &str, action: Action, rc: i32, executor: &str) -> OperationId {
+        let operation = OperationId::parse(&FencingId::generate().to_string()).unwrap();
+        for controller in CONTROLLERS.into_iter().filter(|controller| !self.lost.contains(controller)) {
+            self.alert_on(controller, (host, action, rc, executor), operation);
+        }
+        operation
+    }
+
+    /// `alert_mark` runs on one controller.
+    pub(crate) fn alert_on(
+        &self,
+        controller: &str,
+        (host, action, rc, executor): (&str, Action, i32, &str),
+        operation: OperationId,
+    ) {
+        let evidence = Evidence {
+            target: HostName::parse(host).unwrap(),
+            action,
+            outcome: Outcome::from_rc(rc),
+            operation,
+            at: Moment::from_micros(u64::try_from(self.now.0).unwrap() * 1000).unwrap(),
+            executor: Label::lossy(executor),
+            client: Label::lossy("pacemaker-controld"),
+            origin: Label::lossy("ctl1"),
+        };
+        let directory = self.home(controller).join("evidence");
+        let owner = User::from_name(OWNER).unwrap().unwrap().uid;
+        let name = Directory::open(&directory, owner).unwrap().write(&evidence).unwrap();
+        chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
+    }
+
+    /// How many files of evidence wait on a controller.
+    pub(crate) fn evidence_on(&self, controller: &str) -> usize {
+        fs::read_dir(self.home(controller).join("evidence")).unwrap().count()
+    }
+
+    /// A host is back: its remote resource runs on that controller.
+    pub(crate) fn back(&mut self, host: &'static str, controller: &'static str) {
+        let now = self.now;
+        self.hosts.get_mut(host).unwrap().come_back(controller, now.seconds());
+        for outage in self.outages.iter_mut().filter(|o| o.host == host && o.ended.is_none()) {
+            outage.ended = Some(now);
+        }
+    }
+
+    /// An outage as it should be: dead, marked and fenced within two seconds. Gives the fencing.
+    pub(crate) fn outage(&mut self, host: &'static str, controller: &'static str) -> FencingId {
+        self.die(host);
+        self.advance(1.0);
+        let fencing = self.off(controller, host);
+        self.advance(1.0);
+        self.seen_fenced(host);
+        fencing
+    }
+
+    /// What the audit says, in one text; empty where every promise was kept.
+    pub(crate) fn audit(&self) -> Vec<String> {
+        audit::complaints(&self.outages, &self.told)
+    }
+
+    /// Every fenced host was told once to every route.
+    #[track_caller]
+    pub(crate) fn assert_all_told(&self) {
+        let complaints = self.audit();
+        assert!(complaints.is_empty(), "{complaints:#?}\n{:#?}\n{:#?}", self.told, self.outages);
+    }
+
+    /// The ids that were told, each once, in order.
+    pub(crate) fn told_ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        for told in &self.told {
+            if !ids.contains(&told.id) {
+                ids.push(told.id.clone());
+            }
+        }
+        ids
+    }
+}
+
+/// Whether this machine has Pacemaker's user and may write as it.
+fn can_keep_evidence() -> bool {
+    geteuid().is_root() && User::from_name(OWNER).is_ok_and(|user| user.is_some())
+}
+
+/// Says why a test that needs evidence files does nothing here.
+pub(crate) fn lacks_evidence() -> bool {
+    let lacks = !can_keep_evidence();
+    if lacks {
+        eprintln!("skipped: evidence files need root and Pacemaker's user {OWNER} (`make deps`)");
+    }
+    lacks
+}
+
+/// Journals sync every mark: in memory that costs nothing.
+fn memory() -> PathBuf {
+    let shm = PathBuf::from("/dev/shm");
+    if shm.is_dir() { shm } else { std::env::temp_dir() }
+}
