@@ -16,7 +16,7 @@ use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
-use crate::intake::{apply, files};
+use crate::intake::{files, start};
 use crate::lookout::Lookout;
 use crate::shared::Shared;
 use crate::store::Store;
@@ -55,7 +55,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
-    shared.store.run(move |journal| apply::catch_up(journal, &caught_up)).await?;
+    shared.store.run(move |journal| start::catch_up(journal, &caught_up)).await?;
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());

@@ -8,7 +8,7 @@ use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
 use crate::cluster::{self, Cluster, POLL, Trust, View};
-use crate::intake::apply;
+use crate::intake::start;
 use crate::shared::Shared;
 use crate::watch::Watch;
 
@@ -120,7 +120,7 @@ impl Lookout {
         let Ok(entries) = view.permits() else { return Ok(()) };
         if !self.settled_in {
             let (state, found) = (Arc::clone(shared), entries.clone());
-            shared.store.run(move |journal| apply::expire_strangers(journal, &state, &found)).await?;
+            shared.store.run(move |journal| start::expire_strangers(journal, &state, &found)).await?;
             self.settled_in = true;
         }
         let news = std::mem::take(&mut shared.seen().news);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
-use alerter::intake::apply;
+use alerter::intake::{apply, start};
 use alerter::shared::Shared;
 use alerter::store::Store;
 use marks::delivery::State;
@@ -41,7 +41,7 @@ impl Alerter {
         shared.controller = controller.to_owned();
         shared.started = site.now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        apply::catch_up(&mut journal, &shared).unwrap();
+        start::catch_up(&mut journal, &shared).unwrap();
         journal.recover(site.now, site.now + Duration::from_secs(300)).unwrap();
         Self { controller, journal, shared, settled_in: false, is_reckless: false }
     }
@@ -91,7 +91,7 @@ impl Alerter {
         }
         let entries = site.entries();
         if !std::mem::replace(&mut self.settled_in, true) {
-            apply::expire_strangers(&mut self.journal, &self.shared, &entries).unwrap();
+            start::expire_strangers(&mut self.journal, &self.shared, &entries).unwrap();
         }
         let wanted =
             cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());

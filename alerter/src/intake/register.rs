@@ -1,0 +1,118 @@
+//! Takes in what other controllers wrote into the register: their marks, fencings, ends and decisions.
+
+use marks::fencing::Fencing;
+use marks::id::NoteId;
+use marks::journal::{MarkRow, Taken};
+use marks::mark::{Doubt, Standing};
+use marks::register::{Entries, Entry, MarkEntry, Watermark};
+use marks::time::Timestamp;
+
+use super::apply::{Done, Intake};
+
+impl Intake<'_> {
+    /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing
+    /// joins the mark that others told.
+    pub(super) fn take_in_register(&mut self, entries: &Entries) -> Done {
+        if self.is_known(entries) {
+            return Ok(());
+        }
+        let now = self.around.now;
+        for entry in entries.sound.values() {
+            if let Entry::Mark(entry) = entry {
+                self.adopt(entry)?;
+            }
+        }
+        let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
+        self.journal.append_imported(&fencings, now)?;
+        for entry in entries.sound.values() {
+            if let Entry::Watermark(watermark) = entry {
+                self.journal.note_watermark(watermark)?;
+            }
+        }
+        let mut seen = self.shared.seen();
+        seen.note_apart(&entries.apart);
+        seen.watermark = None;
+        Ok(())
+    }
+
+    fn is_known(&self, entries: &Entries) -> bool {
+        self.shared.seen().register.as_ref() == Some(entries)
+    }
+
+    /// What others told or ended, after all marks that it may be about are made, and before any is due.
+    pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
+        if self.is_known(entries) && self.touched.is_empty() {
+            return Ok(());
+        }
+        let now = self.around.now;
+        for entry in entries.sound.values() {
+            match entry {
+                Entry::Acknowledged(end) => drop(self.journal.acknowledged_elsewhere(end, now)?),
+                Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
+                _ => {}
+            }
+        }
+        self.shared.seen().register = Some(entries.clone());
+        Ok(())
+    }
+
+    /// When an alerter first ran in this cluster; here and now, if there is no word of one.
+    pub(super) fn set_watermark(&mut self) -> Done {
+        if self.shared.seen().watermark.is_some() {
+            return Ok(());
+        }
+        let mut known: Vec<Timestamp> = self.journal.watermarks()?.into_iter().map(|mark| mark.at).collect();
+        if known.is_empty() {
+            let (at, by) = (self.around.now, self.shared.controller.clone());
+            self.journal.note_watermark(&Watermark { id: NoteId::generate(), at, by })?;
+            known.push(at);
+        }
+        let first = known.into_iter().min().unwrap_or(self.around.now);
+        self.around.watermark = first;
+        self.shared.seen().watermark = Some(first);
+        Ok(())
+    }
+
+    /// After the marks that they are about, which may have been made a moment ago.
+    pub(super) fn take_in_decisions(&mut self, entries: &Entries) -> Done {
+        for entry in entries.sound.values() {
+            if let Entry::Decision(decision) = entry
+                && self.journal.adopt_decision(decision, self.around.now)?
+            {
+                self.shared.seen().news = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// A mark of another alerter: the same id, the same content, and so the same bytes.
+    fn adopt(&mut self, entry: &MarkEntry) -> Done {
+        if self.journal.mark(entry.mark.id)?.is_some() {
+            return Ok(());
+        }
+        let mark = &entry.mark;
+        let row = MarkRow {
+            id: mark.id,
+            node: mark.node.clone(),
+            fqdn: Some(mark.fqdn.clone()),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: mark.failure_time,
+            generated_time: mark.generated_time,
+            settled: None,
+            source: entry.source,
+            incarnation: entry.incarnation.clone(),
+            standing: Standing::Doubtful(Doubt::Unproven),
+            made_by: entry.made_by.clone(),
+            made_at: entry.made_at,
+            returned_at: None,
+        };
+        self.make(&row, Taken::Register)
+    }
+}
+
+fn fencing(entry: &Entry) -> Option<Fencing> {
+    match entry {
+        Entry::Fencing(fencing) => Some(fencing.clone()),
+        _ => None,
+    }
+}

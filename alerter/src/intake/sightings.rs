@@ -1,0 +1,132 @@
+//! Takes in what Pacemaker says of fencings: its alerts, its history, and `node_fenced` in the CIB.
+
+use std::time::Duration;
+
+use marks::cib::Cib;
+use marks::evidence::{self, EvidenceError, Found, Sighting};
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{Outage, Taken};
+use tracing::warn;
+
+use super::apply::{Done, Intake, too_old};
+use super::files;
+use super::fold::Fate;
+use crate::cluster::View;
+
+/// Something in the CIB that is older is no reason to ask for the history at once.
+const NEWS: Duration = Duration::from_secs(60);
+
+impl Intake<'_> {
+    /// What Pacemaker says of fencings.
+    pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
+        self.take_in_files()?;
+        let Some(Ok(history)) = &view.history else {
+            return self.ask_for_history(cib);
+        };
+        for sighting in history {
+            self.take_in_sighting(sighting)?;
+        }
+        let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
+        for sighting in evidence::node_fenced(cib) {
+            // It does not say who fenced; and of a host that is a member it is a leftover or a confirmation by hand.
+            let confirmed = by_hand.iter().any(|hand| is_same_event(hand, &sighting));
+            if !confirmed && cib.membership(&sighting.node) == Some(false) {
+                self.take_in_sighting(&sighting)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Pacemaker's history is not read at every look: only when something waits for it.
+    fn ask_for_history(&mut self, cib: &Cib) -> Done {
+        let mut wanted = self.journal.open_marks()?.sound.iter().any(|mark| mark.standing.doubt().is_some());
+        for sighting in evidence::node_fenced(cib) {
+            wanted |= !self.journal.has_sighting(&sighting)? && self.around.now.since(sighting.at) < NEWS;
+        }
+        self.shared.seen().history_wanted = wanted;
+        Ok(())
+    }
+
+    fn take_in_files(&mut self) -> Done {
+        let (directory, reading) = match files::read(&self.shared.evidence) {
+            Ok(read) => read,
+            Err(EvidenceError::Missing { .. }) => return Ok(()),
+            Err(error) => {
+                self.shared.seen().note_evidence(vec![error.to_string()]);
+                return Ok(());
+            }
+        };
+        self.shared.seen().note_evidence(complaints(&reading));
+        for found in &reading.sound {
+            if self.take_in_file(found)? {
+                files::remove(&directory, &found.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the file has done its service.
+    fn take_in_file(&mut self, found: &Found) -> Done<bool> {
+        match Sighting::of_alert(&found.evidence) {
+            Some(sighting) => self.take_in_sighting(&sighting),
+            None => Ok(true),
+        }
+    }
+
+    /// Says whether nothing more is to be expected of it.
+    fn take_in_sighting(&mut self, sighting: &Sighting) -> Done<bool> {
+        if self.journal.has_sighting(sighting)? {
+            return Ok(true);
+        }
+        let outages = self.journal.outages_of(&sighting.node)?;
+        let connections = self.connections(&sighting.node, &outages)?;
+        let now = self.around.now;
+        match self.around.fate_of_sighting(sighting, &connections, &outages) {
+            Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
+            Fate::Mark(row) if self.journal.mark(row.id)?.is_some() => {
+                self.join(sighting, row.id).map(|()| true)
+            }
+            Fate::Mark(row) => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+            Fate::SetAside => {
+                let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
+                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
+            }
+            Fate::Expire => {
+                let reason = too_old(&sighting.node, sighting.at);
+                warn!("{reason}");
+                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
+            }
+            Fate::Wait | Fate::Ignore => Ok(false),
+        }
+    }
+
+    fn connections(&self, node: &HostName, outages: &[Outage]) -> Done<Vec<Incarnation>> {
+        let mut all = self.journal.connections_of(node)?;
+        all.extend(outages.iter().flat_map(|outage| outage.incarnations.iter().cloned()));
+        Ok(all)
+    }
+
+    fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
+        self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
+        match self.around.proof_by(sighting) {
+            Some(proof) => self.prove(mark, proof),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Two witnesses stamp the same event with whole seconds of two clocks.
+fn is_same_event(one: &Sighting, other: &Sighting) -> bool {
+    one.node == other.node && one.at.distance(other.at) <= Duration::from_secs(5)
+}
+
+fn complaints(reading: &evidence::Reading) -> Vec<String> {
+    let broken = reading.broken.iter().map(|broken| {
+        format!("the evidence file {} is not used: {}; look at it and remove it", broken.name, broken.flaw)
+    });
+    let more =
+        reading.more.then(|| "the evidence directory holds more files than are read at once".to_owned());
+    broken.chain(more).collect()
+}

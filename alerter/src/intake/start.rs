@@ -1,0 +1,80 @@
+//! What a starting daemon makes of the marks that an older one left open.
+
+use marks::host::resolve_fqdn;
+use marks::journal::{Journal, MarkRow, Resolved};
+use marks::mark::Mark;
+use marks::register::{Entries, Key};
+use marks::time::Timestamp;
+use tracing::{error, warn};
+
+use super::apply::{Done, announce, deliveries, too_old};
+use super::fold::told_name;
+use crate::shared::Shared;
+
+/// After a start: marks that were held for want of a name, and open marks made before a route was configured.
+///
+/// # Errors
+/// As any write.
+pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
+    let now = Timestamp::now();
+    let open = journal.open_marks()?;
+    shared.report_damage(&open.damaged);
+    for row in open.sound {
+        match row.told() {
+            Some(mark) => add_missing_routes(journal, shared, &mark, now)?,
+            None => name(journal, shared, row, now)?,
+        }
+    }
+    Ok(())
+}
+
+/// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
+/// nothing, may have been told by others meanwhile. An old one is ended, with a notice.
+///
+/// # Errors
+/// As any write.
+pub fn expire_strangers(journal: &mut Journal, shared: &Shared, entries: &Entries) -> Done {
+    let now = Timestamp::now();
+    for row in journal.open_marks()?.sound {
+        let known = entries.sound.contains_key(&Key::Mark(row.id));
+        let old = now.since(row.failure_time) > shared.settings.intake.horizon;
+        if !known && old && row.made_at < shared.started {
+            let reason = too_old(&row.node, row.failure_time);
+            error!(mark = %row.id, "{reason}");
+            journal.expire(row.id, &reason, now)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: Timestamp) -> Done {
+    let existing = journal.deliveries_of(mark.id)?;
+    // A damaged row has no believable route: adding one beside it could tell the same mark twice.
+    if !existing.damaged.is_empty() {
+        return Ok(());
+    }
+    let mut missing = deliveries(shared, mark);
+    missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
+    for old in existing.sound.iter().filter(|old| !old.state.is_final() && shared.route(&old.route).is_none())
+    {
+        warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
+    }
+    if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark.id, &missing, now) }
+}
+
+fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, now: Timestamp) -> Done {
+    let hosts = &shared.settings.hosts;
+    let first = journal.fencings_of(row.id)?.sound.into_iter().next();
+    row.fqdn = match first {
+        Some(first) => told_name(&first, hosts),
+        None => resolve_fqdn(&row.node, None, &hosts.names, hosts.domain.as_deref()),
+    };
+    let Some(mark) = row.told() else {
+        announce(&row);
+        return Ok(());
+    };
+    let deliveries = deliveries(shared, &mark);
+    journal.name_mark(&Resolved { mark, deliveries }, now)?;
+    announce(&row);
+    Ok(())
+}
