@@ -1,5 +1,6 @@
 //! Running a program for a bounded time and with a bounded output.
 
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -42,11 +43,24 @@ impl ChildError {
     }
 }
 
-/// A tool of the cluster, for the running cluster alone: a shell may have pointed the tools at another CIB.
+/// What the environment may say to a tool of the cluster that is not meant for it: a shell may have pointed it at another
+/// CIB, and Pacemaker names to a resource agent the node that it runs on. With `OCF_RESKEY_CRM_meta_on_node`,
+/// `attrd_updater --query --all` shows the entries of that node alone: none of ours.
+const FOREIGN: [&str; 2] = ["CIB_", "OCF_"];
+
+/// A tool of the cluster, for the running cluster alone.
 pub fn cluster_tool(program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.env_remove("CIB_file").env_remove("CIB_shadow");
+    without_foreign(&mut command, std::env::vars_os().map(|(name, _)| name));
     command
+}
+
+fn without_foreign(command: &mut Command, names: impl IntoIterator<Item = OsString>) {
+    let is_foreign =
+        |name: &OsString| FOREIGN.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+    for name in names.into_iter().filter(is_foreign) {
+        command.env_remove(name);
+    }
 }
 
 /// The standard output of a program that ends with success within `limit`. It runs in a process group of its own,
@@ -138,11 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_the_cluster_looks_at_the_cluster() {
-        let command = cluster_tool(Path::new("/usr/sbin/cibadmin"));
+    fn a_tool_of_the_cluster_looks_at_the_cluster_and_at_every_node() {
+        let names = ["PATH", "OCF_RESKEY_CRM_meta_on_node", "PCMK_service", "CIB_file", "CIB_shadow"];
+        let mut command = Command::new("/usr/sbin/cibadmin");
+        without_foreign(&mut command, names.map(OsString::from));
         let removed: Vec<_> =
             command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
-        assert_eq!(removed, ["CIB_file", "CIB_shadow"]);
+        assert_eq!(removed, ["CIB_file", "CIB_shadow", "OCF_RESKEY_CRM_meta_on_node"]);
     }
 
     /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.
