@@ -1,6 +1,7 @@
 //! What must hold after whatever happened to a cluster: every outage told, once, in order, and nothing else told.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// A fence agent is asked a moment after the power went, and seconds are cut off.
 const SLACK: i64 = 2;
@@ -15,7 +16,7 @@ pub struct Outage {
 }
 
 /// One request that a recovery controller got.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Told {
     /// Which route it came by.
     pub route: String,
@@ -29,6 +30,13 @@ pub struct Told {
     pub body: Vec<u8>,
     /// Whether it was answered with a 2xx.
     pub acknowledged: bool,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answer = if self.acknowledged { "acknowledged" } else { "not acknowledged" };
+        write!(f, "{}, {answer}: {}", self.route, shown(&self.body))
+    }
 }
 
 /// A mark as the active alerter lists it.

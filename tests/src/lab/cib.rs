@@ -82,8 +82,10 @@ impl Configuration {
 const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
   <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>"#;
 
-/// Where the controller that runs a device dies, Pacemaker waits 1.2 times this before it asks another.
-const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>"#;
+/// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another. And
+/// Pacemaker 2.1.5 sometimes forgets to look again at a host after its `reconnect_interval`: the next recheck does.
+const SHORT: &str = r#"<nvpair id="lab-timeout" name="stonith-timeout" value="8s"/>
+  <nvpair id="lab-recheck" name="cluster-recheck-interval" value="5s"/>"#;
 
 /// As the README has it. Compute hosts are not even asked whether they run the alerter: where one dies during that
 /// question, Pacemaker takes the alerter for possibly running there, and leaves the host stopped until its next recheck.

@@ -115,7 +115,10 @@ fn an_old_journal_tells_nothing(cluster: &mut Cluster) -> anyhow::Result<()> {
     let week = i64::try_from(WEEK.as_millis())?;
     let old = fencing(host, Timestamp(Timestamp::now().0 - week))?;
     Journal::open(&journal, Role::Agent)?.append_fencing(&old).context("the old journal")?;
-    cluster.run(&["crm_resource", "--move", "--resource", "alerter", "--node", &next])?;
+    // A mere preference would not outweigh its stickiness.
+    for other in cluster.names().iter().filter(|name| **name != next) {
+        cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", other])?;
+    }
     cluster.wait_for_alerter_off(&active)?;
     cluster.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
     wait::until("the history to say that it has expired", FENCED_WITHIN, || {
