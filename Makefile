@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster bench demo lint deny requirements
+.PHONY: help deps build test test-cluster bench bench-cluster demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -28,6 +28,9 @@ test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUN
 bench: ## speed and memory, as ratios to a floor of this machine
 	$(CARGO) build --locked --release --workspace --bins
 	$(CARGO) run --locked --release --quiet -p tests --bin bench
+
+bench-cluster: build ## how fast marks come through the register of a real cluster (as root)
+	NHA_REQUIRE_CLUSTER=1 NHA_FIGURES=1 $(CARGO) test --locked -p tests --test failover -- --nocapture
 
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check

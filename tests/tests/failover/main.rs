@@ -6,6 +6,7 @@
 mod cluster;
 mod controllers;
 mod doubt;
+mod figures;
 mod hosts;
 mod managers;
 mod registers;
@@ -38,5 +39,10 @@ fn main() -> ExitCode {
         return code;
     }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
-    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), Vec::new())
+    let scenarios = if wants_figures() { figures::SCENARIOS.to_vec() } else { ALL.concat() };
+    trials::play(STAGE, &scenarios, cannot.as_deref(), Vec::new())
+}
+
+fn wants_figures() -> bool {
+    std::env::var_os("NHA_FIGURES").is_some_and(|value| value == "1")
 }
