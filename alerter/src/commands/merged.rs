@@ -292,7 +292,6 @@ fn is_covered(fencing: &Fencing, marks: &[MarkRow]) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
     use marks::fencing::{Incarnation, Origin};
@@ -501,13 +500,14 @@ pub(super) mod tests {
         assert_eq!((look.decisions(mark), look.first_fencing(mark)), (vec![decision], Some(&first)));
     }
 
-    /// A tool that prints a file.
+    /// A tool that prints a file. Another process writes it: what this one has open for writing cannot be run.
     fn tool(directory: &Path, name: &str, says: &str) -> std::path::PathBuf {
-        let (text, script) = (directory.join(format!("{name}.out")), directory.join(name));
-        fs::write(&text, says).unwrap();
-        fs::write(&script, format!("#!/bin/sh\nexec cat {}\n", text.display())).unwrap();
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        script
+        let at = |suffix: &str| directory.join(format!("{name}{suffix}"));
+        fs::write(at(".out"), says).unwrap();
+        fs::write(at(".sh"), format!("#!/bin/sh\nexec cat {}\n", at(".out").display())).unwrap();
+        let mut install = std::process::Command::new("install");
+        assert!(install.args(["-m", "755"]).arg(at(".sh")).arg(at("")).status().unwrap().success());
+        at("")
     }
 
     #[test]

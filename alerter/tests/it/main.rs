@@ -10,4 +10,5 @@ mod http_faults;
 mod http_request;
 mod http_tls;
 mod myself;
+mod register;
 mod route;
