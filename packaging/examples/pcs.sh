@@ -1,6 +1,6 @@
 # Two controllers, one compute host: as root on one controller, sh -e pcs.sh
 # Between devices a blank means "and then" (one level); the next level is a command of its own.
-# Mark device and alerter are kept on ctl1 because this release keeps marks on one controller.
+# Mark device and alerter may run on any controller.
 
 # Only where compute1 is no remote node yet; "pcs cluster node add-remote" does this too, and copies the key to it.
 pcs resource create compute1 ocf:pacemaker:remote \
@@ -21,7 +21,6 @@ pcs stonith create mark fence_mark \
     pcmk_host_list=compute1 pcmk_status_retries=1 \
     pcmk_off_retries=1 pcmk_off_timeout=40s pcmk_action_limit=-1 \
     op monitor interval=60s timeout=40s
-pcs constraint location mark avoids ctl2
 
 # Power, then mark. If that level fails, power alone: a failing mark never stops the fencing.
 pcs stonith level add 1 compute1 power-compute1 mark
@@ -32,6 +31,8 @@ pcs resource create alerter ocf:openstack:nova-host-alerter \
     meta requires=quorum resource-stickiness=INFINITY migration-threshold=3 failure-timeout=120s \
     op start timeout=60s stop timeout=60s monitor interval=10s timeout=20s
 pcs constraint location alerter rule resource-discovery=exclusive score=0 '#kind' eq cluster
-pcs constraint location alerter avoids ctl2
+
+# What Pacemaker itself says of fencings, kept on every controller. pcs cannot limit it to fencings; alert_mark passes over the rest.
+pcs alert create path=/usr/sbin/alert_mark id=alert-mark
 
 pcs property set concurrent-fencing=true stonith-enabled=true

@@ -1,6 +1,8 @@
-//! The operator's commands: reading from the journal, changing through the control socket.
+//! The operator's commands: reading from journal and register, changing through the control socket.
 
 mod change;
+mod merged;
+mod origin;
 mod read;
 mod report;
 mod status;
@@ -11,9 +13,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use marks::journal::{Journal, Role};
+use marks::journal::{Journal, JournalError, Role};
+use marks::register::{Register, Tools};
 use marks::site::Site;
 use serde::Serialize;
+
+use merged::Look;
 
 use crate::cli::{Cli, Command};
 use crate::config::{self, Settings};
@@ -80,14 +85,60 @@ fn check_config(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(WRONG_CONFIGURATION) })
 }
 
-/// Where the journal is. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep an
-/// operator from looking.
-fn journal_path(cli: &Cli) -> PathBuf {
+/// Where journal and register are. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep
+/// an operator from looking.
+fn site(cli: &Cli) -> Site {
     let (site, warnings) = Site::read(&cli.config);
     for warning in warnings {
         say(&format!("nova-host-alerter: {warning}\n"), &mut std::io::stderr());
     }
-    site.store
+    site
+}
+
+fn journal_path(cli: &Cli) -> PathBuf {
+    site(cli).store
+}
+
+/// As the fence agent reads it: an unknown word is the default.
+fn register_of(site: &Site) -> Register {
+    site.register.as_deref().and_then(Register::parse).unwrap_or_default()
+}
+
+/// What `list` and `show` read.
+struct Sources {
+    /// None where nothing was marked on this controller yet.
+    journal: Option<Journal>,
+    path: PathBuf,
+    look: Look,
+    /// This controller.
+    controller: String,
+}
+
+impl Sources {
+    /// Without a journal the register will do; with neither there is nothing to say.
+    fn open(cli: &Cli) -> anyhow::Result<Self> {
+        let site = site(cli);
+        let look = Look::take(register_of(&site), &Tools::default());
+        say_fault(&look);
+        let journal = match Journal::open(&site.store, Role::Reader) {
+            Err(JournalError::Missing { .. }) if look.entries().is_some() => None,
+            opened => Some(opened.context("the journal cannot be read")?),
+        };
+        Ok(Self { journal, path: site.store, look, controller: controller() })
+    }
+}
+
+/// Why the answer is this controller's alone.
+fn say_fault(look: &Look) {
+    if let Some(fault) = look.fault() {
+        say(&format!("nova-host-alerter: {}: {fault}\n", look.view()), &mut std::io::stderr());
+    }
+}
+
+/// This controller, as its alerter calls it.
+fn controller() -> String {
+    let name = nix::unistd::gethostname();
+    name.map_or_else(|_| "this controller".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn reader(cli: &Cli) -> anyhow::Result<Journal> {

@@ -3,18 +3,20 @@
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::journal::{Damage, HistoryRow, Journal, JournalError, MarkRow};
+use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::merged::{self, Found, Look};
 use crate::policy::{self, Hold};
-
-/// Where the answer comes from; without a register it is this controller's word alone.
-pub(super) const VIEW: &str = "local view";
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]
 pub(super) struct MarkReport {
+    /// `cluster`, or `local view`: this controller's word alone.
     pub(super) view: &'static str,
+    /// Whether this controller's journal knows it; else only the register does.
+    pub(super) in_journal: bool,
     #[serde(flatten)]
     pub(super) mark: MarkRow,
     /// `open`, `held`, or how it was settled.
@@ -23,6 +25,17 @@ pub(super) struct MarkReport {
     pub(super) fence_count: u32,
     pub(super) deliveries: Vec<DeliveryReport>,
     pub(super) damaged: Vec<Damage>,
+    /// The routes of which the register says that they took it.
+    pub(super) acknowledged: Vec<Taken>,
+}
+
+/// A route that took a mark, as the register says.
+#[derive(Debug, Serialize)]
+pub(super) struct Taken {
+    pub(super) route: String,
+    pub(super) at: Timestamp,
+    /// The controller whose alerter had told it.
+    pub(super) by: String,
 }
 
 /// One delivery.
@@ -44,28 +57,73 @@ pub(super) struct DeliveryReport {
 pub(super) struct Story {
     #[serde(flatten)]
     pub(super) report: MarkReport,
+    /// Who speaks of it, one sentence each.
+    pub(super) came_from: Vec<String>,
+    /// Where it stands now, one sentence each.
+    pub(super) kept_in: Vec<String>,
+    /// Who vouches for it.
+    pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
 }
 
 /// Collects what belongs to one mark.
-pub(super) fn report(journal: &Journal, mark: MarkRow) -> Result<MarkReport, JournalError> {
-    let deliveries = journal.deliveries_of(mark.id)?;
-    let holds = policy::holds(&mark);
-    let state = match mark.settled {
+pub(super) fn report(
+    journal: Option<&Journal>,
+    look: &Look,
+    found: &Found,
+) -> Result<MarkReport, JournalError> {
+    let mark = found.mark.clone();
+    let taken: Vec<Taken> = look.acknowledged(mark.id).into_iter().map(Taken::from).collect();
+    let Some(journal) = journal.filter(|_| found.in_journal) else {
+        let count = look.first_fencing(mark.id).map_or(0, |_| 1);
+        return Ok(assemble(look, found, Vec::new(), taken, count));
+    };
+    let kept = journal.deliveries_of(mark.id)?;
+    let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
+    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, &mark, look));
+    let report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
+    Ok(MarkReport { damaged: kept.damaged, ..report })
+}
+
+fn assemble(
+    look: &Look,
+    found: &Found,
+    deliveries: Vec<DeliveryReport>,
+    acknowledged: Vec<Taken>,
+    fence_count: u32,
+) -> MarkReport {
+    let holds = found.holds();
+    let state = match found.mark.settled {
         Some((how, _)) => how.as_str(),
         None if holds.is_empty() => "open",
         None => "held",
     };
-    Ok(MarkReport {
-        view: VIEW,
+    MarkReport {
+        view: look.view(),
+        in_journal: found.in_journal,
+        mark: found.mark.clone(),
         state,
         holds,
-        fence_count: journal.fence_count(mark.id)?,
-        deliveries: deliveries.sound.into_iter().map(DeliveryReport::from).collect(),
-        damaged: deliveries.damaged,
-        mark,
-    })
+        fence_count,
+        deliveries,
+        damaged: Vec::new(),
+        acknowledged,
+    }
+}
+
+impl Found {
+    /// The holds as this controller knows them. Whether the mark of another journal is held is not known here; one that
+    /// stands in the register was not when it was written.
+    pub(super) fn holds(&self) -> Vec<Hold> {
+        if self.in_journal { policy::holds(&self.mark) } else { Vec::new() }
+    }
+}
+
+impl From<&Acknowledgement> for Taken {
+    fn from(taken: &Acknowledgement) -> Self {
+        Self { route: taken.route.clone(), at: taken.at, by: taken.by.clone() }
+    }
 }
 
 impl From<Delivery> for DeliveryReport {

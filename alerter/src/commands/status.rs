@@ -3,17 +3,19 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use marks::journal::{Journal, JournalError, Lock, Role};
+use marks::journal::{Journal, JournalError, Lock, Role, Rows};
+use marks::register::Tools;
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use super::report::VIEW;
-use super::{journal_path, print_json, println_all, text, wait_for};
+use super::merged::{self, Look};
+use super::{
+    controller, journal_path, print_json, println_all, register_of, say_fault, site, text, wait_for,
+};
 use crate::cli::Cli;
 use crate::control::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use crate::control::client;
 use crate::daemon::socket_path;
-use crate::policy;
 
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
@@ -42,13 +44,17 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Status {
     view: &'static str,
     running: bool,
     daemon: Option<Daemon>,
+    /// The controller that the alerter runs on, as far as the cluster could be asked.
+    alerter_on: Option<String>,
     /// Fencings that no daemon has made a mark of yet.
     new_fencings: usize,
+    /// Fencings of other controllers in the register that no mark covers.
+    unmarked_fencings: usize,
     open: usize,
     held: usize,
     damaged: usize,
@@ -56,52 +62,59 @@ struct Status {
 }
 
 pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
-    let path = journal_path(cli);
-    let daemon: Option<Daemon> = wait_for(client::Daemon::at(&socket_path(&path)).get("/v1/status"))?.ok();
-    let status = match Journal::open(&path, Role::Reader) {
-        Ok(journal) => count(&journal, daemon)?,
-        Err(JournalError::Missing { .. }) => Status {
-            view: VIEW,
-            running: daemon.is_some(),
-            daemon,
-            new_fencings: 0,
-            open: 0,
-            held: 0,
-            damaged: 0,
-            journal_bytes: 0,
-        },
-        Err(error) => return Err(error.into()),
+    let site = site(cli);
+    let daemon: Option<Daemon> =
+        wait_for(client::Daemon::at(&socket_path(&site.store)).get("/v1/status"))?.ok();
+    let look = Look::with_alerter(register_of(&site), &Tools::default());
+    say_fault(&look);
+    let journal = match Journal::open(&site.store, Role::Reader) {
+        Err(JournalError::Missing { .. }) => None,
+        opened => Some(opened?),
     };
+    let counted = count(journal.as_ref(), &look)?;
+    let alerter_on = look.alerter_on.or_else(|| Some(daemon.as_ref()?.controller.clone()));
+    let status = Status { running: daemon.is_some(), daemon, alerter_on, ..counted };
     if cli.json {
         print_json(&status)?;
     } else {
-        println_all(&sentences(&status));
+        println_all(&sentences(&status, &controller()));
     }
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn count(journal: &Journal, daemon: Option<Daemon>) -> Result<Status, JournalError> {
-    let (open, deliveries, fencings) =
-        (journal.open_marks()?, journal.open_deliveries()?, journal.unfolded_fencings()?);
+fn count(journal: Option<&Journal>, look: &Look) -> Result<Status, JournalError> {
+    let (rows, damaged_marks) = parts(journal.map(Journal::open_marks).transpose()?);
+    let (unfolded, damaged_fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
+    let (_, damaged_deliveries) = parts(journal.map(Journal::open_deliveries).transpose()?);
+    let open = merged::marks(journal, rows, look, |mark| mark.settled.is_none())?;
+    let new = merged::unmarked(journal, unfolded, look, &controller(), Timestamp::now())?;
     Ok(Status {
-        view: VIEW,
-        running: daemon.is_some(),
-        daemon,
-        new_fencings: fencings.sound.len(),
-        open: open.sound.len(),
-        held: open.sound.iter().filter(|mark| !policy::holds(mark).is_empty()).count(),
-        damaged: open.damaged.len() + deliveries.damaged.len() + fencings.damaged.len(),
-        journal_bytes: journal.size(),
+        view: look.view(),
+        new_fencings: new.here.len(),
+        unmarked_fencings: new.elsewhere.len(),
+        open: open.len(),
+        held: open.iter().filter(|found| !found.holds().is_empty()).count(),
+        damaged: damaged_marks + damaged_deliveries + damaged_fencings,
+        journal_bytes: journal.map_or(0, Journal::size),
+        ..Status::default()
     })
 }
 
-fn sentences(status: &Status) -> String {
-    let mut out = match &status.daemon {
-        None => "the daemon does not answer; marks are kept and told when it runs again\n".to_owned(),
-        Some(daemon) => format!(
+/// The sound rows, and how many are damaged.
+fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, usize) {
+    rows.map_or_else(|| (Vec::new(), 0), |rows| (rows.sound, rows.damaged.len()))
+}
+
+fn sentences(status: &Status, controller: &str) -> String {
+    let mut out = match (&status.daemon, &status.alerter_on) {
+        (Some(daemon), _) => format!(
             "nova-host-alerter {} runs on {} (process {})\n",
             daemon.version, daemon.controller, daemon.pid
         ),
+        (None, Some(node)) if !is_same_node(node, controller) => {
+            format!("the alerter runs on {node}; here it does not run\n")
+        }
+        (None, _) => "the daemon does not answer; marks are kept and told when it runs again\n".to_owned(),
     };
     out += &format!(
         "{}: {} open mark(s), {} held, {} damaged row(s)\n",
@@ -110,12 +123,24 @@ fn sentences(status: &Status) -> String {
     if status.new_fencings > 0 {
         out += &format!("{} fencing(s) wait for the daemon to tell them\n", status.new_fencings);
     }
+    if status.unmarked_fencings > 0 {
+        out += &format!(
+            "{} fencing(s) in the register have no mark there: they wait for the alerter, or it holds them\n",
+            status.unmarked_fencings
+        );
+    }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.health.reasons.iter().map(|reason| format!("degraded: {reason}\n")).collect::<String>();
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
     let heading = ["ROUTE", "DRIVER", "WAITING", "ENDPOINT", "STATE"].map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect();
     out + &text::table(&rows)
+}
+
+/// Pacemaker's name of a controller and the kernel's may differ by a domain.
+fn is_same_node(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    short(one) == short(other)
 }
 
 fn cluster(cluster: &ClusterStatus) -> String {
@@ -132,4 +157,31 @@ fn route(route: &RouteStatus) -> Vec<String> {
         _ => "ready".to_owned(),
     };
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), route.endpoint.clone(), state]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_controller_that_has_the_alerter_is_named_where_it_is_another_one() {
+        let first = |alerter_on: Option<&str>| {
+            let status =
+                Status { view: "cluster", alerter_on: alerter_on.map(str::to_owned), ..Status::default() };
+            sentences(&status, "ctl1.example.org").lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(first(Some("ctl2")), "the alerter runs on ctl2; here it does not run");
+        let silent = "the daemon does not answer; marks are kept and told when it runs again";
+        assert_eq!((first(Some("CTL1")), first(None)), (silent.to_owned(), silent.to_owned()));
+    }
+
+    #[test]
+    fn fencings_that_only_the_register_knows_are_counted() {
+        let status = Status { view: "cluster", unmarked_fencings: 2, ..Status::default() };
+        let said = sentences(&status, "ctl1");
+        assert!(
+            said.contains("cluster: 0 open mark(s)") && said.contains("2 fencing(s) in the register"),
+            "{said}"
+        );
+    }
 }

@@ -3,7 +3,8 @@
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
-use super::report::{DeliveryReport, MarkReport, Story};
+use super::merged::CLUSTER;
+use super::report::{DeliveryReport, MarkReport, Story, Taken};
 
 /// UTC, to the second.
 pub(super) fn time(at: Timestamp) -> String {
@@ -37,6 +38,11 @@ pub(super) fn heading() -> Vec<String> {
 pub(super) fn line(report: &MarkReport) -> Vec<String> {
     let mark = &report.mark;
     let mut deliveries: Vec<String> = report.deliveries.iter().map(short).collect();
+    if !report.in_journal {
+        deliveries.push("known from the register".to_owned());
+        let taken = |taken: &Taken| format!("{} acknowledged (by the alerter on {})", taken.route, taken.by);
+        deliveries.extend(report.acknowledged.iter().map(taken));
+    }
     deliveries.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
     let state = match report.holds.as_slice() {
         [] => report.state.to_owned(),
@@ -56,17 +62,32 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
     cells.to_vec()
 }
 
-/// A line of `list` for a fencing of which no daemon has made a mark yet.
-pub(super) fn new_fencing(fencing: &Fencing) -> Vec<String> {
-    let why = "waits for the daemon".to_owned();
+/// A line of `list` for a fencing of which no daemon has made a mark yet, with the reason.
+pub(super) fn new_fencing(fencing: &Fencing, why: &str) -> Vec<String> {
     vec![
         fencing.node.to_string(),
         "fenced".to_owned(),
         time(fencing.asked_at),
         "1".to_owned(),
         fencing.id.to_string(),
-        why,
+        why.to_owned(),
     ]
+}
+
+/// All of `list`. Where the cluster could not be asked, every line says so.
+pub(super) fn listing(lines: Vec<Vec<String>>, view: &str) -> String {
+    if lines.is_empty() {
+        return format!("no open marks ({view})");
+    }
+    let all = std::iter::once(heading()).chain(lines);
+    if view == CLUSTER {
+        return table(&all.collect::<Vec<_>>());
+    }
+    let with_view = |(number, line): (usize, Vec<String>)| {
+        let view = if number == 0 { "VIEW" } else { view };
+        [line, vec![view.to_owned()]].concat()
+    };
+    table(&all.enumerate().map(with_view).collect::<Vec<_>>())
 }
 
 fn short(delivery: &DeliveryReport) -> String {
@@ -93,6 +114,16 @@ pub(super) fn story(story: &Story) -> String {
         mark.on_shared_storage,
         time(mark.failure_time)
     );
+    out += &format!("  standing        {}\n", story.vouched);
+    if let Some(at) = mark.returned_at {
+        out += &format!("  returned at     {}\n", time(at));
+    }
+    out += &lines("came from", &story.came_from);
+    out += &lines("kept in", &story.kept_in);
+    for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {
+        let (route, at) = (&taken.route, time(taken.at));
+        out += &format!("  delivery        {route} acknowledged at {at} by the alerter on {}\n", taken.by);
+    }
     for delivery in &report.deliveries {
         out += &format!("  delivery        {}\n", short(delivery));
         if let Some(last) = &delivery.last {
@@ -116,6 +147,12 @@ pub(super) fn story(story: &Story) -> String {
     out + &fencings.chain(history).collect::<String>()
 }
 
+/// Sentences under one label.
+fn lines(label: &str, sentences: &[String]) -> String {
+    let labels = std::iter::once(label).chain(std::iter::repeat(""));
+    labels.zip(sentences).map(|(label, sentence)| format!("  {label:<16}{sentence}\n")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +161,20 @@ mod tests {
     fn a_table_lines_up() {
         let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
         assert_eq!(table(&rows), "a    bb\nccc  d\n");
+    }
+
+    #[test]
+    fn a_local_view_is_said_on_every_line() {
+        let line = || vec![heading().iter().map(|_| "x".to_owned()).collect::<Vec<_>>()];
+        assert!(listing(line(), "local view").lines().skip(1).all(|line| line.ends_with("local view")));
+        assert!(!listing(line(), CLUSTER).contains("VIEW"));
+        assert_eq!(listing(vec![], CLUSTER), "no open marks (cluster)");
+    }
+
+    #[test]
+    fn sentences_stand_under_one_label() {
+        let two = ["one".to_owned(), "two".to_owned()];
+        assert_eq!(lines("kept in", &two), "  kept in         one\n                  two\n");
     }
 
     #[test]

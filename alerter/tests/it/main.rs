@@ -14,5 +14,6 @@ mod http_request;
 mod http_tls;
 mod interleavings;
 mod myself;
+mod register;
 mod route;
 mod site;

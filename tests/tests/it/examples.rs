@@ -18,6 +18,7 @@ pub(crate) fn group() -> Group {
         the_readme_says_what_the_examples_say,
         both_examples_say_the_same,
         a_blank_for_a_comma_is_caught,
+        a_ban_and_a_missing_alert_are_caught,
         the_alerter_stays_off_compute_hosts,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
@@ -51,6 +52,9 @@ const SETTINGS: [(&str, &str, &str); 9] = [
     ("alerter", "migration-threshold", "3"),
     ("alerter", "failure-timeout", "120s"),
 ];
+
+/// Where mark device or alerter may not run, but for the rule that keeps the alerter off compute hosts.
+const BANS: &str = "string(count(//rsc_location[not(rule)]))";
 
 #[derive(Clone, Copy)]
 enum Tool {
@@ -148,6 +152,12 @@ impl Cluster {
             ("level 1".to_owned(), first, "power-compute1,mark"),
             ("level 2".to_owned(), second, "power-compute1"),
             ("concurrent-fencing".to_owned(), concurrent, "true"),
+            (
+                "alert_mark".to_owned(),
+                self.at("string(//alert[@id='alert-mark']/@path)"),
+                "/usr/sbin/alert_mark",
+            ),
+            ("bans from controllers".to_owned(), self.at(BANS), "0"),
         ];
         let wrong = settings.into_iter().chain(others).filter(|(_, found, wanted)| found != wanted);
         wrong.map(|(what, found, wanted)| format!("{what} is {found:?}, not {wanted:?}")).collect()
@@ -193,6 +203,7 @@ fn crmsh_loads_the_example() {
     let cluster = Cluster::with(Tool::Crmsh, &Tool::Crmsh.example());
     cluster.assert_verified();
     cluster.assert_as_designed();
+    assert_eq!(cluster.at("string(count(//alert/select/*))"), "1", "alerts about fencings alone");
     let again = cluster.directory.path().join("input");
     expect_success(&cluster.load(Tool::Crmsh, &again));
     cluster.assert_verified();
@@ -238,6 +249,18 @@ fn a_blank_for_a_comma_is_caught() {
     let cluster = Cluster::with(Tool::Crmsh, &slip);
     assert_eq!(cluster.levels(), ["power-compute1", "mark"]);
     assert_eq!(cluster.deviations().len(), 2, "{:?}", cluster.deviations());
+}
+
+/// S1-13: what would keep a mark on one controller, or its proof away from the others, is seen.
+fn a_ban_and_a_missing_alert_are_caught() {
+    let example = Tool::Crmsh.example();
+    let slip: Vec<&str> = example.lines().filter(|line| !line.starts_with("alert ")).collect();
+    let cluster = Cluster::with(Tool::Crmsh, &(slip.join("\n") + "\nlocation ban mark -inf: ctl2\n"));
+    let found = cluster.deviations();
+    assert!(
+        found.len() == 2 && found[0].starts_with("alert_mark") && found[1].starts_with("bans"),
+        "{found:?}"
+    );
 }
 
 /// S1-46: nothing of ours runs on a compute host, nor is it looked for there.

@@ -1,0 +1,544 @@
+//! What the reading commands look at: the cluster's register as it stands now, beside this controller's journal. Neither
+//! Pacemaker nor a daemon has to be there.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::cib::Cib;
+use marks::delivery::{Attempt, State};
+use marks::fencing::Fencing;
+use marks::id::{FencingId, MarkId};
+use marks::journal::{Journal, JournalError, MarkRow};
+use marks::mark::{Doubt, Settlement, Standing};
+use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled, Tools};
+use marks::time::Timestamp;
+
+use super::report::DeliveryReport;
+use crate::cluster;
+
+/// A look takes about 20 ms. Nobody waits longer for what works without it too.
+const LIMIT: Duration = Duration::from_secs(2);
+/// The alerter as the CIB names it.
+const ALERTER: &str = "ocf:openstack:nova-host-alerter";
+/// A fencing that has no mark after so long gets none any more (the default of `horizon`).
+const HORIZON: Duration = Duration::from_secs(86_400);
+/// Of a fencing and a mark whose connections are not both known: one outage (the default of `coalesce`).
+const COALESCE: Duration = Duration::from_secs(180);
+
+/// The answer is the whole cluster's.
+pub(super) const CLUSTER: &str = "cluster";
+
+/// One look at the register.
+pub(super) struct Look {
+    register: Register,
+    entries: Result<Entries, String>,
+    /// The controller that the alerter runs on, as far as the CIB was asked and says so.
+    pub(super) alerter_on: Option<String>,
+}
+
+/// A mark as it is known here.
+pub(super) struct Found {
+    pub(super) mark: MarkRow,
+    /// Else only the register knows it.
+    pub(super) in_journal: bool,
+}
+
+impl Look {
+    /// Reads the register; with `none` there is nothing to read.
+    pub(super) fn take(register: Register, tools: &Tools) -> Self {
+        let entries = register.read(tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
+        Self { register, entries, alerter_on: None }
+    }
+
+    /// The same, and asks the CIB where the alerter runs.
+    pub(super) fn with_alerter(register: Register, tools: &Tools) -> Self {
+        if register == Register::None {
+            return Self::take(register, tools);
+        }
+        thread::scope(|scope| {
+            let cib = scope.spawn(|| tools.cib(Instant::now() + LIMIT).ok());
+            let look = Self::take(register, tools);
+            let xml = cib.join().expect("a panic anywhere ends the whole program");
+            let alerter_on = xml.and_then(|xml| Cib::parse(&xml).ok()?.active_on(ALERTER));
+            Self { alerter_on, ..look }
+        })
+    }
+
+    /// Whether the answer is the cluster's, or this controller's alone.
+    pub(super) fn view(&self) -> &'static str {
+        if self.entries().is_some() { CLUSTER } else { "local view" }
+    }
+
+    /// Where the register is.
+    pub(super) fn register(&self) -> Register {
+        self.register
+    }
+
+    /// Why the answer is this controller's alone, where it should not be.
+    pub(super) fn fault(&self) -> Option<String> {
+        let why = self.entries.as_ref().err()?;
+        Some(format!("the register ({}) cannot be read: {why}", self.register.as_str()))
+    }
+
+    /// What stands in the register, where there is one and it could be read.
+    pub(super) fn entries(&self) -> Option<&Entries> {
+        self.entries.as_ref().ok().filter(|_| self.register != Register::None)
+    }
+
+    fn entry(&self, key: &Key) -> Option<&Entry> {
+        self.entries()?.sound.get(key)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries().into_iter().flat_map(|entries| entries.sound.values())
+    }
+
+    fn settled(&self, mark: MarkId) -> Option<&Settled> {
+        match self.entry(&Key::Settled(mark))? {
+            Entry::Settled(settled) => Some(settled),
+            _ => None,
+        }
+    }
+
+    /// The routes of which the register says that they took the mark.
+    pub(super) fn acknowledged(&self, mark: MarkId) -> Vec<&Acknowledgement> {
+        let from = Key::Acknowledged(mark, String::new());
+        let behind = self.entries().into_iter().flat_map(|entries| entries.sound.range(from.clone()..));
+        let own = behind.map(|(_, entry)| entry).take_while(|entry| entry.key().mark() == Some(mark));
+        own.filter_map(|entry| match entry {
+            Entry::Acknowledged(taken) => Some(taken),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// The fencing that the mark was made of.
+    pub(super) fn first_fencing(&self, mark: MarkId) -> Option<&Fencing> {
+        let id = FencingId::parse(&mark.to_string()).ok()?;
+        match self.entry(&Key::Fencing(id))? {
+            Entry::Fencing(fencing) => Some(fencing),
+            _ => None,
+        }
+    }
+
+    /// What operators decided about a mark.
+    pub(super) fn decisions(&self, mark: MarkId) -> Vec<Decision> {
+        let decisions = self.all().filter_map(|entry| match entry {
+            Entry::Decision(decision) => Some(decision),
+            _ => None,
+        });
+        decisions.filter(|decision| decision.mark == mark).cloned().collect()
+    }
+
+    /// The keys of what stands there about a mark and its fencings.
+    pub(super) fn keys(&self, mark: MarkId, fencings: &[Fencing]) -> Vec<String> {
+        let is_its_fencing = |id: FencingId| MarkId::from(id) == mark || fencings.iter().any(|f| f.id == id);
+        let is_about = |entry: &&Entry| match entry {
+            Entry::Fencing(fencing) => is_its_fencing(fencing.id),
+            Entry::Decision(decision) => decision.mark == mark,
+            other => other.key().mark() == Some(mark),
+        };
+        self.all().filter(is_about).map(|entry| entry.key().to_string()).collect()
+    }
+
+    /// The marks that stand there, as far as a journal would keep them.
+    fn marks(&self) -> impl Iterator<Item = MarkRow> {
+        self.all().filter_map(|entry| match entry {
+            Entry::Mark(entry) => Some(self.row(entry)),
+            _ => None,
+        })
+    }
+
+    fn row(&self, entry: &MarkEntry) -> MarkRow {
+        let mark = &entry.mark;
+        MarkRow {
+            id: mark.id,
+            node: mark.node.clone(),
+            fqdn: Some(mark.fqdn.clone()),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: mark.failure_time,
+            generated_time: mark.generated_time,
+            settled: self.settled(mark.id).map(|end| (end.how, end.at)),
+            source: entry.source,
+            incarnation: entry.incarnation.clone(),
+            standing: Standing::Doubtful(Doubt::Unproven),
+            made_by: entry.made_by.clone(),
+            made_at: entry.made_at,
+            returned_at: None,
+        }
+    }
+}
+
+/// The wanted marks of journal and register, oldest first. `rows` are those of the journal; one that is open here and has
+/// ended elsewhere has ended.
+///
+/// # Errors
+/// As any read.
+pub(super) fn marks(
+    journal: Option<&Journal>,
+    rows: Vec<MarkRow>,
+    look: &Look,
+    wanted: impl Fn(&MarkRow) -> bool,
+) -> Result<Vec<Found>, JournalError> {
+    let ended = |mut mark: MarkRow| {
+        mark.settled = mark.settled.or_else(|| look.settled(mark.id).map(|end| (end.how, end.at)));
+        Found { mark, in_journal: true }
+    };
+    let mut all: Vec<Found> = rows.into_iter().map(ended).filter(|found| wanted(&found.mark)).collect();
+    for mark in look.marks().filter(&wanted) {
+        if is_strange(journal, mark.id)? {
+            all.push(Found { mark, in_journal: false });
+        }
+    }
+    all.sort_by_key(|found| (found.mark.failure_time, found.mark.id));
+    Ok(all)
+}
+
+/// A damaged row is one that is here; whoever reads it says so.
+fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalError> {
+    match journal.map_or(Ok(None), |journal| journal.mark(mark)) {
+        Ok(here) => Ok(here.is_none()),
+        Err(JournalError::Damaged { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Shows a delivery as ended that another alerter has ended: what the daemon will write when it runs here.
+pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, mark: &MarkRow, look: &Look) {
+    let taken = look.acknowledged(mark.id).into_iter().find(|taken| taken.route == delivery.route);
+    let end = match (taken, look.settled(mark.id)) {
+        (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
+        (None, Some(settled)) => (end_of_deliveries(settled.how), settled.at, &settled.by),
+        (None, None) => return,
+    };
+    let (state, at, by) = end;
+    if !delivery.state.may_end_elsewhere(state) {
+        return;
+    }
+    let word = state.as_str();
+    let detail = format!("route {} is {word} by the alerter on {by}, says the register", delivery.route);
+    delivery.state = state;
+    delivery.next_due = None;
+    delivery.last = Some(Attempt { at, kind: format!("{word}-elsewhere"), detail });
+    delivery.ended_at = Some(at);
+}
+
+fn end_of_deliveries(how: Settlement) -> State {
+    match how {
+        Settlement::Acknowledged => State::Acknowledged,
+        Settlement::Dismissed => State::Dismissed,
+        Settlement::Cancelled | Settlement::Expired => State::Cancelled,
+    }
+}
+
+/// Fencings without a mark, oldest first.
+pub(super) struct Unmarked {
+    /// In this journal: they wait for the daemon.
+    pub(super) here: Vec<Fencing>,
+    /// In the register alone: their alerter has not come to them yet, or holds their mark.
+    pub(super) elsewhere: Vec<Fencing>,
+}
+
+/// The fencings that no mark covers, neither here nor in the register.
+///
+/// # Errors
+/// As any read.
+pub(super) fn unmarked(
+    journal: Option<&Journal>,
+    unfolded: Vec<Fencing>,
+    look: &Look,
+    controller: &str,
+    now: Timestamp,
+) -> Result<Unmarked, JournalError> {
+    let told: Vec<MarkRow> = look.marks().collect();
+    let is_told = |fencing: &Fencing| look.settled(fencing.id.into()).is_some() || is_covered(fencing, &told);
+    // What the register knows no more may have been told by another controller.
+    let is_current =
+        |fencing: &Fencing| look.entries().is_none() || now.since(fencing.asked_at) <= cluster::KEPT;
+    let here: Vec<Fencing> = unfolded.into_iter().filter(|f| !is_told(f) && is_current(f)).collect();
+    let mut elsewhere = Vec::new();
+    for entry in look.all() {
+        if let Entry::Fencing(fencing) = entry
+            && !is_told(fencing)
+            && now.since(fencing.asked_at) <= HORIZON
+            && !is_known(journal, fencing, controller)?
+        {
+            elsewhere.push(fencing.clone());
+        }
+    }
+    elsewhere.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
+    Ok(Unmarked { here, elsewhere })
+}
+
+/// What the journal has made of a fencing counts here, whatever that is.
+fn is_known(journal: Option<&Journal>, fencing: &Fencing, controller: &str) -> Result<bool, JournalError> {
+    let Some(journal) = journal else { return Ok(false) };
+    Ok(fencing.seen_by == controller
+        || journal.is_imported(fencing.id)?
+        || journal.mark_of(fencing.id)?.is_some()
+        || is_covered(fencing, &journal.marks_of(&fencing.node)?.sound))
+}
+
+/// Whether one of the marks is that of the fencing's outage, as far as the two alone can tell.
+fn is_covered(fencing: &Fencing, marks: &[MarkRow]) -> bool {
+    let covers = |mark: &MarkRow| match (&mark.incarnation, &fencing.incarnation) {
+        _ if mark.id == fencing.id.into() => true,
+        (Some(one), Some(other)) => one == other,
+        _ => mark.failure_time.distance(fencing.asked_at) <= COALESCE,
+    };
+    marks.iter().any(|mark| mark.node == fencing.node && covers(mark))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use marks::fencing::{Incarnation, Origin};
+    use marks::host::HostName;
+    use marks::id::NoteId;
+    use marks::journal::{NewDelivery, Role, Taken};
+    use marks::mark::{Mark, Proof, Source};
+    use marks::register::DecisionKind;
+
+    use super::*;
+    use crate::commands::report::report;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    pub(in crate::commands) fn fencing(node: &str, seen_by: &str) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(node).unwrap(),
+            plug: None,
+            asked_at: NOW,
+            committed_at: NOW,
+            seen_by: seen_by.into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            given_domain: None,
+            given_shared_storage: None,
+        }
+    }
+
+    pub(in crate::commands) fn entry(fencing: &Fencing, made_by: &str) -> MarkEntry {
+        let mark = Mark {
+            id: fencing.id.into(),
+            node: fencing.node.clone(),
+            fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
+            on_shared_storage: true,
+            failure_time: fencing.asked_at,
+            generated_time: fencing.committed_at,
+        };
+        let incarnation = fencing.incarnation.clone();
+        MarkEntry { mark, source: Source::Fencing, incarnation, made_by: made_by.into(), made_at: NOW }
+    }
+
+    pub(in crate::commands) fn taken(fencing: &Fencing) -> Entry {
+        let (mark, route) = (fencing.id.into(), "recovery".to_owned());
+        Entry::Acknowledged(Acknowledgement { mark, route, at: NOW, by: "ctl2".into() })
+    }
+
+    fn settled(fencing: &Fencing, how: Settlement) -> Entry {
+        Entry::Settled(Settled { mark: fencing.id.into(), how, at: NOW, by: "ctl2".into() })
+    }
+
+    pub(in crate::commands) fn look(entries: Vec<Entry>) -> Look {
+        let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
+        let entries = Ok(Entries { sound, ..Entries::default() });
+        Look { register: Register::Attrd, entries, alerter_on: None }
+    }
+
+    pub(in crate::commands) fn unreadable() -> Look {
+        let entries = Err("attrd_updater: no answer within 2000 ms".to_owned());
+        Look { register: Register::Attrd, entries, alerter_on: None }
+    }
+
+    pub(in crate::commands) fn alone() -> Look {
+        Look { register: Register::None, entries: Ok(Entries::default()), alerter_on: None }
+    }
+
+    /// A journal with one open mark, made of this fencing.
+    fn journal(directory: &Path, first: &Fencing) -> Journal {
+        let mut journal = Journal::open(&directory.join("state/marks.db"), Role::Alerter).unwrap();
+        journal.append_fencing(first).unwrap();
+        let row =
+            MarkRow { standing: Standing::Proven(Proof::Journal), ..look(vec![]).row(&entry(first, "ctl1")) };
+        let delivery = NewDelivery { route: "recovery".into(), body: b"{}".to_vec() };
+        journal.make_mark(&row, Taken::Fencing(first), &[delivery], NOW).unwrap();
+        journal
+    }
+
+    fn found(journal: Option<&Journal>, look: &Look) -> Vec<Found> {
+        let rows = journal.map_or_else(Vec::new, |journal| journal.recent_marks(10).unwrap().sound);
+        marks(journal, rows, look, |_| true).unwrap()
+    }
+
+    #[test]
+    fn a_mark_of_another_controller_is_listed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
+        let journal = journal(dir.path(), &here);
+        let look =
+            look(vec![Entry::Mark(entry(&here, "ctl1")), Entry::Mark(entry(&there, "ctl2")), taken(&there)]);
+        let all = found(Some(&journal), &look);
+        let known: Vec<(String, bool)> =
+            all.iter().map(|found| (found.mark.node.to_string(), found.in_journal)).collect();
+        assert_eq!(known, [("compute1".to_owned(), true), ("compute2".to_owned(), false)]);
+        let stranger = report(Some(&journal), &look, &all[1]).unwrap();
+        assert_eq!((stranger.view, stranger.state, stranger.holds.len()), (CLUSTER, "open", 0));
+        assert!(stranger.deliveries.is_empty() && stranger.acknowledged[0].route == "recovery");
+        let alone = found(None, &look);
+        assert_eq!(alone.len(), 2, "a controller that has no journal shows them too");
+        assert!(alone.iter().all(|found| !found.in_journal));
+    }
+
+    #[test]
+    fn what_ended_elsewhere_is_shown_as_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = fencing("compute1", "ctl1");
+        let journal = journal(dir.path(), &first);
+        let delivery = |entries: Vec<Entry>| {
+            let look = look(entries);
+            let all = found(Some(&journal), &look);
+            let shown = report(Some(&journal), &look, &all[0]).unwrap();
+            (shown.state, shown.deliveries[0].state, shown.deliveries[0].next_due.is_some())
+        };
+        let made = || Entry::Mark(entry(&first, "ctl1"));
+        assert_eq!(delivery(vec![made()]), ("open", State::Pending, true));
+        assert_eq!(delivery(vec![made(), taken(&first)]), ("open", State::Acknowledged, false));
+        let dismissed = settled(&first, Settlement::Dismissed);
+        assert_eq!(delivery(vec![made(), dismissed]), ("dismissed", State::Dismissed, false));
+        let expired = settled(&first, Settlement::Expired);
+        assert_eq!(delivery(vec![made(), expired]), ("expired", State::Cancelled, false));
+        let acknowledged = settled(&first, Settlement::Acknowledged);
+        let open = journal.open_marks().unwrap().sound;
+        let look = look(vec![acknowledged]);
+        let listed = marks(Some(&journal), open, &look, |mark| mark.settled.is_none()).unwrap();
+        assert!(listed.is_empty(), "`list` shows what is open");
+    }
+
+    #[test]
+    fn without_a_register_it_is_a_local_view() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = journal(dir.path(), &fencing("compute1", "ctl1"));
+        for (look, is_fault) in [(unreadable(), true), (alone(), false)] {
+            assert_eq!((look.view(), look.fault().is_some()), ("local view", is_fault));
+            assert_eq!(found(Some(&journal), &look).len(), 1);
+            assert!(found(None, &look).is_empty());
+        }
+        assert_eq!(look(vec![]).view(), CLUSTER);
+    }
+
+    #[test]
+    fn a_fencing_without_a_mark_is_seen_from_everywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let (marked, lonely) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
+        let journal = journal(dir.path(), &marked);
+        let again = Fencing { id: FencingId::generate(), ..marked.clone() };
+        let look = look(vec![
+            Entry::Fencing(marked.clone()),
+            Entry::Fencing(again),
+            Entry::Fencing(lonely.clone()),
+            Entry::Mark(entry(&marked, "ctl1")),
+        ]);
+        let elsewhere = |journal: Option<&Journal>, controller: &str, now: Timestamp| {
+            unmarked(journal, vec![], &look, controller, now).unwrap().elsewhere
+        };
+        assert_eq!(elsewhere(Some(&journal), "ctl1", NOW), std::slice::from_ref(&lonely));
+        assert_eq!(elsewhere(None, "ctl3", NOW), std::slice::from_ref(&lonely));
+        let late = NOW + HORIZON + Duration::from_secs(1);
+        assert!(elsewhere(None, "ctl3", late).is_empty(), "it gets no mark any more");
+        let known = Journal::open(&dir.path().join("state2/marks.db"), Role::Alerter).unwrap();
+        assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");
+    }
+
+    /// The alerter on another controller has told what `fence_mark` recorded here.
+    #[test]
+    fn a_fencing_that_was_told_from_elsewhere_does_not_wait() {
+        let first =
+            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
+        let later = Fencing {
+            id: FencingId::generate(),
+            incarnation: Some(Incarnation::new("ctl1", 5, 9)),
+            ..first.clone()
+        };
+        let waiting = |look: &Look, now: Timestamp| {
+            unmarked(None, vec![first.clone(), later.clone()], look, "ctl1", now).unwrap().here
+        };
+        let told = look(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        assert_eq!(waiting(&told, NOW), std::slice::from_ref(&later), "another connection, another outage");
+        let ended =
+            look(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
+        assert!(waiting(&ended, NOW).is_empty());
+        let old = NOW + cluster::KEPT + Duration::from_secs(1);
+        assert_eq!(waiting(&alone(), old).len(), 2, "where nobody else can have told it");
+        assert!(waiting(&look(vec![]), old).is_empty());
+    }
+
+    #[test]
+    fn a_mark_is_found_with_everything_that_stands_in_the_register() {
+        let first = fencing("compute1", "ctl1");
+        let other = fencing("compute2", "ctl1");
+        let mark = first.id.into();
+        let (id, kind) = (NoteId::generate(), DecisionKind::Release);
+        let (actor, reason) = ("alice".to_owned(), "seen".to_owned());
+        let decision = Decision { id, kind, mark, at: NOW, actor, reason };
+        let look = look(vec![
+            Entry::Fencing(first.clone()),
+            Entry::Fencing(other.clone()),
+            Entry::Mark(entry(&first, "ctl1")),
+            Entry::Mark(entry(&other, "ctl1")),
+            taken(&first),
+            taken(&other),
+            Entry::Decision(decision.clone()),
+        ]);
+        let wanted =
+            [format!("f.{mark}"), format!("m.{mark}"), format!("a.{mark}.recovery"), format!("p.{id}")];
+        assert_eq!(look.keys(mark, &[]), wanted);
+        assert_eq!(look.keys(mark, std::slice::from_ref(&other)).len(), 5);
+        assert_eq!((look.decisions(mark), look.first_fencing(mark)), (vec![decision], Some(&first)));
+    }
+
+    /// A tool that prints a file. Another process writes it: what this one has open for writing cannot be run.
+    fn tool(directory: &Path, name: &str, says: &str) -> std::path::PathBuf {
+        let at = |suffix: &str| directory.join(format!("{name}{suffix}"));
+        fs::write(at(".out"), says).unwrap();
+        fs::write(at(".sh"), format!("#!/bin/sh\nexec cat {}\n", at(".out").display())).unwrap();
+        let mut install = std::process::Command::new("install");
+        assert!(install.args(["-m", "755"]).arg(at(".sh")).arg(at("")).status().unwrap().success());
+        at("")
+    }
+
+    #[test]
+    fn a_look_reads_what_pacemakers_tools_print() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Entry::Mark(entry(&fencing("compute1", "ctl2"), "ctl2"));
+        let attribute = format!(
+            r#"<pacemaker-result><attribute name="host-failure" host="{}" value="{}"/></pacemaker-result>"#,
+            made.key(),
+            made.value()
+        );
+        let cib = r#"<cib><configuration><crm_config/><nodes/><resources/><constraints/></configuration><status>
+             <node_state id="2" uname="ctl2" in_ccm="true"><lrm id="2"><lrm_resources>
+             <lrm_resource id="alerter" class="ocf" provider="openstack" type="nova-host-alerter"><lrm_rsc_op
+               id="o" operation="start" call-id="10" rc-code="0" op-status="0" last-rc-change="1800000000"/>
+             </lrm_resource></lrm_resources></lrm></node_state></status></cib>"#;
+        let tools = Tools {
+            attrd_updater: tool(dir.path(), "attrd_updater", &attribute),
+            cibadmin: tool(dir.path(), "cibadmin", cib),
+            crm_node: "/nonexistent".into(),
+            stonith_admin: "/nonexistent".into(),
+        };
+        let look = Look::with_alerter(Register::Attrd, &tools);
+        assert_eq!(
+            (look.view(), look.alerter_on.as_deref(), look.marks().count()),
+            (CLUSTER, Some("ctl2"), 1)
+        );
+        let none = Tools { attrd_updater: "/nonexistent".into(), cibadmin: "/nonexistent".into(), ..tools };
+        let look = Look::with_alerter(Register::Attrd, &none);
+        assert_eq!((look.view(), look.alerter_on.as_deref()), ("local view", None));
+        assert!(look.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
+        assert_eq!(Look::with_alerter(Register::None, &none).fault(), None);
+    }
+}
