@@ -139,9 +139,10 @@ impl<'a> Intake<'a> {
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;
                 info!(mark = %mark, "{} was fenced again in the same outage", fencing.node);
+                let fresh = fencing.committed_at >= self.around.started;
                 match (known.imported, fencing.origin) {
-                    (false, Origin::Fencer) => self.prove(mark, Proof::Journal),
-                    (_, Origin::Operator) => self.prove(mark, Proof::Operator),
+                    (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
+                    (false, Origin::Operator) => self.prove(mark, Proof::Operator, fresh),
                     _ => Ok(()),
                 }
             }
@@ -159,12 +160,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Evidence shows that a host was fenced, not whether it was told: only an operator ends that doubt.
-    pub(super) fn prove(&mut self, mark: MarkId, proof: Proof) -> Done {
-        let doubt = self.journal.mark(mark)?.filter(|row| row.settled.is_none());
-        let doubt = doubt.and_then(|row| row.standing.doubt());
-        if matches!(doubt, None | Some(Doubt::OutcomeUnknown)) && proof != Proof::Operator {
-            return Ok(());
+    /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew.
+    pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
+        let row = self.journal.mark(mark)?.filter(|row| row.settled.is_none());
+        match row.and_then(|row| row.standing.doubt()) {
+            None => return Ok(()),
+            Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
+            Some(_) => {}
         }
         if self.journal.prove(mark, proof, self.around.now)? {
             self.shared.seen().news = true;

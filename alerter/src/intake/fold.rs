@@ -136,7 +136,7 @@ impl Circumstances<'_> {
 
     fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> MarkRow {
         let connection = outage::connection_before(connections, sighting.at);
-        let late = self.is_late(sighting.at, false, &sighting.node, connection.as_ref());
+        let late = self.is_late(sighting.at, &sighting.node);
         let standing = match self.proof_by(sighting) {
             Some(_) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
             Some(proof) => Standing::Proven(proof),
@@ -175,10 +175,7 @@ impl Circumstances<'_> {
         if self.cib.is_none() {
             return Standing::Proven(Proof::Alone);
         }
-        let late = || {
-            let incarnation = fencing.incarnation.as_ref();
-            self.is_late(fencing.committed_at, known.registered, &fencing.node, incarnation)
-        };
+        let late = || !known.registered && self.is_late(fencing.committed_at, &fencing.node);
         match fencing.origin {
             _ if known.imported => Standing::Doubtful(Doubt::Unproven),
             Origin::Operator => Standing::Proven(Proof::Operator),
@@ -188,17 +185,11 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Whether an earlier alerter may have told it already and the host is back: then nobody knows what it would do to
-    /// tell it.
-    fn is_late(
-        &self,
-        at: Timestamp,
-        registered: bool,
-        node: &HostName,
-        connection: Option<&Incarnation>,
-    ) -> bool {
-        let Some(cib) = self.cib else { return false };
-        at < self.started && !registered && is_back(cib, node, connection)
+    /// Whether an earlier alerter may have told it already, and nothing shows that the host is still down: then nobody
+    /// knows what it would do to tell it.
+    fn is_late(&self, at: Timestamp, node: &HostName) -> bool {
+        let known_down = |cib: &Cib| cib.membership(node) == Some(false) && is_fenced_since(cib, node, at);
+        at < self.started && self.cib.is_some_and(|cib| !known_down(cib))
     }
 
     /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster sees as a member; of one
@@ -210,11 +201,10 @@ impl Circumstances<'_> {
     }
 }
 
-/// Whether the cluster sees a host that had failed with that connection.
-fn is_back(cib: &Cib, node: &HostName, failed: Option<&Incarnation>) -> bool {
-    let current = cib.incarnation_of(node);
-    let another = failed.is_none() || current.as_ref() != failed;
-    cib.membership(node) == Some(true) && another
+/// Whether the CIB holds that the host was fenced then or later; a return erases that, and so does the stop of all
+/// controllers, after which nobody is a member for a while.
+fn is_fenced_since(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
+    cib.node_fenced(node).is_some_and(|fenced| Timestamp::from_seconds(fenced) + outage::SKEW >= at)
 }
 
 /// The name under which a fencing's host is told; none means the hold `no-fqdn`.
@@ -253,8 +243,8 @@ mod tests {
         IntakeRules { coalesce: seconds(180), evidence_grace: seconds(10), horizon: seconds(9000) }
     }
 
-    /// A cluster with two controllers, a guest, and compute1 with its newest connection.
-    fn cib(member: bool, connected: Option<i64>) -> Cib {
+    /// A cluster with two controllers, a guest, and compute1 with its newest connection and fencing.
+    fn cib(member: bool, connected: Option<i64>, fenced: i64) -> Cib {
         let history = connected.map_or_else(String::new, |made| {
             format!(
                 r#"<lrm id="1"><lrm_resources><lrm_resource id="compute1"><lrm_rsc_op id="x" operation="start"
@@ -271,7 +261,7 @@ mod tests {
                 </primitive>
               </resources><constraints/></configuration>
               <status><node_state id="1" uname="ctl1">{history}</node_state>
-                <node_state remote_node="true" id="compute1" uname="compute1" in_ccm="{member}"/></status></cib>"#
+                <node_state remote_node="true" id="compute1" uname="compute1" in_ccm="{member}" node_fenced="{fenced}"/></status></cib>"#
         );
         Cib::parse(&xml).unwrap()
     }
@@ -283,11 +273,16 @@ mod tests {
 
     impl Scene {
         fn gone() -> Self {
-            Self { hosts: hosts(), cib: Some(cib(false, Some(50))) }
+            Self { hosts: hosts(), cib: Some(cib(false, Some(50), NOW)) }
         }
 
         fn back() -> Self {
-            Self { hosts: hosts(), cib: Some(cib(true, Some(NOW - 20))) }
+            Self { hosts: hosts(), cib: Some(cib(true, Some(NOW - 20), 0)) }
+        }
+
+        /// All controllers were stopped: nobody is connected yet, and the cluster remembers nothing.
+        fn restarted() -> Self {
+            Self { hosts: hosts(), cib: Some(cib(false, None, 0)) }
         }
 
         fn alone() -> Self {
@@ -389,11 +384,14 @@ mod tests {
     }
 
     #[test]
-    fn an_old_fencing_of_a_host_that_is_back_goes_only_if_the_register_knows_it() {
+    fn an_old_fencing_goes_only_if_the_register_knows_it_or_the_host_is_surely_down() {
         let old = fencing("compute1", STARTED - 100, Origin::Fencer);
         assert_eq!(standing(Scene::back().of(&old, false, false)), Some("outcome-unknown"));
         assert_eq!(standing(Scene::back().of(&old, false, true)), Some("journal"));
-        assert_eq!(standing(Scene::gone().of(&old, false, false)), Some("journal"), "not back");
+        assert_eq!(standing(Scene::gone().of(&old, false, false)), Some("journal"), "still down");
+        assert_eq!(standing(Scene::restarted().of(&old, false, false)), Some("outcome-unknown"));
+        let seen = Scene::restarted().seen(NOW, &sighting("compute1", STARTED - 100, alert()), &[]);
+        assert_eq!(standing(seen), Some("outcome-unknown"));
         let young = fencing("compute1", STARTED + 1, Origin::Fencer);
         assert_eq!(
             standing(Scene::back().of(&young, false, false)),

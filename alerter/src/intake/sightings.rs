@@ -15,7 +15,7 @@ use super::files;
 use super::fold::Fate;
 use crate::cluster::View;
 
-/// Something in the CIB that is older is no reason to ask for the history at once.
+/// An older mark gets its proof from the history that is read every ten seconds.
 const NEWS: Duration = Duration::from_secs(60);
 
 impl Intake<'_> {
@@ -23,7 +23,7 @@ impl Intake<'_> {
     pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
         self.take_in_files()?;
         let Some(Ok(history)) = &view.history else {
-            return self.ask_for_history(cib);
+            return self.ask_for_history();
         };
         for sighting in history {
             self.take_in_sighting(sighting)?;
@@ -39,13 +39,12 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Pacemaker's history is not read at every look: only when something waits for it.
-    fn ask_for_history(&mut self, cib: &Cib) -> Done {
-        let mut wanted = self.journal.open_marks()?.sound.iter().any(|mark| mark.standing.doubt().is_some());
-        for sighting in evidence::node_fenced(cib) {
-            wanted |= !self.journal.has_sighting(&sighting)? && self.around.now.since(sighting.at) < NEWS;
-        }
-        self.shared.seen().history_wanted = wanted;
+    /// Pacemaker's history is not read at every look: only when a new mark waits for its word.
+    fn ask_for_history(&mut self) -> Done {
+        let now = self.around.now;
+        let open = self.journal.open_marks()?.sound;
+        let mut waiting = open.iter().filter(|mark| mark.standing.doubt().is_some());
+        self.shared.seen().history_wanted = waiting.any(|mark| now.since(mark.made_at) < NEWS);
         Ok(())
     }
 
@@ -111,7 +110,7 @@ impl Intake<'_> {
     fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
         self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
         match self.around.proof_by(sighting) {
-            Some(proof) => self.prove(mark, proof),
+            Some(proof) => self.prove(mark, proof, sighting.at >= self.around.started),
             None => Ok(()),
         }
     }

@@ -1,9 +1,10 @@
 //! What a starting daemon makes of the marks that an older one left open.
 
 use marks::host::resolve_fqdn;
+use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
 use marks::mark::Mark;
-use marks::register::{Entries, Key};
+use marks::register::{Entries, Entry, Key, MarkEntry};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
@@ -29,22 +30,40 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
 }
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
-/// nothing, may have been told by others meanwhile. An old one is ended, with a notice.
+/// nothing, may have been told by others meanwhile. It ends if it is old, or if the register has another mark of its
+/// outage; both with a notice.
 ///
 /// # Errors
 /// As any write.
 pub fn expire_strangers(journal: &mut Journal, shared: &Shared, entries: &Entries) -> Done {
     let now = Timestamp::now();
     for row in journal.open_marks()?.sound {
-        let known = entries.sound.contains_key(&Key::Mark(row.id));
-        let old = now.since(row.failure_time) > shared.settings.intake.horizon;
-        if !known && old && row.made_at < shared.started {
-            let reason = too_old(&row.node, row.failure_time);
-            error!(mark = %row.id, "{reason}");
-            journal.expire(row.id, &reason, now)?;
+        if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= shared.started {
+            continue;
         }
+        let old = now.since(row.failure_time) > shared.settings.intake.horizon;
+        let reason = match taken_over(&row, entries) {
+            Some(other) => {
+                format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
+            }
+            None if old => too_old(&row.node, row.failure_time),
+            None => continue,
+        };
+        error!(mark = %row.id, "{reason}");
+        journal.expire(row.id, &reason, now)?;
     }
     Ok(())
+}
+
+/// A mark of another alerter that has the same connection of the same host.
+fn taken_over(row: &MarkRow, entries: &Entries) -> Option<MarkId> {
+    let same = |entry: &MarkEntry| {
+        entry.mark.node == row.node && entry.incarnation.is_some() && entry.incarnation == row.incarnation
+    };
+    entries.sound.values().find_map(|entry| match entry {
+        Entry::Mark(entry) if same(entry) => Some(entry.mark.id),
+        _ => None,
+    })
 }
 
 fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: Timestamp) -> Done {
