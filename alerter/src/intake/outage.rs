@@ -8,7 +8,7 @@ use marks::time::Timestamp;
 
 /// Clocks of controllers that keep time, and whole seconds, differ by less than this. A host needs longer to come back
 /// and to fail again.
-const SKEW: Duration = Duration::from_secs(5);
+pub(super) const SKEW: Duration = Duration::from_secs(5);
 
 /// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
 /// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it.

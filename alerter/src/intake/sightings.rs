@@ -13,6 +13,7 @@ use tracing::warn;
 use super::apply::{Done, Intake, too_old};
 use super::files;
 use super::fold::Fate;
+use super::outage;
 use crate::cluster::View;
 
 /// Something in the CIB that is older is no reason to ask for the history at once.
@@ -85,10 +86,11 @@ impl Intake<'_> {
         let now = self.around.now;
         match self.around.fate_of_sighting(sighting, &connections, &outages) {
             Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
-            Fate::Mark(row) if self.journal.mark(row.id)?.is_some() => {
-                self.join(sighting, row.id).map(|()| true)
-            }
-            Fate::Mark(row) => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+            Fate::Mark(row) => match self.journal.mark(row.id)? {
+                None => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+                Some(known) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
+                Some(_) => Ok(false),
+            },
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
                 self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
@@ -110,9 +112,12 @@ impl Intake<'_> {
 
     fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
         self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
+        // An operation ends after its agent was asked: what is older proves nothing of it.
+        let claimed = self.journal.mark(mark)?.map(|row| row.failure_time);
+        let is_older = claimed.is_some_and(|at| at > sighting.at + outage::SKEW);
         match self.around.proof_by(sighting) {
-            Some(proof) => self.prove(mark, proof),
-            None => Ok(()),
+            Some(proof) if !is_older => self.prove(mark, proof),
+            _ => Ok(()),
         }
     }
 }
