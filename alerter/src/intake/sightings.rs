@@ -32,12 +32,24 @@ impl Intake<'_> {
         let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
         for sighting in evidence::node_fenced(cib) {
             // It does not say who fenced; and of a host that is a member it is a leftover or a confirmation by hand.
-            let confirmed = by_hand.iter().any(|hand| is_same_event(hand, &sighting));
+            let confirmed =
+                by_hand.iter().any(|hand| is_same_event(hand, &sighting)) || self.was_confirmed(&sighting)?;
             if !confirmed && cib.membership(&sighting.node) == Some(false) {
                 self.take_in_sighting(&sighting)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a witness said earlier that it was a confirmation by hand: Pacemaker may have forgotten that since.
+    fn was_confirmed(&self, sighting: &Sighting) -> Done<bool> {
+        for mark in self.journal.marks_of(&sighting.node)?.sound {
+            let kept = self.journal.sightings_of(mark.id)?.sound;
+            if kept.iter().any(|hand| hand.by_human && is_same_event(hand, sighting)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Pacemaker's history is not read at every look: only when something waits for it.
