@@ -76,6 +76,47 @@ fn a_confirmation_of_a_host_that_is_gone() {
     site.assert_all_told();
 }
 
+/// W21, W23: the history is cleaned up, and the connection to the host that was confirmed by hand is stopped or cut. What
+/// the CIB still calls fenced is the same confirmation: held.
+#[test]
+fn a_confirmation_stays_one_when_the_history_is_gone() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.confirm("compute1");
+        alerter.run(&mut site, 60);
+        site.history.clear();
+        site.hosts.get_mut("compute1").unwrap().member = Some(false);
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        alerter.run(&mut site, 120);
+        assert_eq!(alerter.standings("compute1"), ["unconfirmed"], "to another controller: {moves}");
+        assert!(site.told.is_empty());
+    }
+}
+
+/// The host that was confirmed by hand while it was alive fails later, and is fenced: told, once.
+#[test]
+fn a_confirmed_host_fails_later() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.confirm("compute1");
+    alerter.run(&mut site, 600);
+    site.outage("compute1", "ctl2");
+    alerter.run(&mut site, 60);
+    Alerter::start(&site, "ctl3").run(&mut site, 60);
+    assert_eq!(site.told.len(), 2, "{:?}", site.told);
+}
+
 /// The broken variant: the confirmed host of the first row would be a member that was told, and the audit says so.
 #[test]
 fn a_live_host_that_was_told_is_caught() {

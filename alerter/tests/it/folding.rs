@@ -170,31 +170,43 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
     if lacks_evidence() {
         return;
     }
-    for (later, watched) in [(10.0, true), (100.0, true), (300.0, true), (10.0, false), (300.0, false)] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl3");
-        alerter.run(&mut site, 2);
-        site.outage("compute1", "ctl1");
-        alerter.run(&mut site, 20);
-        site.back("compute1", "ctl2");
-        if watched {
-            alerter.run(&mut site, 2);
-        }
-        site.advance(later);
-        site.hosts.get_mut("compute1").unwrap().forget("ctl2");
-        site.lost.insert("ctl2");
-        site.die("compute1");
-        site.advance(3.0);
-        site.off("ctl1", "compute1");
-        site.advance(1.0);
-        site.seen_fenced("compute1");
-        alerter.run(&mut site, 60);
-        if watched {
-            site.assert_all_told();
-        } else {
-            eprintln!("unwatched {later}: {:?}", site.audit());
-        }
+    for later in [10.0, 100.0, 300.0] {
+        lost_together(later, true).assert_all_told();
     }
+}
+
+/// The same, and no alerter ran from the return to the second loss: what it can read is the first outage's connection.
+#[test]
+#[ignore = "swallowed: the same connection is the same outage however late, since Pacemaker repeats `off` without end"]
+fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
+    if lacks_evidence() {
+        return;
+    }
+    for later in [10.0, 300.0] {
+        lost_together(later, false).assert_all_told();
+    }
+}
+
+fn lost_together(later: f64, watched: bool) -> Site {
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl3");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 20);
+    site.back("compute1", "ctl2");
+    if watched {
+        alerter.run(&mut site, 2);
+    }
+    site.advance(later);
+    site.hosts.get_mut("compute1").unwrap().forget("ctl2");
+    site.lost.insert("ctl2");
+    site.die("compute1");
+    site.advance(3.0);
+    site.off("ctl1", "compute1");
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 60);
+    site
 }
 
 /// W27: the clocks of the witnesses differ from the agent's by up to four seconds. No second mark, whether the host was
