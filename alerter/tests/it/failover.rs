@@ -408,6 +408,25 @@ fn a_register_that_is_set_back() {
     }
 }
 
+/// W11: of the register's word on a mark that evidence made, only the end is left. The evidence makes the same mark on
+/// another controller, and it has ended there too.
+#[test]
+fn an_end_without_its_mark() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.die("compute1");
+    site.seen_fenced("compute1");
+    first.run(&mut site, 30);
+    site.assert_all_told();
+    site.register.retain(|key, _| !matches!(key, Key::Mark(_)));
+    Alerter::start(&site, "ctl2").run(&mut site, 40);
+    site.assert_all_told();
+}
+
 /// W12: a controller is alone: without quorum its alerter makes and tells nothing, whatever it sees. The union counts.
 #[test]
 fn a_partition() {
