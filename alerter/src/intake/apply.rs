@@ -146,7 +146,7 @@ impl<'a> Intake<'a> {
                 info!(mark = %mark, "{} was fenced again in the same outage", fencing.node);
                 match (known.imported, fencing.origin) {
                     (false, Origin::Fencer) => self.prove(mark, Proof::Journal),
-                    (_, Origin::Operator) => self.prove(mark, Proof::Operator),
+                    (false, Origin::Operator) => self.prove(mark, Proof::Operator),
                     _ => Ok(()),
                 }
             }
