@@ -52,7 +52,8 @@ fn a_confirmation_of_a_live_host() {
     assert_eq!(first.standings("compute1"), ["unconfirmed"]);
     for controller in ["ctl2", "ctl3", "ctl1"] {
         let mut next = Alerter::start(&site, controller);
-        next.run(&mut site, 120);
+        site.advance(120.0);
+        next.run(&mut site, 20);
         assert!(next.standings("compute1").iter().all(|word| *word == "unconfirmed"), "{controller}");
     }
     assert!(site.told.is_empty());
@@ -94,7 +95,8 @@ fn a_confirmation_stays_one_when_the_history_is_gone() {
         if moves {
             alerter = Alerter::start(&site, "ctl2");
         }
-        alerter.run(&mut site, 120);
+        site.advance(120.0);
+        alerter.run(&mut site, 20);
         assert_eq!(alerter.standings("compute1"), ["unconfirmed"], "to another controller: {moves}");
         assert!(site.told.is_empty());
     }
@@ -110,7 +112,9 @@ fn a_confirmed_host_fails_later() {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
     site.confirm("compute1");
-    alerter.run(&mut site, 600);
+    alerter.run(&mut site, 20);
+    site.advance(600.0);
+    alerter.run(&mut site, 20);
     site.outage("compute1", "ctl2");
     alerter.run(&mut site, 60);
     Alerter::start(&site, "ctl3").run(&mut site, 60);
@@ -144,7 +148,8 @@ fn node_fenced_of_a_member_makes_nothing() {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
     site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
-    alerter.run(&mut site, 120);
+    site.advance(120.0);
+    alerter.run(&mut site, 20);
     assert!(alerter.marks("compute1").is_empty());
 }
 
@@ -163,7 +168,8 @@ fn failed_fencings_and_unfencings_make_nothing() {
         site.alert("compute1", action, rc, "ctl2");
         site.advance(1.0);
     }
-    alerter.run(&mut site, 120);
+    site.advance(120.0);
+    alerter.run(&mut site, 20);
     assert!(alerter.marks("compute1").is_empty());
     assert_eq!(site.evidence_on("ctl1"), 0);
 }
@@ -183,7 +189,8 @@ fn a_controller_is_not_told() {
     let mut fencing = site.fencing("ctl2", "compute1");
     (fencing.id, fencing.node) = (FencingId::generate(), marks::host::HostName::parse("ctl3").unwrap());
     site.mark("ctl2", &fencing);
-    alerter.run(&mut site, 120);
+    site.advance(120.0);
+    alerter.run(&mut site, 20);
     assert!(alerter.marks("ctl3").is_empty() && site.told.is_empty());
     assert_eq!(site.evidence_on("ctl1"), 0);
 }

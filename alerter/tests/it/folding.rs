@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use marks::evidence::Action;
 use marks::fencing::Fencing;
+use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
 
@@ -132,7 +133,7 @@ fn after_a_noted_return_a_fencing_without_a_connection_is_another_outage() {
     site.back("compute1", "ctl1");
     alerter.run(&mut site, 30);
     let returned = alerter.marks("compute1")[0].returned_at;
-    assert_eq!(returned.map(|at| at.seconds()), site.outages[0].ended.map(|at| at.seconds()));
+    assert_eq!(returned, site.outages[0].ended.map(|at| Timestamp::from_seconds(at.seconds())));
     site.die("compute1");
     let fencing = Fencing { incarnation: None, ..site.fencing("ctl2", "compute1") };
     site.mark("ctl2", &fencing);
@@ -216,7 +217,7 @@ fn clocks_that_differ() {
     if lacks_evidence() {
         return;
     }
-    for skew in -4_i64..=4 {
+    for skew in [-4_i64, -1, 0, 1, 4] {
         for quick in [false, true] {
             let mut site = Site::new(&["compute1"]);
             let mut alerter = Alerter::start(&site, "ctl1");

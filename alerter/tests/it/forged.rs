@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use marks::fencing::{Fencing, Incarnation};
+use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
 use marks::mark::{Mark, Source};
@@ -49,7 +49,8 @@ fn an_entry_of_a_live_host() {
         alerter.run(&mut site, 60);
         assert_eq!(alerter.standings("compute1"), ["unproven"]);
         let mut other = Alerter::start(&site, "ctl2");
-        other.run(&mut site, 100);
+        site.advance(100.0);
+        other.run(&mut site, 20);
         assert_eq!(other.standings("compute1"), ["unproven"]);
         assert!(site.told.is_empty());
         site.outage("compute1", "ctl2");
@@ -152,12 +153,30 @@ fn an_entry_that_claims_old_evidence() {
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     site.back("compute1", "ctl2");
-    alerter.run(&mut site, 600);
+    site.advance(600.0);
+    alerter.run(&mut site, 20);
     let incarnation = Some(Incarnation::new("ctl1", 9, before.seconds()));
     let forged = Fencing { incarnation, ..site.fencing("ctl1", "compute1") };
     site.publish(Entry::Fencing(forged));
     Alerter::start(&site, "ctl3").run(&mut site, 60);
     site.assert_all_told();
+}
+
+/// Two forged fencings: the second one says that it is an operator's word.
+#[test]
+fn a_word_of_an_operator_that_only_the_register_has() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    for origin in [Origin::Fencer, Origin::Operator] {
+        site.publish(Entry::Fencing(Fencing { origin, ..site.fencing("ctl2", "compute1") }));
+        alerter.run(&mut site, 20);
+    }
+    assert_eq!(alerter.standings("compute1"), ["unproven"]);
+    assert!(site.told.is_empty());
 }
 
 /// An operator's release can be forged as well. What then?
