@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use marks::evidence::Action;
 use marks::fencing::Fencing;
+use marks::host::HostName;
 use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
@@ -245,6 +246,80 @@ fn clocks_that_differ() {
             assert!(site.audit().is_empty(), "skew {skew} s, quick {quick}: {:#?}", site.audit());
         }
     }
+}
+
+/// W26: Pacemaker compares the names of nodes without case, and so do we. One mark.
+#[test]
+fn one_host_in_two_spellings() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    let fencing = site.fencing("ctl1", "compute1");
+    site.mark("ctl1", &Fencing { node: HostName::parse("COMPUTE1").unwrap(), ..fencing });
+    let again = site.fencing("ctl2", "compute1");
+    site.mark("ctl2", &again);
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 40);
+    Alerter::start(&site, "ctl3").run(&mut site, 40);
+    assert_eq!((site.told.len(), site.told_ids().len()), (2, 1), "{:?}", site.told);
+}
+
+/// The first of two outages was marked by nobody and is found by its evidence, when the second one is marked already: in
+/// order, where the host needed longer to come back than evidence waits.
+#[test]
+fn an_outage_without_a_mark_before_one_with_a_mark() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 12);
+    site.back("compute1", "ctl2");
+    alerter.run(&mut site, 6);
+    site.outage("compute1", "ctl3");
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+    for controller in ["ctl3", "ctl2"] {
+        Alerter::start(&site, controller).run(&mut site, 40);
+        site.assert_all_told();
+    }
+}
+
+/// Two alerters at once (one was not stopped in time) each make a mark of the same outage: whatever was told by then,
+/// nothing more is told by either, or by a third one.
+#[test]
+fn two_alerters_at_once() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let (mut one, mut two) = (Alerter::start(&site, "ctl1"), Alerter::start(&site, "ctl2"));
+    one.run(&mut site, 2);
+    two.run(&mut site, 2);
+    site.die("compute1");
+    site.off("ctl1", "compute1");
+    let before = site.register.clone();
+    site.off("ctl2", "compute1");
+    let both = std::mem::replace(&mut site.register, before);
+    one.pass(&mut site);
+    let left = std::mem::replace(&mut site.register, both);
+    two.pass(&mut site);
+    site.register.extend(left);
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    let told = site.told.len();
+    one.run(&mut site, 40);
+    two.run(&mut site, 40);
+    Alerter::start(&site, "ctl3").run(&mut site, 40);
+    assert_eq!(site.told.len(), told, "{:?}", site.told);
 }
 
 /// W25: ten hosts at once.
