@@ -25,6 +25,9 @@ use crate::watch::{Identity, Watch};
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// What the last writing of the register may take.
+const LEAVE: Duration = Duration::from_secs(2);
+
 /// Runs the daemon until it is told to stop.
 ///
 /// # Errors
@@ -68,6 +71,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     };
     stop.cancel();
     engine.drain(GRACE).await;
+    engine.leave(LEAVE).await;
     let _socket_is_gone = control.await;
     // The journal closes before the lock goes, so that the next daemon finds it at rest.
     drop((engine, shared));

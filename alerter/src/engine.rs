@@ -94,6 +94,20 @@ impl Engine {
         }
     }
 
+    /// Before the daemon ends: what was acknowledged last goes into the register, so that the next alerter does not tell
+    /// it again. Whatever comes of it, the daemon ends.
+    pub async fn leave(&mut self, grace: Duration) {
+        self.shared.seen().news = true;
+        let Some(lookout) = &mut self.lookout else { return };
+        let kept = tokio::time::timeout(grace, async {
+            lookout.look(&self.shared).await;
+            lookout.keep_up(&self.shared).await
+        });
+        if !matches!(kept.await, Ok(Ok(()))) {
+            warn!("the register may lack what was acknowledged last: the next alerter may tell it once more");
+        }
+    }
+
     /// One look at everything; gives the wait until the next thing is due.
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {

@@ -86,6 +86,11 @@ impl MarkId {
         let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
     }
+
+    /// Whether it was worked out of evidence, not taken from a fencing.
+    pub fn is_worked_out(self) -> bool {
+        self.0.get_version_num() == 5
+    }
 }
 
 /// Id of an entry of the register that is neither a fencing nor a mark.

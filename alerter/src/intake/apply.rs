@@ -135,6 +135,11 @@ impl<'a> Intake<'a> {
         let (fencing, now) = (known.fencing, self.around.now);
         let outages = self.journal.outages_of(&fencing.node)?;
         match self.around.fate_of_fencing(known, &outages) {
+            Fate::Mark(row) if self.journal.mark(row.id)?.is_some() => {
+                let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
+                error!("{reason}");
+                self.journal.set_aside(fencing, &reason, now)
+            }
             Fate::Mark(row) => self.make(&row, Taken::Fencing(fencing)),
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;

@@ -123,7 +123,7 @@ impl Circumstances<'_> {
     fn mark_of_fencing(&self, known: &Known<'_>) -> MarkRow {
         let fencing = known.fencing;
         MarkRow {
-            fqdn: told_name(fencing, self.hosts),
+            fqdn: self.name_of(known),
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
             // rebuilds the disks from their images.
             on_shared_storage: self.hosts.on_shared_storage.or(fencing.given_shared_storage).unwrap_or(true),
@@ -132,6 +132,27 @@ impl Circumstances<'_> {
             incarnation: fencing.incarnation.clone(),
             ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, self.standing_of(known))
         }
+    }
+
+    /// A fencing of the register may say anything; but no host is told as another one.
+    fn name_of(&self, known: &Known<'_>) -> Option<HostName> {
+        let (fencing, told) = (known.fencing, told_name(known.fencing, self.hosts));
+        if told.as_ref().is_none_or(|name| !known.imported || !self.names_another(&fencing.node, name)) {
+            return told;
+        }
+        told_name(&Fencing { plug: None, ..fencing.clone() }, self.hosts)
+    }
+
+    /// Whether a name is that of another node of this cluster.
+    pub(super) fn names_another(&self, node: &HostName, name: &HostName) -> bool {
+        let configured =
+            |node: &HostName| resolve_fqdn(node, None, &self.hosts.names, self.hosts.domain.as_deref());
+        let Some(cib) = self.cib.filter(|_| configured(node).as_ref() != Some(name)) else { return false };
+        let says = |other: &HostName| {
+            let same_label = label(other) == label(name) && label(node) != label(name);
+            other != node && (same_label || configured(other).as_ref() == Some(name))
+        };
+        cib.remote_nodes().iter().chain(&cib.cluster_nodes()).any(says)
     }
 
     fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> MarkRow {
@@ -205,6 +226,11 @@ impl Circumstances<'_> {
 /// controllers, after which nobody is a member for a while.
 fn is_fenced_since(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
     cib.node_fenced(node).is_some_and(|fenced| Timestamp::from_seconds(fenced) + outage::SKEW >= at)
+}
+
+/// What stands before the first dot of a name, without case.
+fn label(name: &HostName) -> String {
+    name.as_str().split('.').next().unwrap_or_default().to_ascii_lowercase()
 }
 
 /// The name under which a fencing's host is told; none means the hold `no-fqdn`.

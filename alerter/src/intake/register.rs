@@ -1,11 +1,12 @@
 //! Takes in what other controllers wrote into the register: their marks, fencings, ends and decisions.
 
 use marks::fencing::Fencing;
-use marks::id::NoteId;
+use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
-use marks::mark::{Doubt, Standing};
+use marks::mark::{Doubt, Source, Standing};
 use marks::register::{Entries, Entry, MarkEntry, Watermark};
 use marks::time::Timestamp;
+use tracing::warn;
 
 use super::apply::{Done, Intake};
 
@@ -19,7 +20,7 @@ impl Intake<'_> {
         let now = self.around.now;
         for entry in entries.sound.values() {
             if let Entry::Mark(entry) = entry {
-                self.adopt(entry)?;
+                self.adopt(entry, entries)?;
             }
         }
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
@@ -79,15 +80,20 @@ impl Intake<'_> {
             if let Entry::Decision(decision) = entry
                 && self.journal.adopt_decision(decision, self.around.now)?
             {
-                self.shared.seen().news = true;
+                let (mark, actor) = (decision.mark, &decision.actor);
+                warn!(mark = %mark, "{actor} released it on another controller: if it is held here, run `nova-host-alerter release {mark}` again");
             }
         }
         Ok(())
     }
 
     /// A mark of another alerter: the same id, the same content, and so the same bytes.
-    fn adopt(&mut self, entry: &MarkEntry) -> Done {
+    fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
         if self.journal.mark(entry.mark.id)?.is_some() {
+            return Ok(());
+        }
+        if self.is_forged(entry, entries)? {
+            warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
         let mark = &entry.mark;
@@ -107,6 +113,22 @@ impl Intake<'_> {
             returned_at: None,
         };
         self.make(&row, Taken::Register)
+    }
+
+    /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.
+    fn is_forged(&self, entry: &MarkEntry, entries: &Entries) -> Done<bool> {
+        let (id, node) = (entry.mark.id, &entry.mark.node);
+        let unfolded = self.journal.unfolded_fencings()?.sound;
+        let registered = entries.sound.values().filter_map(fencing);
+        let taken =
+            unfolded.into_iter().chain(registered).any(|f| MarkId::from(f.id) == id && f.node != *node);
+        let second = entry.mark.failure_time.seconds();
+        let fits = match entry.source {
+            Source::Fencing => !id.is_worked_out(),
+            Source::Alert => id.is_worked_out(),
+            Source::History | Source::NodeFenced => id == MarkId::of_node_fenced(node, second),
+        };
+        Ok(taken || !fits || self.around.names_another(node, &entry.mark.fqdn))
     }
 }
 

@@ -13,6 +13,7 @@ use tracing::warn;
 use super::apply::{Done, Intake, too_old};
 use super::files;
 use super::fold::Fate;
+use super::outage;
 use crate::cluster::View;
 
 /// An older mark gets its proof from the history that is read every ten seconds.
@@ -31,12 +32,24 @@ impl Intake<'_> {
         let by_hand: Vec<&Sighting> = history.iter().filter(|sighting| sighting.by_human).collect();
         for sighting in evidence::node_fenced(cib) {
             // It does not say who fenced; and of a host that is a member it is a leftover or a confirmation by hand.
-            let confirmed = by_hand.iter().any(|hand| is_same_event(hand, &sighting));
+            let confirmed =
+                by_hand.iter().any(|hand| is_same_event(hand, &sighting)) || self.was_confirmed(&sighting)?;
             if !confirmed && cib.membership(&sighting.node) == Some(false) {
                 self.take_in_sighting(&sighting)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a witness said earlier that it was a confirmation by hand: Pacemaker may have forgotten that since.
+    fn was_confirmed(&self, sighting: &Sighting) -> Done<bool> {
+        for mark in self.journal.marks_of(&sighting.node)?.sound {
+            let kept = self.journal.sightings_of(mark.id)?.sound;
+            if kept.iter().any(|hand| hand.by_human && is_same_event(hand, sighting)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Pacemaker's history is not read at every look: only when a new mark waits for its word.
@@ -84,10 +97,11 @@ impl Intake<'_> {
         let now = self.around.now;
         match self.around.fate_of_sighting(sighting, &connections, &outages) {
             Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
-            Fate::Mark(row) if self.journal.mark(row.id)?.is_some() => {
-                self.join(sighting, row.id).map(|()| true)
-            }
-            Fate::Mark(row) => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+            Fate::Mark(row) => match self.journal.mark(row.id)? {
+                None => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+                Some(known) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
+                Some(_) => Ok(false),
+            },
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
                 self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
@@ -109,9 +123,12 @@ impl Intake<'_> {
 
     fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
         self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
+        // An operation ends after its agent was asked: what is older proves nothing of it.
+        let claimed = self.journal.mark(mark)?.map(|row| row.failure_time);
+        let is_older = claimed.is_some_and(|at| at > sighting.at + outage::SKEW);
         match self.around.proof_by(sighting) {
-            Some(proof) => self.prove(mark, proof, sighting.at >= self.around.started),
-            None => Ok(()),
+            Some(proof) if !is_older => self.prove(mark, proof, sighting.at >= self.around.started),
+            _ => Ok(()),
         }
     }
 }

@@ -168,7 +168,31 @@ fn a_failover_with_one_route_open() {
     site.assert_all_told();
 }
 
-/// The broken variant of the row above: without the register the second alerter tells both routes, and the audit says so.
+/// W19: the host is back before anybody could be told of its outage, and the alerter moves. Told all the same, once.
+#[test]
+fn a_return_before_the_delivery() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.extend(["nova", "backup"]);
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 10);
+        site.back("compute1", "ctl3");
+        alerter.run(&mut site, 10);
+        site.down.clear();
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        alerter.run(&mut site, 30);
+        site.assert_all_told();
+        assert!(alerter.marks("compute1")[0].returned_at.is_some());
+    }
+}
+
+/// The broken variant of a failover with one route open: without the register the second alerter tells both routes, and the audit says so.
 #[test]
 fn a_failover_without_the_register_is_caught() {
     if lacks_evidence() {
@@ -250,6 +274,83 @@ fn an_old_alerter_resumes() {
         }
         let acknowledged = |entry: &Entry| matches!(entry, Entry::Acknowledged(taken) if taken.by == "ctl2");
         assert_eq!(site.register.values().filter(|entry| acknowledged(entry)).count(), 2, "its word stands");
+    }
+}
+
+/// W14: the alerter is killed between the acknowledgement and the register. What was in flight is told again, byte for
+/// byte, and nothing else.
+#[test]
+fn a_kill_before_the_register_knows() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    first.take_in(&site);
+    first.keep_up(&mut site);
+    first.tell(&mut site);
+    site.lost.insert("ctl1");
+    drop(first);
+    Alerter::start(&site, "ctl2").run(&mut site, 40);
+    let again = |route: &str| format!("compute1 was told 2 times to {route}");
+    assert_eq!(site.audit(), [again("nova"), again("backup")], "the same id and the same bytes");
+}
+
+/// W20: the whole cluster is stopped and started: register, history, `node_fenced` and all connections are forgotten,
+/// and a host that is still down is fenced again. Gives what the audit says.
+fn restarted(pause: f64, is_told_before: bool) -> Vec<String> {
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    if !is_told_before {
+        site.down.extend(["nova", "backup"]);
+    }
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 20);
+    drop(first);
+    site.register.clear();
+    site.history.clear();
+    site.down.clear();
+    let host = site.hosts.get_mut("compute1").unwrap();
+    (host.member, host.fenced) = (None, 0);
+    host.connections.clear();
+    site.advance(pause);
+    let mut again = Alerter::start(&site, "ctl1");
+    again.run(&mut site, 4);
+    site.hosts.get_mut("compute1").unwrap().member = Some(false);
+    site.off("ctl2", "compute1");
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    again.run(&mut site, 40);
+    Alerter::start(&site, "ctl2").run(&mut site, 40);
+    site.audit()
+}
+
+/// See [`restarted`].
+#[test]
+fn a_restart_of_the_cluster() {
+    if !lacks_evidence() {
+        for is_told_before in [false, true] {
+            assert_eq!(
+                restarted(100.0, is_told_before),
+                Vec::<String>::new(),
+                "told before: {is_told_before}"
+            );
+        }
+    }
+}
+
+/// The same with a pause that is longer than `coalesce`: no connection is known any more, so nobody knows whether the
+/// host was back meanwhile. In doubt it is told again, under another id; it is down both times. W20
+#[test]
+fn after_a_long_restart_a_host_that_is_fenced_anew_is_told_again() {
+    if !lacks_evidence() {
+        for is_told_before in [false, true] {
+            let findings = restarted(600.0, is_told_before);
+            let twice =
+                findings.iter().filter(|finding| finding.contains("twice") || finding.contains("ids"));
+            assert_eq!(twice.count(), findings.len(), "{findings:?}");
+        }
     }
 }
 
@@ -406,6 +507,25 @@ fn a_register_that_is_set_back() {
         site.assert_all_told();
         assert!(alerter.marks("compute1").iter().all(|mark| mark.settled.is_some()));
     }
+}
+
+/// W11: of the register's word on a mark that evidence made, only the end is left. The evidence makes the same mark on
+/// another controller, and it has ended there too.
+#[test]
+fn an_end_without_its_mark() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.die("compute1");
+    site.seen_fenced("compute1");
+    first.run(&mut site, 30);
+    site.assert_all_told();
+    site.register.retain(|key, _| !matches!(key, Key::Mark(_)));
+    Alerter::start(&site, "ctl2").run(&mut site, 40);
+    site.assert_all_told();
 }
 
 /// W12: a controller is alone: without quorum its alerter makes and tells nothing, whatever it sees. The union counts.

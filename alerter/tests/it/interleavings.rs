@@ -28,6 +28,8 @@ enum Step {
     Turns { route: usize },
     /// Nobody holds the register's content any more.
     Empties,
+    /// Nothing can be written into the register any more, or again.
+    Mutes,
 }
 
 fn step(with_losses: bool) -> impl Strategy<Value = Step> {
@@ -42,6 +44,7 @@ fn step(with_losses: bool) -> impl Strategy<Value = Step> {
         2 => controller.prop_map(|controller| Step::Loses { controller }),
         2 => (0..2_usize).prop_map(|route| Step::Turns { route }),
         u32::from(with_losses) => Just(Step::Empties),
+        u32::from(with_losses) => Just(Step::Mutes),
     ]
 }
 
@@ -96,6 +99,7 @@ impl Story {
                 }
             }
             Step::Empties => self.site.register.clear(),
+            Step::Mutes => self.site.register_is_mute = !self.site.register_is_mute,
             Step::Fails { .. } | Step::Again { .. } | Step::Returns { .. } => {}
         }
     }
@@ -122,6 +126,7 @@ impl Story {
     fn settle(&mut self) {
         self.site.lost.clear();
         self.site.down.clear();
+        self.site.register_is_mute = false;
         self.alerter.run(&mut self.site, 30);
         for controller in CONTROLLERS {
             self.move_to(controller);
@@ -160,7 +165,7 @@ proptest! {
         }
     }
 
-    /// Where the register loses everything, an outage may be told again, but none is lost, and no live host is told.
+    /// Where the register loses everything, or takes nothing, an outage may be told again, but none is lost, and no live host is told.
     #[test]
     fn a_register_that_is_lost_loses_no_outage(steps in prop::collection::vec(step(true), 1..16)) {
         if !lacks_evidence() {

@@ -8,6 +8,7 @@ mod doubt;
 mod endpoint;
 mod failover;
 mod folding;
+mod forged;
 mod http_answers;
 mod http_faults;
 mod http_request;

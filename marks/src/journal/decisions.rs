@@ -43,7 +43,9 @@ impl Journal {
         })
     }
 
-    /// Takes over a decision from the register, once, if its mark is here. Says whether the mark was released by it.
+    /// Keeps a decision that was read from the register, once, if its mark is here. It releases nothing: every member of
+    /// `haclient` can write the register, and a release needs root's word on the controller that tells. Says whether it
+    /// is new.
     ///
     /// # Errors
     /// As any write.
@@ -51,16 +53,15 @@ impl Journal {
         self.write(|transaction| {
             let Some(row) = row::load(transaction, decision.mark)? else { return Ok(false) };
             let is_new = insert(transaction, decision)?;
-            let DecisionKind::Release = decision.kind;
-            if row.settled.is_none() && row.standing.doubt().is_some() {
-                release(transaction, row, decision, now)?;
-                return Ok(true);
-            }
             if is_new {
-                let detail = format!("{} released {}, read from the register", decision.actor, row.node);
+                let DecisionKind::Release = decision.kind;
+                let detail = format!(
+                    "the register says that {} released {} on another controller",
+                    decision.actor, row.node
+                );
                 note(transaction, &row, now, "read", &detail, ALERTER)?;
             }
-            Ok(false)
+            Ok(is_new)
         })
     }
 
@@ -170,8 +171,9 @@ mod tests {
         assert_eq!(journal.release(ended, "yes", "alice", NOW).unwrap(), None);
     }
 
+    /// Everybody in `haclient` could have written it.
     #[test]
-    fn a_decision_holds_on_the_other_controllers_too() {
+    fn a_decision_of_another_controller_is_kept_and_releases_nothing() {
         let (here, there) = (Home::new(), Home::new());
         let (mut here, mut there) = (here.open(Role::Alerter), there.open(Role::Alerter));
         let mark = marked_as(&mut here, "compute1", NOW, HELD);
@@ -182,9 +184,10 @@ mod tests {
         there.make_mark(&same, crate::journal::Taken::Register, &[], NOW).unwrap();
         assert!(there.adopt_decision(&decision, NOW).unwrap());
         assert!(!there.adopt_decision(&decision, NOW).unwrap());
-        assert_eq!(standing(&there, mark), OPERATOR);
+        assert_eq!(standing(&there, mark), HELD);
         assert_eq!(there.decisions_of(mark).unwrap().sound, [decision]);
-        assert_eq!(events(&there, mark), ["marked", "released"]);
+        assert_eq!(events(&there, mark), ["marked", "read"]);
+        assert!(there.release(mark, "I see it too", "bob", NOW).unwrap().is_some());
     }
 
     #[test]
@@ -200,7 +203,7 @@ mod tests {
             actor: "alice".into(),
             reason: "late".into(),
         };
-        assert!(!journal.adopt_decision(&decision, NOW).unwrap());
+        assert!(journal.adopt_decision(&decision, NOW).unwrap());
         assert!(!journal.adopt_decision(&decision, NOW).unwrap());
         assert_eq!(standing(&journal, mark), Standing::Proven(Proof::Journal));
         assert_eq!(events(&journal, mark), ["marked", "read"]);
