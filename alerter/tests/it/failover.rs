@@ -347,8 +347,9 @@ fn after_a_long_restart_a_host_that_is_fenced_anew_is_told_again() {
     if !lacks_evidence() {
         for is_told_before in [false, true] {
             let findings = restarted(600.0, is_told_before);
-            let twice =
-                findings.iter().filter(|finding| finding.contains("twice") || finding.contains("ids"));
+            let twice = findings
+                .iter()
+                .filter(|finding| finding.contains("told 2 times") || finding.contains("2 ids"));
             assert_eq!(twice.count(), findings.len(), "{findings:?}");
         }
     }
