@@ -17,15 +17,15 @@ const REGISTER_LIMIT: Duration = Duration::from_secs(10);
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(2);
 /// Before the agent's own limit ends all, so that there is time for an answer.
 const RESERVE: Duration = Duration::from_secs(2);
-/// Older fencings are not published: settled entries stay no longer in the register either.
-const WORTH_PUBLISHING: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Older fencings are not published: no alerter makes a mark of them (its `horizon`).
+const WORTH_PUBLISHING: Duration = Duration::from_secs(24 * 3600);
 
 /// What the journal knows and the register does not.
 pub(crate) fn unpublished(journal: &Journal, register: Register) -> Result<Vec<Fencing>, JournalError> {
     if register == Register::None {
         return Ok(Vec::new());
     }
-    Ok(journal.unpublished(register, Timestamp::now() - WORTH_PUBLISHING)?.sound)
+    Ok(journal.unpublished(Timestamp::now() - WORTH_PUBLISHING)?.sound)
 }
 
 /// Publishes a fencing that is safe in the journal, and then what earlier calls left over. What fails stays there.

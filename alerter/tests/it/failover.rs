@@ -5,7 +5,7 @@ use std::time::Duration;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Settlement;
-use marks::register::{Entry, Key, Register};
+use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
 use crate::site::{Alerter, PATIENCE, Site, lacks_evidence, refused, taken};
@@ -137,7 +137,7 @@ fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
     site.lost.clear();
     for (late, starts) in [(10.0, false), (600.0, true)] {
         site.advance(late);
-        let record = site.open("ctl1").unpublished(Register::Attrd, site.outages[0].began);
+        let record = site.open("ctl1").unpublished(site.outages[0].began);
         let record = record.unwrap().sound.into_iter().find(|found| found.id == fencing).unwrap();
         site.publish(Entry::Fencing(record));
         second.run(&mut site, 20);

@@ -91,7 +91,7 @@ mod tests {
         let own = fencing("compute1");
         journal.append_fencing(&own).unwrap();
         journal.append_imported(&[fencing("compute2")], NOW).unwrap();
-        assert_eq!(journal.unpublished(Register::Attrd, NOW).unwrap().sound, [own]);
+        assert_eq!(journal.unpublished(NOW).unwrap().sound, [own]);
     }
 
     /// A flipped byte must not make another's word this controller's own, which would be a proof.

@@ -42,6 +42,8 @@ pub(crate) struct Cluster {
 /// What there was when a scenario began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
+    /// Milliseconds since the epoch.
+    pub(crate) at: i64,
     pub(crate) requests: Vec<usize>,
     pub(crate) events: usize,
     pub(crate) marks: BTreeSet<String>,
@@ -63,6 +65,8 @@ pub(crate) struct Mark {
     pub(crate) node: String,
     pub(crate) state: String,
     pub(crate) holds: Vec<String>,
+    /// Milliseconds since the epoch.
+    pub(crate) made_at: i64,
     /// Route, state and number of attempts.
     pub(crate) deliveries: Vec<(String, String, u64)>,
 }
@@ -125,6 +129,7 @@ impl Cluster {
             ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
         }
         Ok(Before {
+            at: truth::milliseconds(SystemTime::now()),
             requests: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
             events: self.lab.bmc().record().len(),
             marks: self.marks()?.into_iter().map(|mark| mark.id).collect(),
@@ -270,8 +275,10 @@ impl Cluster {
         listed.as_array().context("list gives no array")?.iter().map(Mark::read).collect()
     }
 
+    /// An old mark may show up for the first time when the alerter moves to the controller whose journal holds it.
     pub(crate) fn marks_since(&self, before: &Before) -> anyhow::Result<Vec<Mark>> {
-        Ok(self.marks()?.into_iter().filter(|mark| !before.marks.contains(&mark.id)).collect())
+        let is_new = |mark: &Mark| mark.made_at >= before.at && !before.marks.contains(&mark.id);
+        Ok(self.marks()?.into_iter().filter(is_new).collect())
     }
 
     /// Waits for a mark of the host that the scenario made and that is as wanted.
@@ -398,6 +405,7 @@ impl Mark {
             node: text(&listed["node"]),
             state: text(&listed["state"]),
             holds: each("holds").iter().map(text).collect(),
+            made_at: listed["made_at"].as_i64().context("a mark that was made at no time")?,
             deliveries: each("deliveries").iter().map(delivery).collect(),
         })
     }
