@@ -62,7 +62,6 @@ mod tests {
     use super::*;
     use crate::journal::tests::{Home, NOW, fencing};
     use crate::journal::{HistoryFilter, Role};
-    use crate::register::Register;
 
     #[test]
     fn what_another_controller_saw_is_taken_over_once() {
