@@ -316,6 +316,7 @@ pub(super) mod tests {
             seen_by: seen_by.into(),
             origin: Origin::Fencer,
             incarnation: None,
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         }

@@ -133,6 +133,7 @@ mod tests {
             seen_by: "ctl1".into(),
             origin: Origin::Fencer,
             incarnation: made.map(connection),
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         }
