@@ -58,6 +58,7 @@ fn fencing(call: &Call, target: &Target, settings: &Settings, cib: Option<&Cib>)
         seen_by: controller(),
         origin: if call.from_fencer { Origin::Fencer } else { Origin::Shell },
         incarnation: cib.and_then(|cib| cib.incarnation_of(&target.node)),
+        already_down: cib.and_then(|cib| cib.fenced_before(&target.node)),
         given_domain: settings.domain.clone().filter(|text| domain(text).is_ok()),
         given_shared_storage: settings.shared_storage,
     }

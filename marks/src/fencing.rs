@@ -81,6 +81,9 @@ pub struct Fencing {
     pub origin: Origin,
     /// The host's last good connection, where the CIB could be read.
     pub incarnation: Option<Incarnation>,
+    /// Whether it was fenced before and has not been back since, by `node_fenced` in the CIB; `None` where the CIB could not
+    /// be read or does not say so.
+    pub already_down: Option<bool>,
     /// `domain` as the agent was given it; counts only where `[hosts]` is silent.
     pub given_domain: Option<String>,
     /// The opposite of `no_shared_storage` as the agent was given it; counts only where `[hosts]` is silent.

@@ -281,10 +281,11 @@ fn is_known(journal: Option<&Journal>, fencing: &Fencing, controller: &str) -> R
 
 /// Whether one of the marks is that of the fencing's outage, as far as the two alone can tell.
 fn is_covered(fencing: &Fencing, marks: &[MarkRow]) -> bool {
+    let near = |mark: &MarkRow| mark.failure_time.distance(fencing.asked_at) <= COALESCE;
     let covers = |mark: &MarkRow| match (&mark.incarnation, &fencing.incarnation) {
         _ if mark.id == fencing.id.into() => true,
-        (Some(one), Some(other)) => one == other,
-        _ => mark.failure_time.distance(fencing.asked_at) <= COALESCE,
+        (Some(one), Some(other)) => one == other && (fencing.already_down != Some(false) || near(mark)),
+        _ => near(mark),
     };
     marks.iter().any(|mark| mark.node == fencing.node && covers(mark))
 }
@@ -316,6 +317,7 @@ pub(super) mod tests {
             seen_by: seen_by.into(),
             origin: Origin::Fencer,
             incarnation: None,
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         }
@@ -474,6 +476,20 @@ pub(super) mod tests {
         let old = NOW + cluster::KEPT + Duration::from_secs(1);
         assert_eq!(waiting(&alone(), old).len(), 2, "where nobody else can have told it");
         assert!(waiting(&look(vec![]), old).is_empty());
+    }
+
+    /// The same connection covers it no longer where the CIB said that the host was up in between.
+    #[test]
+    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_told() {
+        let told =
+            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
+        let look = look(vec![Entry::Mark(entry(&told, "ctl2"))]);
+        let asked_at = NOW + COALESCE + Duration::from_secs(1);
+        for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
+            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..told.clone() };
+            let here = unmarked(None, vec![late], &look, "ctl1", asked_at).unwrap().here;
+            assert_eq!(here.len(), waiting, "{already_down:?}");
+        }
     }
 
     #[test]

@@ -258,6 +258,7 @@ fn operators_fencing(node: HostName, controller: &str) -> Fencing {
         seen_by: controller.to_owned(),
         origin: Origin::Operator,
         incarnation: None,
+        already_down: None,
         given_domain: None,
         given_shared_storage: None,
     }

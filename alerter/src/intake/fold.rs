@@ -346,6 +346,7 @@ mod tests {
             seen_by: "ctl1".into(),
             origin,
             incarnation: Some(connection(50)),
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         }

@@ -11,7 +11,8 @@ use marks::time::Timestamp;
 pub(super) const SKEW: Duration = Duration::from_secs(5);
 
 /// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
-/// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it.
+/// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it. Before all
+/// goes what Pacemaker itself says: that the host was down already.
 pub(super) fn of_fencing<'a>(
     fencing: &Fencing,
     outages: &'a [Outage],
@@ -20,14 +21,41 @@ pub(super) fn of_fencing<'a>(
     // Its own mark may be there already: only the record that it was taken in is missing.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let open = || outages.iter().rev().filter(|o| o.returned_at.is_none_or(|back| back >= fencing.asked_at));
-    let same =
-        |outage: &&Outage| fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
-    own.or_else(|| open().find(same)).or_else(|| open().find(|outage| may_have(fencing, outage, coalesce)))
+    own.or_else(|| of_host_already_down(fencing, outages))
+        .or_else(|| open().find(|outage| is_same(fencing, outage, coalesce)))
+        .or_else(|| open().find(|outage| may_have(fencing, outage, coalesce)))
 }
 
-/// A newer connection means that the host was back in between, even seconds later; the same one means the same outage,
-/// however late. An older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller
-/// held), nor does an unknown one: only then are clocks compared.
+/// A host that was fenced and has not been back since is still in its newest outage, however late and whatever connection
+/// the cluster remembers. Nothing is said where that outage has ended by now, or where the fencing's connection is newer:
+/// the host was back after it, and was fenced again by something that is not known here.
+fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
+    if fencing.already_down != Some(true) {
+        return None;
+    }
+    // A late record of an earlier outage must not be taken for the next one.
+    let newest = outages.iter().rev().find(|outage| outage.first <= fencing.asked_at + SKEW)?;
+    let was_back =
+        is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < fencing.asked_at);
+    (!was_back).then_some(newest)
+}
+
+fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
+    let made = fencing.incarnation.as_ref().and_then(Incarnation::connected_at);
+    made.is_some_and(|made| made > newest(&outage.incarnations).unwrap_or(outage.newest))
+}
+
+/// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But of a host that was not
+/// fenced since it was connected last, that may be an older connection than its last one, which was forgotten with the
+/// controller that held it; or Pacemaker is still at its first fencing, whose end it has not noted yet. Clocks decide.
+fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
+    let same = fencing.incarnation.as_ref().is_some_and(|c| outage.incarnations.contains(c));
+    same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, coalesce))
+}
+
+/// A newer connection means that the host was back in between, even seconds later; the same one was looked at before. An
+/// older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller held), nor does an
+/// unknown one: only then are clocks compared.
 fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let asked = fencing.asked_at;
     let Some(seen) = &fencing.incarnation else { return is_near(asked, outage, coalesce) };
@@ -133,6 +161,7 @@ mod tests {
             seen_by: "ctl1".into(),
             origin: Origin::Fencer,
             incarnation: made.map(connection),
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         }
@@ -157,6 +186,88 @@ mod tests {
     #[test]
     fn the_same_connection_is_the_same_outage_however_late() {
         assert!(joins(&fencing(50_000, Some(10)), &outage(100, Some(10))));
+        assert!(joins(&already_down(fencing(50_000, Some(10))), &outage(100, Some(10))));
+    }
+
+    fn already_down(fencing: Fencing) -> Fencing {
+        Fencing { already_down: Some(true), ..fencing }
+    }
+
+    fn was_up(fencing: Fencing) -> Fencing {
+        Fencing { already_down: Some(false), ..fencing }
+    }
+
+    /// The host came back over a controller that was then lost together with it. Without the CIB's word on it, the row
+    /// above swallows that.
+    #[test]
+    fn the_same_connection_of_a_host_that_was_not_fenced_since_is_another_outage_when_it_is_late() {
+        let known = outage(100, Some(10));
+        assert!(!joins(&was_up(fencing(281, Some(10))), &known));
+        assert!(joins(&fencing(281, Some(10)), &known), "nobody says that it was up");
+        assert!(!joins(&was_up(fencing(100, Some(10))), &outage(281, Some(10))), "its record comes late");
+    }
+
+    /// Pacemaker runs `off` again before it has noted the first one as a success.
+    #[test]
+    fn a_repeated_off_before_the_fencing_is_noted_is_one_outage() {
+        assert!(joins(&was_up(fencing(280, Some(10))), &outage(100, Some(10))));
+        let storm = Outage { newest: second(400), ..outage(100, Some(10)) };
+        assert!(joins(&was_up(fencing(580, Some(10))), &storm), "each is near to the one before it");
+    }
+
+    /// The next `off` of that second outage belongs to it, and not to the first.
+    #[test]
+    fn of_two_outages_with_one_connection_the_newest_that_had_begun_is_meant() {
+        let outages = [outage(100, Some(10)), outage(400, Some(10))];
+        for (asked, wanted) in [(405, 1), (50_000, 1), (396, 1), (150, 0)] {
+            let found = of_fencing(&already_down(fencing(asked, Some(10))), &outages, COALESCE);
+            assert_eq!(found, Some(&outages[wanted]), "{asked}");
+        }
+        assert_eq!(of_fencing(&was_up(fencing(405, Some(10))), &outages, COALESCE), Some(&outages[1]));
+        assert_eq!(of_fencing(&was_up(fencing(105, Some(10))), &outages, COALESCE), Some(&outages[0]));
+        assert_eq!(of_fencing(&was_up(fencing(700, Some(10))), &outages, COALESCE), None);
+    }
+
+    /// Whatever was forgotten meanwhile: a host that was not back is in no other outage.
+    #[test]
+    fn a_host_that_is_down_already_is_in_its_newest_outage() {
+        for made in [Some(10), Some(3), None] {
+            assert!(joins(&already_down(fencing(50_000, made)), &outage(100, Some(10))), "{made:?}");
+            assert!(joins(&already_down(fencing(50_000, made)), &outage(100, None)), "{made:?}");
+        }
+        let outages = [outage(100, Some(10)), outage(400, None)];
+        let found = of_fencing(&already_down(fencing(50_000, Some(10))), &outages, COALESCE);
+        assert_eq!(found, Some(&outages[1]), "the connection of the second is unknown");
+    }
+
+    /// It was fenced after its return by something that is not known here yet.
+    #[test]
+    fn a_host_that_is_down_again_is_in_no_outage_that_has_ended() {
+        let down = |asked, made| already_down(fencing(asked, made));
+        assert!(!joins(&down(150, Some(140)), &outage(100, Some(10))), "a newer connection");
+        assert!(!joins(&down(50_000, Some(140)), &outage(100, None)), "a connection after it");
+        for made in [Some(10), Some(3), None] {
+            assert!(!joins(&down(150, made), &returned(140, outage(100, Some(10)))), "{made:?}");
+        }
+        let outages = [outage(100, Some(10)), returned(500, outage(400, None))];
+        assert_eq!(of_fencing(&down(600, None), &outages, COALESCE), None, "nor in the one before");
+    }
+
+    /// Then the rules of the connections and of the clocks hold.
+    #[test]
+    fn a_host_that_is_down_already_by_an_outage_that_has_no_mark_yet() {
+        assert!(joins(&already_down(fencing(100, Some(10))), &outage(300, Some(10))));
+        assert!(!joins(&already_down(fencing(100, Some(10))), &outage(120, Some(110))));
+        assert!(joins(&already_down(fencing(100, None)), &outage(280, Some(10))));
+    }
+
+    /// As where it says nothing: clocks alone decide where no connection is known.
+    #[test]
+    fn of_a_host_that_was_up_and_an_unknown_connection_clocks_decide() {
+        for (known, other) in [(None, None), (None, Some(10)), (Some(3), Some(10)), (Some(10), None)] {
+            assert!(joins(&was_up(fencing(280, known)), &outage(100, other)), "{known:?} {other:?}");
+            assert!(!joins(&was_up(fencing(281, known)), &outage(100, other)), "{known:?} {other:?}");
+        }
     }
 
     #[test]

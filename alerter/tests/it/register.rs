@@ -89,6 +89,7 @@ fn told() -> (Fencing, Vec<Entry>) {
         seen_by: by.clone(),
         origin: Origin::Fencer,
         incarnation: None,
+        already_down: None,
         given_domain: None,
         given_shared_storage: None,
     };

@@ -109,6 +109,26 @@ fn the_fencing_carries_the_incarnation() {
     assert_eq!(fencing.origin, Origin::Fencer);
 }
 
+/// The design, section 6: it carries what the CIB says of an earlier fencing; a file of it says nothing.
+#[test]
+fn the_fencing_says_whether_the_host_was_down_already() {
+    if !have_namespaces() {
+        return;
+    }
+    let levels = level("compute1", 1, "power,mark");
+    for (attribute, wanted) in
+        [(r#"node_fenced="0""#, Some(false)), (r#"node_fenced="1795191514""#, Some(true)), ("", None)]
+    {
+        let state = format!(
+            r#"<node_state remote_node="true" id="compute1" uname="compute1" in_ccm="false" {attribute}/>"#
+        );
+        let store = Store::new();
+        fence(&controller(Some(&cib(&levels, &state)), None), &store, "nodename=Compute1")
+            .is_silent_success();
+        assert_eq!(store.fencings()[0].already_down, wanted, "{attribute}");
+    }
+}
+
 /// The local CIB is asked for two seconds, then the file counts; with neither there is no mark.
 #[test]
 fn a_silent_cluster_leads_to_the_file() {
@@ -119,7 +139,7 @@ fn a_silent_cluster_leads_to_the_file() {
     let bad = cib(&level("compute1", 1, "mark"), "");
     let store = Store::new();
     fence(&controller(None, Some(&good)), &store, "nodename=compute1").is_silent_success();
-    assert_eq!(store.fencings()[0].incarnation, None);
+    assert_eq!((&store.fencings()[0].incarnation, store.fencings()[0].already_down), (&None, None));
     let slow = controller(None, Some(&good));
     slow.file("usr/sbin/cibadmin", "#!/bin/sh\nexec sleep 1000\n", 0o755);
     fence(&slow, &store, "nodename=compute1").is_silent_success();

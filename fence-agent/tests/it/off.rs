@@ -30,7 +30,7 @@ fn a_fencing_is_written_and_nothing_is_said() {
         (fencing.given_domain.as_deref(), fencing.given_shared_storage),
         (Some("my.cloud.com"), Some(false))
     );
-    assert_eq!((fencing.origin, fencing.incarnation), (Origin::Shell, None));
+    assert_eq!((fencing.origin, fencing.incarnation, fencing.already_down), (Origin::Shell, None, None));
     assert!(
         before <= fencing.asked_at
             && fencing.asked_at <= fencing.committed_at

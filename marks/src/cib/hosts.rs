@@ -39,6 +39,14 @@ impl Cib {
         self.state_of(host.as_str())?.fenced_at()
     }
 
+    /// Whether the node was fenced and has not been back since. `Some(false)`: every connection sets `node_fenced` to 0.
+    /// `None` where the CIB does not say so: of cluster nodes, and of remote nodes that have not been connected since all
+    /// controllers were stopped.
+    pub fn fenced_before(&self, host: &HostName) -> Option<bool> {
+        let second: i64 = self.state_of(host.as_str())?.fenced.parse().ok()?;
+        (second >= 0).then_some(second > 0)
+    }
+
     /// All nodes that were fenced and are not back yet, each with the epoch second.
     pub fn fenced_nodes(&self) -> Vec<(HostName, i64)> {
         let fenced = self.states.iter().filter_map(|state| Some((state.known_as(), state.fenced_at()?)));

@@ -287,20 +287,31 @@ fn maintenance_and_standby_of_the_configuration_count() {
 /// As 2.1.5 and, with times in place of words, later releases write it.
 #[test]
 fn membership_and_fencing_are_read_from_the_status() {
-    for (attributes, member, fenced) in [
-        (r#"remote_node="true" in_ccm="true" node_fenced="0""#, Some(true), None),
-        (r#"remote_node="true" in_ccm="false" node_fenced="1795191514""#, Some(false), Some(1_795_191_514)),
-        (r#"in_ccm="1795191514""#, Some(true), None),
-        (r#"in_ccm="1""#, Some(true), None),
-        (r#"in_ccm="0""#, Some(false), None),
-        (r#"in_ccm="perhaps" node_fenced="-5""#, None, None),
-        (r#"node_fenced="soon""#, None, None),
+    for (attributes, member, fenced, before) in [
+        (r#"remote_node="true" in_ccm="true" node_fenced="0""#, Some(true), None, Some(false)),
+        (r#"remote_node="true" in_ccm="false" node_fenced="0""#, Some(false), None, Some(false)),
+        (
+            r#"remote_node="true" in_ccm="false" node_fenced="1795191514""#,
+            Some(false),
+            Some(1_795_191_514),
+            Some(true),
+        ),
+        (r#"in_ccm="1795191514""#, Some(true), None, None),
+        (r#"in_ccm="1""#, Some(true), None, None),
+        (r#"in_ccm="0""#, Some(false), None, None),
+        (r#"in_ccm="perhaps" node_fenced="-5""#, None, None, None),
+        (r#"node_fenced="soon""#, None, None, None),
+        (r#"node_fenced="""#, None, None, None),
     ] {
         for name in [r#"uname="Compute1" id="1""#, r#"id="compute1""#] {
             let cib = with("", "", &format!("<node_state {name} {attributes}/>"));
             assert_eq!(cib.membership(&host("compute1")), member, "{attributes}");
             assert_eq!(cib.node_fenced(&host("COMPUTE1")), fenced, "{attributes}");
-            assert_eq!(cib.membership(&host("compute2")), None);
+            assert_eq!(cib.fenced_before(&host("COMPUTE1")), before, "{attributes}");
+            assert_eq!(
+                (cib.membership(&host("compute2")), cib.fenced_before(&host("compute2"))),
+                (None, None)
+            );
             let all: Vec<_> = fenced.map(|second| (host("compute1"), second)).into_iter().collect();
             assert_eq!(cib.fenced_nodes(), all);
         }

@@ -11,7 +11,7 @@ use crate::host::HostName;
 use crate::id::{FencingId, MarkId};
 use crate::time::Timestamp;
 
-const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.digest";
+const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
 
 /// A row whose digest does not fit: never sent, never dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -119,7 +119,7 @@ impl Journal {
 pub(super) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
     let digest = digest(fencing);
     transaction
-        .prepare_cached("INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?
+        .prepare_cached("INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
         .execute(params![
             fencing.id.to_string(),
             fencing.node.as_str(),
@@ -131,6 +131,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqli
             fencing.incarnation.as_ref().map(Incarnation::as_str),
             fencing.given_domain,
             fencing.given_shared_storage,
+            fencing.already_down,
             digest,
         ])?;
     Ok(())
@@ -148,13 +149,14 @@ fn digest(fencing: &Fencing) -> Vec<u8> {
         .maybe_text(fencing.incarnation.as_ref().map(Incarnation::as_str))
         .maybe_text(fencing.given_domain.as_deref())
         .maybe_int(fencing.given_shared_storage.map(i64::from))
+        .maybe_int(fencing.already_down.map(i64::from))
         .finish()
 }
 
 fn decode(row: &Row<'_>) -> Checked<Fencing> {
     let damage = || Damage { table: "fencing", key: printable_key(row) };
     let fencing = decode_unchecked(row).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(10).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(11).map_err(|_| damage())?;
     if kept == digest(&fencing) { Ok(fencing) } else { Err(damage()) }
 }
 
@@ -174,6 +176,7 @@ fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
         seen_by: row.get(5).ok()?,
         origin: Origin::parse(&row.get::<_, String>(6).ok()?)?,
         incarnation: incarnation.map(Incarnation::from_journal),
+        already_down: row.get(10).ok()?,
         given_domain: row.get(8).ok()?,
         given_shared_storage: row.get(9).ok()?,
     })

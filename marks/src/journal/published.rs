@@ -89,6 +89,7 @@ mod tests {
             seen_by: "ctl1".into(),
             origin: Origin::Fencer,
             incarnation: None,
+            already_down: None,
             given_domain: None,
             given_shared_storage: None,
         };

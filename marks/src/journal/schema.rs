@@ -21,7 +21,7 @@ const OBJECTS: [(&str, &str); 17] = [
         "CREATE TABLE fencing (
   id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, plug TEXT, asked_at INTEGER NOT NULL,
   committed_at INTEGER NOT NULL, seen_by TEXT NOT NULL, origin TEXT NOT NULL, incarnation TEXT,
-  given_domain TEXT, given_shared_storage INTEGER, digest BLOB NOT NULL
+  given_domain TEXT, given_shared_storage INTEGER, already_down INTEGER, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     (

@@ -52,6 +52,7 @@ pub(super) fn fencing(node: &str) -> Fencing {
         seen_by: "ctl1".into(),
         origin: Origin::Fencer,
         incarnation: None,
+        already_down: Some(false),
         given_domain: None,
         given_shared_storage: Some(true),
     }
@@ -254,6 +255,20 @@ fn a_changed_row_is_noticed_in_every_table() {
     assert_eq!(journal.deliveries_of(mark).unwrap().damaged.len(), 1);
     raw.execute("UPDATE mark SET fqdn = 'compute2.example.org'", []).unwrap();
     assert_eq!(journal.mark(mark).unwrap_err().kind(), "damaged");
+}
+
+/// It decides whether a fencing is an outage of its own.
+#[test]
+fn another_word_on_whether_a_host_was_down_already_is_noticed() {
+    for word in ["1", "NULL"] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(journal.fencings_of(mark).unwrap().sound[0].already_down, Some(false));
+        let damage = format!("DROP TRIGGER fencing_is_kept; UPDATE fencing SET already_down = {word}");
+        home.raw().execute_batch(&damage).unwrap();
+        assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1, "{word}");
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 const KEY: &str = "f.0199c2a4-7d1e-7b3a-9f00-0123456789ab";
 const VALUE: &str =
-    "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y";
+    "1;_43ompute1;:c1.my.cloud.com;1795191514123;1795191514200;ctl1;fencer;:ctl2_2f12_2f1795191000;;y;n";
 
 fn entry() -> Entry {
     Entry::Fencing(Fencing {
@@ -30,6 +30,7 @@ fn entry() -> Entry {
         seen_by: "ctl1".into(),
         origin: Origin::Fencer,
         incarnation: Some(Incarnation::new("ctl2", 12, 1_795_191_000)),
+        already_down: Some(false),
         given_domain: None,
         given_shared_storage: Some(true),
     })
@@ -92,7 +93,12 @@ fn fencing() -> impl Strategy<Value = Fencing> {
     let origin = prop_oneof![Just(Origin::Fencer), Just(Origin::Shell), Just(Origin::Operator)];
     let names = (host(), option::of(host()), "\\PC{0,40}");
     let times = (any::<i64>(), any::<i64>(), any::<u128>());
-    let given = (option::of("\\PC{0,40}"), option::of("\\PC{0,40}"), option::of(any::<bool>()));
+    let given = (
+        option::of("\\PC{0,40}"),
+        option::of("\\PC{0,40}"),
+        option::of(any::<bool>()),
+        option::of(any::<bool>()),
+    );
     (names, times, origin, given).prop_map(
         |((node, plug, seen_by), (asked, committed, id), origin, given)| Fencing {
             id: FencingId::parse(&uuid::Uuid::from_u128(id).to_string()).unwrap(),
@@ -103,6 +109,7 @@ fn fencing() -> impl Strategy<Value = Fencing> {
             seen_by,
             origin,
             incarnation: given.0.map(Incarnation::from_journal),
+            already_down: given.3,
             given_domain: given.1,
             given_shared_storage: given.2,
         },
@@ -487,7 +494,7 @@ fn a_text_that_cannot_be_kept_is_refused() {
 fn the_attribute_managers_own_words_are_read() {
     let recorded = r#"<pacemaker-result api-version="2.25" request="attrd_updater --name=host-failure --query --all --output-as=xml">
   <attribute name="host-failure" value="" host="f.y"/>
-  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
+  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
   <status code="0" message="OK"/>
 </pacemaker-result>
 "#;
@@ -506,7 +513,7 @@ fn the_attribute_managers_own_words_are_read() {
 #[test]
 fn the_cib_managers_own_words_are_read() {
     let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">
-    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;"/>
+    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;;"/>
   </cluster_property_set>"#;
     let whole = format!(
         r#"<crm_config>

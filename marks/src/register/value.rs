@@ -9,7 +9,6 @@ use crate::mark::{Mark, Settlement, Source};
 use crate::time::Timestamp;
 
 pub(super) fn of_fencing(fencing: &Fencing) -> String {
-    let shared: &str = fencing.given_shared_storage.map_or("", yes_or_no);
     [
         &escape(fencing.node.as_str()),
         &escape_maybe(fencing.plug.as_ref().map(HostName::as_str)),
@@ -19,18 +18,19 @@ pub(super) fn of_fencing(fencing: &Fencing) -> String {
         fencing.origin.as_str(),
         &escape_maybe(fencing.incarnation.as_ref().map(Incarnation::as_str)),
         &escape_maybe(fencing.given_domain.as_deref()),
-        shared,
+        yes_no_or_nothing(fencing.given_shared_storage),
+        yes_no_or_nothing(fencing.already_down),
     ]
     .join(";")
 }
 
 pub(super) fn fencing(id: FencingId, text: &str) -> Option<Fencing> {
-    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared] = fields(text)?;
+    let [node, plug, asked_at, committed_at, seen_by, origin, incarnation, domain, shared, down] =
+        fields(text)?;
     let plug = match unescape_maybe(plug)? {
         Some(name) => Some(HostName::parse(&name).ok()?),
         None => None,
     };
-    let given_shared_storage = if shared.is_empty() { None } else { Some(truth(shared)?) };
     Some(Fencing {
         id,
         node: host(node)?,
@@ -40,8 +40,9 @@ pub(super) fn fencing(id: FencingId, text: &str) -> Option<Fencing> {
         seen_by: unescape(seen_by)?,
         origin: Origin::parse(origin)?,
         incarnation: unescape_maybe(incarnation)?.map(Incarnation::from_journal),
+        already_down: maybe_truth(down)?,
         given_domain: unescape_maybe(domain)?,
-        given_shared_storage,
+        given_shared_storage: maybe_truth(shared)?,
     })
 }
 
@@ -148,6 +149,15 @@ fn time(text: &str) -> Option<Timestamp> {
 
 fn yes_or_no(truth: bool) -> &'static str {
     if truth { "y" } else { "n" }
+}
+
+fn yes_no_or_nothing(truth: Option<bool>) -> &'static str {
+    truth.map_or("", yes_or_no)
+}
+
+/// The outer `None` for what is no such field.
+fn maybe_truth(text: &str) -> Option<Option<bool>> {
+    if text.is_empty() { Some(None) } else { truth(text).map(Some) }
 }
 
 fn truth(text: &str) -> Option<bool> {

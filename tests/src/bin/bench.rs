@@ -130,6 +130,7 @@ fn fencing(host: &str) -> anyhow::Result<Fencing> {
         seen_by: "bench".into(),
         origin: Origin::Shell,
         incarnation: None,
+        already_down: None,
         given_domain: None,
         given_shared_storage: None,
     })

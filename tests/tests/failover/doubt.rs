@@ -84,6 +84,7 @@ fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
         seen_by: "ctl1".to_owned(),
         origin: Origin::Fencer,
         incarnation: None,
+        already_down: None,
         given_domain: None,
         given_shared_storage: None,
     })

@@ -240,6 +240,7 @@ fn fencing(host: &str, at: Timestamp) -> Fencing {
         seen_by: "ctl1".into(),
         origin: Origin::Fencer,
         incarnation: None,
+        already_down: None,
         given_domain: None,
         given_shared_storage: None,
     }

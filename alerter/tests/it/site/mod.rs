@@ -164,6 +164,7 @@ impl Site {
             seen_by: controller.to_owned(),
             origin: Origin::Fencer,
             incarnation: self.incarnation(host),
+            already_down: self.cib().fenced_before(&HostName::parse(host).unwrap()),
             given_domain: None,
             given_shared_storage: None,
         }
