@@ -94,7 +94,12 @@ fn in_turn<T: Send + 'static>(
             *shared = Some((stage.set_up)().map_err(|error| Failed::from(format!("{error:#}")))?);
         }
         let Some(shared) = shared.as_mut() else { return Err(Failed::without_message()) };
-        scenario(shared).map_err(|error| Failed::from(format!("{error:#}\n{}", (stage.on_failure)(shared))))
+        // Said at once too: the list is long, and a run may be cut off.
+        scenario(shared).map_err(|error| {
+            let said = format!("{error:#}\n{}", (stage.on_failure)(shared));
+            eprintln!("\n{said}");
+            Failed::from(said)
+        })
     })
 }
 

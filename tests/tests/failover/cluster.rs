@@ -119,8 +119,9 @@ impl Cluster {
             receiver.up()?;
         }
         self.mend_controllers()?;
-        self.configure(register)?;
-        self.hosts_return()?;
+        if register != self.register {
+            self.begin_anew(register)?;
+        }
         self.end_what_is_open()?;
         if let Some((before, mut excused)) = self.last.take() {
             // What was held has been ended by hand just now.
@@ -160,17 +161,31 @@ impl Cluster {
         self.lab.wait_for("all controllers to be members", 120, |view| view.settled(&names))
     }
 
-    fn configure(&mut self, register: Register) -> anyhow::Result<()> {
+    fn configure(&self) -> anyhow::Result<()> {
         self.set_levels(&cib::RECOMMENDED)?;
         self.set_property("maintenance-mode", "false")?;
         self.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
-        if register != self.register {
-            self.register = register;
-            self.write_site()?;
-            self.wait_for_alerter()?;
-            self.run(&["crm_resource", "--restart", "--resource", "alerter", "--timeout", "60s"])?;
-        }
         self.run(&["crm_resource", "--cleanup"]).map(drop)
+    }
+
+    /// With another register the controllers begin anew: what only the old one knew must not look open.
+    fn begin_anew(&mut self, register: Register) -> anyhow::Result<()> {
+        self.wait_for_alerter()?;
+        self.set_alerter_role("Stopped")?;
+        self.lab.wait_for("the alerter to be stopped", 60, |view| view.location("alerter").is_none())?;
+        let forget = "rm -f /var/lib/nova-host-alerter/marks.db* /var/lib/nova-host-alerter/evidence/*";
+        for name in self.names() {
+            self.lab.exec(&name, &["sh", "-c", forget])?.success()?;
+        }
+        self.register = register;
+        self.write_site()?;
+        self.set_alerter_role("Started")?;
+        self.wait_for_alerter().map(drop)
+    }
+
+    fn set_alerter_role(&self, role: &str) -> anyhow::Result<()> {
+        let set = ["crm_resource", "--resource", "alerter", "--meta", "--set-parameter", "target-role"];
+        self.run(&[&set[..], &["--parameter-value", role]].concat()).map(drop)
     }
 
     pub(crate) fn set_levels(&self, levels: &[&str]) -> anyhow::Result<()> {
