@@ -119,15 +119,17 @@ impl Cluster {
             receiver.up()?;
         }
         self.mend_controllers()?;
-        if register != self.register {
-            self.begin_anew(register)?;
-        }
+        self.configure()?;
+        self.hosts_return()?;
         self.end_what_is_open()?;
         if let Some((before, mut excused)) = self.last.take() {
             // What was held has been ended by hand just now.
             excused.untold.values_mut().for_each(|state| "dismissed".clone_into(state));
             let findings = self.findings(&before, &excused)?;
             ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
+        }
+        if register != self.register {
+            self.begin_anew(register)?;
         }
         Ok(Before {
             at: truth::milliseconds(SystemTime::now()),
