@@ -144,7 +144,7 @@ fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
     let (settled, open) = ("compute4", "compute5");
     let before = cluster.begin()?;
     cluster.crash(settled)?;
-    cluster.wait_mark(&before, settled, "acknowledged", |mark| mark.state == "acknowledged")?;
+    let told = cluster.wait_mark(&before, settled, "acknowledged", |mark| mark.state == "acknowledged")?;
     cluster.all_down();
     cluster.crash(open)?;
     cluster.wait_back(&before, open)?;
@@ -157,7 +157,7 @@ fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.all_up()?;
     cluster.wait_mark(&before, open, "acknowledged", |mark| mark.state == "acknowledged")?;
     cluster.lab.thaw(&active)?;
-    stays_told(cluster, &before, settled)?;
+    stays_told(cluster, &before, &told.id)?;
     // Now it is really fenced, and the cluster is what it believes to be.
     cluster.lab.bmc().mend();
     cluster.lab.power_off(&active)?;
@@ -166,17 +166,17 @@ fn a_frozen_alerter_wakes_up(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.audit(before, Excused::default())
 }
 
-/// Hosts that the resumed controller drops are fenced, and may be told; this one may not be told again.
-fn stays_told(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
+/// Hosts that the resumed controller drops are fenced, and are told, this one too if it is among them; but not this mark.
+fn stays_told(cluster: &Cluster, before: &Before, id: &str) -> anyhow::Result<()> {
     let about = || -> anyhow::Result<usize> {
-        Ok(crate::truth::told(cluster, before)?.iter().filter(|told| told.node == host).count())
+        Ok(crate::truth::told(cluster, before)?.iter().filter(|told| told.id == id).count())
     };
     let known = about()?;
     let end = std::time::Instant::now() + QUIET;
     wait::until("the time to pass", QUIET * 2, || {
         Ok((about()? != known || std::time::Instant::now() >= end).then_some(()))
     })?;
-    ensure!(about()? == known, "{host} was told again: {:#?}", crate::truth::told(cluster, before)?);
+    ensure!(about()? == known, "{id} was told again: {:#?}", crate::truth::told(cluster, before)?);
     Ok(())
 }
 
