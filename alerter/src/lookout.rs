@@ -158,8 +158,12 @@ impl Lookout {
     }
 
     /// Gives the keys of those that stand there now.
-    async fn write(&self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
+    async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
+        let begun = Instant::now();
         let written = self.cluster.publish(lacking).await;
+        if begun.elapsed() <= cluster::WRITE_LIMIT + SPACING {
+            self.trust.was_busy(Instant::now(), Timestamp::now());
+        }
         let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
         shared.seen().note_writing(fault.map(|error| error.to_string()));
         written.standing

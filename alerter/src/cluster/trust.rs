@@ -29,6 +29,11 @@ impl Trust {
         self.last = Some((now, wall));
     }
 
+    /// Something that this process did within its limit of time has ended: it did not stand still meanwhile.
+    pub fn was_busy(&mut self, now: Instant, wall: Timestamp) {
+        self.last = Some((now, wall));
+    }
+
     /// Whether a look that began then may be acted on.
     pub fn allows(&self, taken: Instant) -> bool {
         self.from.is_none_or(|from| taken >= from)
@@ -64,6 +69,16 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_is_no_gap() {
         assert!(trusted(&[(0, 5000), (2, 5)], Duration::ZERO));
+    }
+
+    /// Else a register that cannot be written would keep everything back for ever.
+    #[test]
+    fn time_that_a_write_took_is_no_gap() {
+        let (mut trust, begun) = (Trust::default(), Instant::now());
+        trust.note(begun, Timestamp(0));
+        trust.was_busy(begun + SECOND * 10, Timestamp(10_000));
+        trust.note(begun + SECOND * 10, Timestamp(10_000));
+        assert!(trust.allows(begun + SECOND * 10));
     }
 
     #[test]
