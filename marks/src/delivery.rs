@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::id::MarkId;
+use crate::mark::Settlement;
 use crate::time::Timestamp;
 
 /// The states of a delivery (design, section 6).
@@ -39,6 +40,15 @@ impl State {
         Self::Dismissed,
         Self::Cancelled,
     ];
+
+    /// What becomes of the open deliveries of a mark that ends so.
+    pub fn at_the_end(how: Settlement) -> Self {
+        match how {
+            Settlement::Acknowledged => Self::Acknowledged,
+            Settlement::Dismissed => Self::Dismissed,
+            Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
+        }
+    }
 
     /// The word in the journal and on every screen.
     pub fn as_str(self) -> &'static str {

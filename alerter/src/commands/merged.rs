@@ -9,7 +9,6 @@ use marks::delivery::{Attempt, State};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId};
 use marks::journal::{Journal, JournalError, MarkRow};
-use marks::mark::{Doubt, Settlement, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled, Tools};
 use marks::time::Timestamp;
 
@@ -150,22 +149,8 @@ impl Look {
     }
 
     fn row(&self, entry: &MarkEntry) -> MarkRow {
-        let mark = &entry.mark;
-        MarkRow {
-            id: mark.id,
-            node: mark.node.clone(),
-            fqdn: Some(mark.fqdn.clone()),
-            on_shared_storage: mark.on_shared_storage,
-            failure_time: mark.failure_time,
-            generated_time: mark.generated_time,
-            settled: self.settled(mark.id).map(|end| (end.how, end.at)),
-            source: entry.source,
-            incarnation: entry.incarnation.clone(),
-            standing: Standing::Doubtful(Doubt::Unproven),
-            made_by: entry.made_by.clone(),
-            made_at: entry.made_at,
-            returned_at: None,
-        }
+        let settled = self.settled(entry.mark.id).map(|end| (end.how, end.at));
+        MarkRow { settled, ..MarkRow::of_entry(entry) }
     }
 }
 
@@ -208,7 +193,7 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, mark: &MarkRow, look:
     let taken = look.acknowledged(mark.id).into_iter().find(|taken| taken.route == delivery.route);
     let end = match (taken, look.settled(mark.id)) {
         (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
-        (None, Some(settled)) => (end_of_deliveries(settled.how), settled.at, &settled.by),
+        (None, Some(settled)) => (State::at_the_end(settled.how), settled.at, &settled.by),
         (None, None) => return,
     };
     let (state, at, by) = end;
@@ -221,14 +206,6 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, mark: &MarkRow, look:
     delivery.next_due = None;
     delivery.last = Some(Attempt { at, kind: format!("{word}-elsewhere"), detail });
     delivery.ended_at = Some(at);
-}
-
-fn end_of_deliveries(how: Settlement) -> State {
-    match how {
-        Settlement::Acknowledged => State::Acknowledged,
-        Settlement::Dismissed => State::Dismissed,
-        Settlement::Cancelled | Settlement::Expired => State::Cancelled,
-    }
 }
 
 /// Fencings without a mark, oldest first.
@@ -299,7 +276,7 @@ pub(super) mod tests {
     use marks::host::HostName;
     use marks::id::NoteId;
     use marks::journal::{NewDelivery, Role, Taken};
-    use marks::mark::{Mark, Proof, Source};
+    use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::DecisionKind;
 
     use super::*;

@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
-use marks::mark::{Doubt, Source, Standing};
+use marks::mark::Source;
 use marks::register::{Entries, Entry, MarkEntry, Watermark};
 use marks::time::Timestamp;
 use tracing::warn;
@@ -96,23 +96,7 @@ impl Intake<'_> {
             warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
-        let mark = &entry.mark;
-        let row = MarkRow {
-            id: mark.id,
-            node: mark.node.clone(),
-            fqdn: Some(mark.fqdn.clone()),
-            on_shared_storage: mark.on_shared_storage,
-            failure_time: mark.failure_time,
-            generated_time: mark.generated_time,
-            settled: None,
-            source: entry.source,
-            incarnation: entry.incarnation.clone(),
-            standing: Standing::Doubtful(Doubt::Unproven),
-            made_by: entry.made_by.clone(),
-            made_at: entry.made_at,
-            returned_at: None,
-        };
-        self.make(&row, Taken::Register)
+        self.make(&MarkRow::of_entry(entry), Taken::Register)
     }
 
     /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.

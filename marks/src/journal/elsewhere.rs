@@ -44,7 +44,7 @@ impl Journal {
     pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
         self.write(|transaction| {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
-            let end = end_of_deliveries(entry.how);
+            let end = State::at_the_end(entry.how);
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
                 deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
             }
@@ -57,14 +57,6 @@ impl Journal {
             endings::end(transaction, row, (entry.how, entry.at), history, now)?;
             Ok(true)
         })
-    }
-}
-
-fn end_of_deliveries(how: Settlement) -> State {
-    match how {
-        Settlement::Acknowledged => State::Acknowledged,
-        Settlement::Dismissed => State::Dismissed,
-        Settlement::Cancelled | Settlement::Expired => State::Cancelled,
     }
 }
 

@@ -9,7 +9,7 @@ use super::fencings::{Checked, Damage, printable_key};
 use crate::fencing::Incarnation;
 use crate::host::HostName;
 use crate::id::MarkId;
-use crate::mark::{Mark, Settlement, Source, Standing};
+use crate::mark::{Doubt, Mark, Settlement, Source, Standing};
 use crate::register::MarkEntry;
 use crate::time::Timestamp;
 
@@ -55,6 +55,26 @@ fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S
 }
 
 impl MarkRow {
+    /// An open mark as an entry of the register tells it: so far nobody else vouches for it.
+    pub fn of_entry(entry: &MarkEntry) -> Self {
+        let mark = &entry.mark;
+        Self {
+            id: mark.id,
+            node: mark.node.clone(),
+            fqdn: Some(mark.fqdn.clone()),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: mark.failure_time,
+            generated_time: mark.generated_time,
+            settled: None,
+            source: entry.source,
+            incarnation: entry.incarnation.clone(),
+            standing: Standing::Doubtful(Doubt::Unproven),
+            made_by: entry.made_by.clone(),
+            made_at: entry.made_at,
+            returned_at: None,
+        }
+    }
+
     /// What is told, once it is known under which name.
     pub fn told(&self) -> Option<Mark> {
         Some(Mark {
