@@ -119,8 +119,10 @@ impl Lookout {
         let Some(view) = self.view.clone() else { return Ok(()) };
         let Ok(entries) = view.permits() else { return Ok(()) };
         if !self.settled_in {
-            let (state, found) = (Arc::clone(shared), entries.clone());
-            shared.store.run(move |journal| start::expire_strangers(journal, &state, &found)).await?;
+            let (state, found, register) = (Arc::clone(shared), entries.clone(), self.cluster.register());
+            let settle =
+                move |journal: &mut Journal| start::settle_strangers(journal, &state, register, &found);
+            shared.store.run(settle).await?;
             self.settled_in = true;
         }
         let news = std::mem::take(&mut shared.seen().news);

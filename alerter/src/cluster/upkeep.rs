@@ -58,6 +58,7 @@ fn mark_of(entry: &Entry) -> Option<MarkId> {
         Entry::Mark(entry) => Some(entry.mark.id),
         Entry::Acknowledged(entry) => Some(entry.mark),
         Entry::Settled(entry) => Some(entry.mark),
+        Entry::Returned(entry) => Some(entry.mark),
         Entry::Decision(entry) => Some(entry.mark),
         Entry::Watermark(_) => None,
     }

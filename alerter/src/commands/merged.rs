@@ -150,7 +150,11 @@ impl Look {
 
     fn row(&self, entry: &MarkEntry) -> MarkRow {
         let settled = self.settled(entry.mark.id).map(|end| (end.how, end.at));
-        MarkRow { settled, ..MarkRow::of_entry(entry) }
+        let returned_at = match self.entry(&Key::Returned(entry.mark.id)) {
+            Some(Entry::Returned(returned)) => Some(returned.at),
+            _ => None,
+        };
+        MarkRow { settled, returned_at, ..MarkRow::of_entry(entry) }
     }
 }
 

@@ -209,8 +209,7 @@ impl Circumstances<'_> {
     /// Whether an earlier alerter may have told it already, and nothing shows that the host is still down: then nobody
     /// knows what it would do to tell it.
     fn is_late(&self, at: Timestamp, node: &HostName) -> bool {
-        let known_down = |cib: &Cib| cib.membership(node) == Some(false) && is_fenced_since(cib, node, at);
-        at < self.started && self.cib.is_some_and(|cib| !known_down(cib))
+        at < self.started && self.cib.is_some_and(|cib| !is_surely_down(cib, node, at))
     }
 
     /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster sees as a member; of one
@@ -222,10 +221,11 @@ impl Circumstances<'_> {
     }
 }
 
-/// Whether the CIB holds that the host was fenced then or later; a return erases that, and so does the stop of all
-/// controllers, after which nobody is a member for a while.
-fn is_fenced_since(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
-    cib.node_fenced(node).is_some_and(|fenced| Timestamp::from_seconds(fenced) + outage::SKEW >= at)
+/// Whether the host is no member, and the CIB holds that it was fenced then or later; a return erases that, and so does
+/// the stop of all controllers, after which nobody is a member for a while.
+pub(super) fn is_surely_down(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
+    let is_since = |fenced| Timestamp::from_seconds(fenced) + outage::SKEW >= at;
+    cib.membership(node) == Some(false) && cib.node_fenced(node).is_some_and(is_since)
 }
 
 /// What stands before the first dot of a name, without case.

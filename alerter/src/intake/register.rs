@@ -23,6 +23,7 @@ impl Intake<'_> {
                 self.adopt(entry, entries)?;
             }
         }
+        self.take_in_returns(entries)?;
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
         self.journal.append_imported(&fencings, now)?;
         for entry in entries.sound.values() {
@@ -33,6 +34,18 @@ impl Intake<'_> {
         let mut seen = self.shared.seen();
         seen.note_apart(&entries.apart);
         seen.watermark = None;
+        Ok(())
+    }
+
+    /// What others saw, whose cluster may have forgotten it since: the connection is lost with the controller that held it.
+    fn take_in_returns(&mut self, entries: &Entries) -> Done {
+        for entry in entries.sound.values() {
+            let Entry::Returned(returned) = entry else { continue };
+            let after = |row: &MarkRow| returned.at >= row.failure_time && row.returned_at.is_none();
+            if self.journal.mark(returned.mark)?.is_some_and(|row| after(&row)) {
+                self.journal.note_return(returned.mark, returned.at, self.around.now)?;
+            }
+        }
         Ok(())
     }
 

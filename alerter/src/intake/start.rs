@@ -3,13 +3,13 @@
 use marks::host::resolve_fqdn;
 use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
-use marks::mark::Mark;
-use marks::register::{Entries, Entry, Key, MarkEntry};
+use marks::mark::{Doubt, Mark, Proof, Standing};
+use marks::register::{Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
 use super::apply::{Done, announce, deliveries, too_old};
-use super::fold::told_name;
+use super::fold::{is_surely_down, told_name};
 use crate::shared::Shared;
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured.
@@ -31,11 +31,16 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
 /// nothing, may have been told by others meanwhile. It ends if it is old, or if the register has another mark of its
-/// outage; both with a notice.
+/// outage; it is held if the register once had it and nothing shows that its host is still down. All with a notice.
 ///
 /// # Errors
 /// As any write.
-pub fn expire_strangers(journal: &mut Journal, shared: &Shared, entries: &Entries) -> Done {
+pub fn settle_strangers(
+    journal: &mut Journal,
+    shared: &Shared,
+    register: Register,
+    entries: &Entries,
+) -> Done {
     let now = Timestamp::now();
     for row in journal.open_marks()?.sound {
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= shared.started {
@@ -47,10 +52,28 @@ pub fn expire_strangers(journal: &mut Journal, shared: &Shared, entries: &Entrie
                 format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
             }
             None if old => too_old(&row.node, row.failure_time),
-            None => continue,
+            None => {
+                doubt(journal, shared, register, row)?;
+                continue;
+            }
         };
         error!(mark = %row.id, "{reason}");
         journal.expire(row.id, &reason, now)?;
+    }
+    Ok(())
+}
+
+/// The register has lost a mark that stood there for all to tell. Nobody but this controller could tell one that never
+/// stood there, or that an operator made or released here.
+fn doubt(journal: &mut Journal, shared: &Shared, register: Register, mut row: MarkRow) -> Done {
+    let stood = |key: Key| journal.is_published(register, &key.to_string());
+    if row.standing == Standing::Proven(Proof::Operator) || !stood(Key::Mark(row.id))? {
+        return Ok(());
+    }
+    let down = shared.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
+    if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, Timestamp::now())? {
+        row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+        announce(&row);
     }
     Ok(())
 }

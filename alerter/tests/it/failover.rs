@@ -407,6 +407,43 @@ fn a_lost_register_and_another_alerter() {
     site.assert_all_told();
 }
 
+/// An alerter is lost with an open mark, and another one tells it; the host comes back. Then all controllers stop, which
+/// forgets the register, and the first one becomes active again: its journal still has the mark open. Gives the audit's
+/// findings, with all that this one and the next alerters make of it.
+fn open_in_an_old_journal(is_compared: bool) -> (Vec<String>, Vec<&'static str>) {
+    let mut site = Site::new(&["compute1"]);
+    site.down.extend(["nova", "backup"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 20);
+    drop(first);
+    site.down.clear();
+    Alerter::start(&site, "ctl2").run(&mut site, 60);
+    site.assert_all_told();
+    site.back("compute1", "ctl2");
+    site.register.clear();
+    site.history.clear();
+    let mut again = Alerter::start(&site, "ctl1");
+    again.settled_in = !is_compared;
+    again.run(&mut site, 60);
+    let mut standings = again.standings("compute1");
+    let mut third = Alerter::start(&site, "ctl3");
+    third.run(&mut site, 60);
+    standings.extend(third.standings("compute1"));
+    (site.audit(), standings)
+}
+
+/// W20: it may have been told, and the host is back: held there, and by whoever comes after it.
+#[test]
+fn an_open_mark_of_an_old_journal_is_held_when_the_register_is_lost() {
+    if !lacks_evidence() {
+        let (findings, standings) = open_in_an_old_journal(true);
+        assert_eq!(findings, Vec::<String>::new());
+        assert_eq!(standings, ["outcome-unknown", "outcome-unknown"]);
+        assert!(!open_in_an_old_journal(false).0.is_empty(), "without that rule it is told twice");
+    }
+}
+
 /// W18: a mark that cannot be published waits for a minute and goes then.
 #[test]
 fn a_mute_register_delays_a_mark_and_loses_none() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use marks::evidence::Action;
 use marks::fencing::Fencing;
 use marks::host::HostName;
+use marks::register::Key;
 use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
@@ -173,8 +174,30 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
         return;
     }
     for later in [10.0, 100.0, 300.0] {
-        lost_together(later, true, |fencing| fencing).assert_all_told();
+        lost_together(later, Watched::Always, |fencing| fencing).assert_all_told();
     }
+}
+
+/// The same, and the alerter that saw the return is lost with that controller too: the next one knows of it by the
+/// register. Two marks.
+#[test]
+fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
+    if lacks_evidence() {
+        return;
+    }
+    for later in [10.0, 100.0, 300.0] {
+        lost_together(later, Watched::ByTheLost, |fencing| fencing).assert_all_told();
+    }
+}
+
+/// The broken variant of the row above: what that alerter saw does not stand in the register.
+#[test]
+fn without_the_return_in_the_register_that_outage_is_swallowed() {
+    if lacks_evidence() {
+        return;
+    }
+    let site = lost_together(10.0, Watched::InSilence, |fencing| fencing);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
 }
 
 /// The same, and no alerter ran from the return to the second loss: what it can read is the first outage's connection,
@@ -185,7 +208,7 @@ fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
     if lacks_evidence() {
         return;
     }
-    lost_together(300.0, false, |fencing| fencing).assert_all_told();
+    lost_together(300.0, Watched::Never, |fencing| fencing).assert_all_told();
 }
 
 /// The broken variant of the row above: the agent does not say whether the host was down already.
@@ -194,20 +217,35 @@ fn without_the_word_of_the_cib_that_outage_is_swallowed() {
     if lacks_evidence() {
         return;
     }
-    let site = lost_together(300.0, false, |fencing| Fencing { already_down: None, ..fencing });
+    let site = lost_together(300.0, Watched::Never, |fencing| Fencing { already_down: None, ..fencing });
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
 }
 
-/// `watched`: an alerter sees the return. `said`: what the agent makes of the second fencing.
-fn lost_together(later: f64, watched: bool, said: fn(Fencing) -> Fencing) -> Site {
+/// Whether an alerter sees the return of a host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    Never,
+    Always,
+    /// Its controller is lost together with the host.
+    ByTheLost,
+    /// The same, and the register does not have it.
+    InSilence,
+}
+
+/// `said`: what the agent makes of the second fencing.
+fn lost_together(later: f64, watched: Watched, said: fn(Fencing) -> Fencing) -> Site {
+    let is_lost = matches!(watched, Watched::ByTheLost | Watched::InSilence);
     let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl3");
+    let mut alerter = Alerter::start(&site, if is_lost { "ctl2" } else { "ctl3" });
     alerter.run(&mut site, 2);
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     site.back("compute1", "ctl2");
-    if watched {
+    if watched != Watched::Never {
         alerter.run(&mut site, 2);
+    }
+    if watched == Watched::InSilence {
+        site.register.retain(|key, _| !matches!(key, Key::Returned(_)));
     }
     site.advance(later);
     site.hosts.get_mut("compute1").unwrap().forget("ctl2");
@@ -218,6 +256,9 @@ fn lost_together(later: f64, watched: bool, said: fn(Fencing) -> Fencing) -> Sit
     site.mark("ctl1", &second);
     site.advance(1.0);
     site.seen_fenced("compute1");
+    if is_lost {
+        alerter = Alerter::start(&site, "ctl3");
+    }
     alerter.run(&mut site, 60);
     site
 }

@@ -4,7 +4,7 @@ use super::row::MarkRow;
 use super::{Journal, JournalError};
 use crate::delivery::Delivery;
 use crate::fencing::Fencing;
-use crate::register::{Acknowledgement, Decision, Entry, MarkEntry, Settled};
+use crate::register::{Acknowledgement, Decision, Entry, MarkEntry, Returned, Settled};
 use crate::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
@@ -12,8 +12,9 @@ const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
 
 impl Journal {
     /// Every entry that should stand in the register now, in the order in which they are published: fencings that are
-    /// not looked at yet or belong to a mark that is open or was settled at `since` or later; of these marks those that
-    /// may go out, with what became of all of them; decisions and watermarks. `by` is this controller.
+    /// not looked at yet or belong to a mark that is open or was settled at `since` or later, unless it may have been told
+    /// already: where they stood alone, others would tell it again; of these marks those that may go out, with what became
+    /// of all of them; decisions and watermarks. `by` is this controller.
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
@@ -25,6 +26,7 @@ impl Journal {
         let taken = self.current_deliveries(since)?;
         all.extend(taken.iter().filter_map(|delivery| taken_entry(delivery, by)).map(Entry::Acknowledged));
         all.extend(marks.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
+        all.extend(marks.iter().filter_map(|row| returned_entry(row, by)).map(Entry::Returned));
         all.extend(self.current_decisions(since)?.into_iter().map(Entry::Decision));
         all.extend(self.watermarks()?.into_iter().map(Entry::Watermark));
         Ok(all)
@@ -34,7 +36,8 @@ impl Journal {
         let folded = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
              WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)";
         let condition = format!(
-            "NOT EXISTS (SELECT 1 {folded}) OR EXISTS (SELECT 1 {folded} AND m.id IS NOT NULL AND {CURRENT})"
+            "NOT EXISTS (SELECT 1 {folded}) OR EXISTS (SELECT 1 {folded} AND m.id IS NOT NULL AND {CURRENT}
+               AND (m.settlement IS NOT NULL OR m.standing != 'outcome-unknown'))"
         );
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
@@ -60,6 +63,11 @@ fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
 fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
     let (mark, route, at) = (delivery.mark, delivery.route.clone(), delivery.ended_at?);
     Some(Acknowledgement { mark, route, at, by: by.to_owned() })
+}
+
+fn returned_entry(row: &MarkRow, by: &str) -> Option<Returned> {
+    let at = row.returned_at?;
+    Some(Returned { mark: row.id, at, by: by.to_owned() })
 }
 
 fn settled_entry(row: &MarkRow, by: &str) -> Option<Settled> {
@@ -88,6 +96,17 @@ mod tests {
     fn deliver(journal: &mut Journal, mark: MarkId, at: Timestamp) {
         journal.begin_attempt(mark, "recovery").unwrap();
         journal.finish_attempt(mark, "recovery", &acknowledged(), at).unwrap();
+    }
+
+    /// Another controller that has evidence of it would take its fencing for a new one, and tell it.
+    #[test]
+    fn of_a_mark_that_may_have_been_told_nothing_stands_there() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
+        assert_eq!(keys(&journal, NOW), Vec::<String>::new());
+        journal.dismiss(mark, "it was told", "alice", NOW).unwrap();
+        assert_eq!(keys(&journal, NOW), [format!("f.{mark}"), format!("s.{mark}")]);
     }
 
     #[test]
@@ -121,6 +140,9 @@ mod tests {
         let settled = Settled { mark, how: Settlement::Acknowledged, at: NOW, by: "ctl1".into() };
         assert!(entries.contains(&Entry::Settled(settled)));
         assert_eq!(entries.len(), 4, "with f. and m.");
+        let returned = Returned { mark, at: NOW + Duration::from_secs(1), by: "ctl1".into() };
+        journal.note_return(mark, returned.at, NOW).unwrap();
+        assert!(journal.entries(NOW, "ctl1").unwrap().contains(&Entry::Returned(returned)));
         assert_eq!(keys(&journal, NOW + Duration::from_secs(1)), Vec::<String>::new());
     }
 

@@ -7,11 +7,12 @@ use super::fencings::{Damage, Rows};
 use super::history::{self, NewHistory};
 use super::row::{self, COLUMNS, MarkRow};
 use super::{Fault, Journal, JournalError, folds, sightings};
+use crate::delivery::State;
 use crate::evidence::Sighting;
 use crate::fencing::Fencing;
 use crate::host::HostName;
 use crate::id::MarkId;
-use crate::mark::{Mark, Proof, Standing};
+use crate::mark::{Doubt, Mark, Proof, Standing};
 use crate::time::Timestamp;
 
 pub(super) const ALERTER: &str = "nova-host-alerter";
@@ -99,6 +100,26 @@ impl Journal {
             let word = Standing::Proven(proof).as_str();
             let detail = format!("{} is not held as {} any more: {word}", row.node, row.standing.as_str());
             prove(transaction, row, proof, ("proven", &detail, ALERTER), now)?;
+            Ok(true)
+        })
+    }
+
+    /// Holds an open mark that somebody vouched for: what happened since is not known here. Says whether it did; a mark
+    /// with an attempt under way is left alone, since its answer is awaited.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn doubt(&mut self, mark: MarkId, doubt: Doubt, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let open = deliveries::load_open(transaction, mark)?;
+            let idle = open.iter().all(|delivery| delivery.state != State::InFlight);
+            let row = row::load_open(transaction, mark)?.filter(|row| row.standing.doubt().is_none());
+            let Some(mut row) = row.filter(|_| idle) else { return Ok(false) };
+            row.standing = Standing::Doubtful(doubt);
+            row::update(transaction, &row)?;
+            let detail =
+                format!("{} is held ({}) until evidence or `release`", row.node, row.standing.as_str());
+            note(transaction, &row, now, "doubted", &detail, ALERTER)?;
             Ok(true)
         })
     }
@@ -236,7 +257,7 @@ mod tests {
     use crate::fencing::Incarnation;
     use crate::journal::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
     use crate::journal::{HistoryFilter, Outage, Role};
-    use crate::mark::{Doubt, Source};
+    use crate::mark::Source;
 
     fn sentence(journal: &Journal, mark: MarkId) -> String {
         let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
@@ -296,7 +317,24 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_taken_once_and_never_put_back() {
+    fn a_mark_is_doubted_while_it_waits_and_not_while_its_answer_is_awaited() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let doubt = |journal: &mut Journal, mark| journal.doubt(mark, Doubt::OutcomeUnknown, NOW).unwrap();
+        let waiting = marked(&mut journal, "compute1", NOW);
+        assert!(doubt(&mut journal, waiting));
+        assert!(!doubt(&mut journal, waiting), "it is held already");
+        assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+        assert_eq!(events(&journal, waiting), ["marked", "doubted"]);
+        let sent = marked(&mut journal, "compute2", NOW);
+        journal.begin_attempt(sent, "recovery").unwrap();
+        assert!(!doubt(&mut journal, sent));
+        journal.dismiss(sent, "no", "alice", NOW).unwrap();
+        assert!(!doubt(&mut journal, sent), "it has ended");
+    }
+
+    #[test]
+    fn a_doubt_is_taken_once() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));

@@ -29,7 +29,8 @@ pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result
     confirm(tools, entry, deadline)
 }
 
-/// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now.
+/// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
+/// after [`need_quorum`].
 ///
 /// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
 /// entries then go one by one.
@@ -39,7 +40,6 @@ pub(super) fn write_all<'a>(
     published: &mut Published,
     deadline: Instant,
 ) -> Result<Vec<&'a Entry>, RegisterError> {
-    need_quorum(tools, deadline)?;
     let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set(entry))).collect();
     let mut written = Vec::new();
     for batch in batches(&sets, |(_, set)| set.len()) {
@@ -98,7 +98,7 @@ pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Resul
 
 const OR: &str = " or ";
 
-fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
+pub(super) fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
     if tools.quorum(deadline)? { Ok(()) } else { Err(RegisterError::NoQuorum) }
 }
 

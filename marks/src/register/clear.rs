@@ -35,7 +35,7 @@ pub(super) fn clear(
 fn turn(key: &Key) -> u8 {
     match key {
         Key::Fencing(_) => 0,
-        Key::Mark(_) | Key::Acknowledged(..) | Key::Decision(_) | Key::Watermark(_) => 1,
+        Key::Mark(_) | Key::Acknowledged(..) | Key::Returned(_) | Key::Decision(_) | Key::Watermark(_) => 1,
         Key::Settled(_) => 2,
     }
 }

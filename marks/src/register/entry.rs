@@ -1,7 +1,7 @@
 //! One entry of the register: a key that says what it is, and a value that holds all of it.
 
 use super::key::Key;
-use super::notes::{Acknowledgement, Decision, MarkEntry, Settled, Watermark};
+use super::notes::{Acknowledgement, Decision, MarkEntry, Returned, Settled, Watermark};
 use super::value;
 use crate::fencing::Fencing;
 
@@ -19,6 +19,8 @@ pub enum Entry {
     Acknowledged(Acknowledgement),
     /// A mark has ended.
     Settled(Settled),
+    /// The host of a mark is back.
+    Returned(Returned),
     /// An operator's decision.
     Decision(Decision),
     /// When the alerter first ran.
@@ -55,6 +57,7 @@ impl Entry {
             Self::Mark(entry) => Key::Mark(entry.mark.id),
             Self::Acknowledged(entry) => Key::Acknowledged(entry.mark, entry.route.clone()),
             Self::Settled(entry) => Key::Settled(entry.mark),
+            Self::Returned(entry) => Key::Returned(entry.mark),
             Self::Decision(entry) => Key::Decision(entry.id),
             Self::Watermark(entry) => Key::Watermark(entry.id),
         }
@@ -67,6 +70,7 @@ impl Entry {
             Self::Mark(entry) => value::of_mark(entry),
             Self::Acknowledged(entry) => value::of_acknowledgement(entry),
             Self::Settled(entry) => value::of_settled(entry),
+            Self::Returned(entry) => value::of_returned(entry),
             Self::Decision(entry) => value::of_decision(entry),
             Self::Watermark(entry) => value::of_watermark(entry),
         };
@@ -95,6 +99,7 @@ impl Entry {
                 Self::Acknowledged(value::acknowledgement(mark, route, fields)?)
             }
             Key::Settled(mark) => Self::Settled(value::settled(mark, fields)?),
+            Key::Returned(mark) => Self::Returned(value::returned(mark, fields)?),
             Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
             Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),
         })

@@ -17,6 +17,8 @@ pub enum Key {
     Acknowledged(MarkId, String),
     /// `s.<mark>`: a mark has ended.
     Settled(MarkId),
+    /// `r.<mark>`: the host of a mark is back.
+    Returned(MarkId),
     /// `p.<id>`: an operator's decision.
     Decision(NoteId),
     /// `w.<id>`: when the alerter first ran.
@@ -35,6 +37,7 @@ impl Key {
                 Self::Acknowledged(mark(id)?, unescape(route).filter(|route| !route.is_empty())?)
             }
             "s" => Self::Settled(mark(rest)?),
+            "r" => Self::Returned(mark(rest)?),
             "p" => Self::Decision(NoteId::parse(rest).ok()?),
             "w" => Self::Watermark(NoteId::parse(rest).ok()?),
             _ => return None,
@@ -46,7 +49,7 @@ impl Key {
     /// The mark that it is about, as far as the key alone says so.
     pub fn mark(&self) -> Option<MarkId> {
         match self {
-            Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) => Some(*id),
+            Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) | Self::Returned(id) => Some(*id),
             Self::Fencing(_) | Self::Decision(_) | Self::Watermark(_) => None,
         }
     }
@@ -63,6 +66,7 @@ impl fmt::Display for Key {
             Self::Mark(id) => write!(f, "m.{id}"),
             Self::Acknowledged(id, route) => write!(f, "a.{id}.{}", escape(route)),
             Self::Settled(id) => write!(f, "s.{id}"),
+            Self::Returned(id) => write!(f, "r.{id}"),
             Self::Decision(id) => write!(f, "p.{id}"),
             Self::Watermark(id) => write!(f, "w.{id}"),
         }

@@ -46,6 +46,17 @@ pub struct Settled {
     pub by: String,
 }
 
+/// `r.<mark>`: the host of a mark was seen to be back, so that its next fencing is another outage to every alerter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The mark.
+    pub mark: MarkId,
+    /// Since when it is back.
+    pub at: Timestamp,
+    /// The controller whose alerter saw it.
+    pub by: String,
+}
+
 /// `p.<id>`: what an operator decided; it holds on every controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {

@@ -37,7 +37,7 @@ fn entry() -> Entry {
 }
 
 /// One entry of each kind, as it stands in the register.
-fn samples() -> [(&'static str, &'static str); 6] {
+fn samples() -> [(&'static str, &'static str); 7] {
     [
         (KEY, VALUE),
         (
@@ -46,6 +46,7 @@ fn samples() -> [(&'static str, &'static str); 6] {
         ),
         ("a.0199c2a4-7d1e-7b3a-9f00-0123456789ab._45ast_5fmasakari.1", "1;1795191516000;ctl1"),
         ("s.0199c2a4-7d1e-7b3a-9f00-0123456789ab", "1;acknowledged;1795191517000;ctl1"),
+        ("r.0199c2a4-7d1e-7b3a-9f00-0123456789ab", "1;1795191520000;ctl1"),
         (
             "p.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
             "1;release;0199c2a4-7d1e-7b3a-9f00-0123456789ab;1795191518000;root;power_20was_20cut_3b_20seen",
@@ -55,7 +56,7 @@ fn samples() -> [(&'static str, &'static str); 6] {
 }
 
 /// The same entries.
-fn sample_entries() -> [Entry; 6] {
+fn sample_entries() -> [Entry; 7] {
     let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
     let told = Mark {
@@ -79,6 +80,7 @@ fn sample_entries() -> [Entry; 6] {
         }),
         Entry::Acknowledged(Acknowledgement { mark, route: "East_masakari.1".into(), at: at(516), by: by() }),
         Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: at(517), by: by() }),
+        Entry::Returned(Returned { mark, at: at(520), by: by() }),
         Entry::Decision(Decision { id: note, kind, mark, at: at(518), actor, reason }),
         Entry::Watermark(Watermark { id: note, at: at(519), by: by() }),
     ]
@@ -166,6 +168,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             .prop_map(|(mark, route, at, by)| Entry::Acknowledged(Acknowledgement { mark, route, at, by })),
         (mark_id(), settlements, time(), "\\PC{0,40}")
             .prop_map(|(mark, how, at, by)| Entry::Settled(Settled { mark, how, at, by })),
+        (mark_id(), time(), "\\PC{0,40}").prop_map(|(mark, at, by)| Entry::Returned(Returned {
+            mark,
+            at,
+            by
+        })),
         (note_id(), mark_id(), time(), "\\PC{0,40}", "\\PC{0,200}").prop_map(
             |(id, mark, at, actor, reason)| {
                 Entry::Decision(Decision { id, kind: DecisionKind::Release, mark, at, actor, reason })

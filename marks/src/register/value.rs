@@ -1,7 +1,7 @@
 //! The fields of each kind of entry, in their fixed order, between semicolons.
 
 use super::code::{escape, escape_maybe, unescape, unescape_maybe};
-use super::notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Settled, Watermark};
+use super::notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Returned, Settled, Watermark};
 use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
 use crate::id::{FencingId, MarkId, NoteId};
@@ -82,12 +82,21 @@ pub(super) fn mark(id: MarkId, text: &str) -> Option<MarkEntry> {
 }
 
 pub(super) fn of_acknowledgement(entry: &Acknowledgement) -> String {
-    [number(entry.at), escape(&entry.by)].join(";")
+    at_by(entry.at, &entry.by)
 }
 
 pub(super) fn acknowledgement(mark: MarkId, route: String, text: &str) -> Option<Acknowledgement> {
-    let [at, by] = fields(text)?;
-    Some(Acknowledgement { mark, route, at: time(at)?, by: unescape(by)? })
+    let (at, by) = when_who(text)?;
+    Some(Acknowledgement { mark, route, at, by })
+}
+
+pub(super) fn of_returned(entry: &Returned) -> String {
+    at_by(entry.at, &entry.by)
+}
+
+pub(super) fn returned(mark: MarkId, text: &str) -> Option<Returned> {
+    let (at, by) = when_who(text)?;
+    Some(Returned { mark, at, by })
 }
 
 pub(super) fn of_settled(entry: &Settled) -> String {
@@ -123,12 +132,21 @@ pub(super) fn decision(id: NoteId, text: &str) -> Option<Decision> {
 }
 
 pub(super) fn of_watermark(entry: &Watermark) -> String {
-    [number(entry.at), escape(&entry.by)].join(";")
+    at_by(entry.at, &entry.by)
 }
 
 pub(super) fn watermark(id: NoteId, text: &str) -> Option<Watermark> {
+    let (at, by) = when_who(text)?;
+    Some(Watermark { id, at, by })
+}
+
+fn at_by(at: Timestamp, by: &str) -> String {
+    [number(at), escape(by)].join(";")
+}
+
+fn when_who(text: &str) -> Option<(Timestamp, String)> {
     let [at, by] = fields(text)?;
-    Some(Watermark { id, at: time(at)?, by: unescape(by)? })
+    Some((time(at)?, unescape(by)?))
 }
 
 fn fields<const COUNT: usize>(text: &str) -> Option<[&str; COUNT]> {

@@ -87,6 +87,8 @@ pub enum Fault {
     Dead,
     /// It does nothing and says that it did.
     Lying,
+    /// It takes the power, and the node does not boot again.
+    NoBoot,
 }
 
 /// Power devices and their record.
@@ -167,7 +169,8 @@ impl Bmc {
             _ if self.dead.load(Ordering::SeqCst) => 1,
             Some(Fault::Dead) => 1,
             Some(Fault::Lying) => 0,
-            None => switch(action, target, rack),
+            Some(Fault::NoBoot) if action == "reboot" => switch("off", target, rack),
+            Some(Fault::NoBoot) | None => switch(action, target, rack),
         };
         let (action, target) = (action.to_owned(), target.to_owned());
         self.note(Event::Power { action, target, worked: rc != 1 });

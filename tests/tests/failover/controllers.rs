@@ -1,7 +1,5 @@
 //! Controllers that are lost, cut off or frozen at the worst moment.
 
-use std::time::Duration;
-
 use anyhow::{Context, ensure};
 use marks::register::Register;
 use tests::audit::Excused;
@@ -17,12 +15,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_lost_controller_is_not_told", a_lost_controller_is_not_told),
     ("a_partition_heals", a_partition_heals),
     ("without_quorum_nothing_is_sent", without_quorum_nothing_is_sent),
+    ("a_frozen_alerter_wakes_up_behind_another", a_frozen_alerter_wakes_up),
 ];
-
-/// It failed once in three whole runs before it had begun in earnest: its first host, which the scenario before had lost
-/// three minutes ago, got no mark. Until the cause is found it runs only with `NHA_UNSTEADY=1`.
-pub(crate) const UNSTEADY: &[Scenario] =
-    &[("a_frozen_alerter_wakes_up_behind_another", a_frozen_alerter_wakes_up)];
 
 /// The controller that ran `fence_mark` is lost right after it returned: its journal is gone, the mark is not. S1-16, S1-27
 pub(crate) fn the_controller_that_marked(cluster: &mut Cluster, register: Register) -> anyhow::Result<()> {
@@ -61,6 +55,8 @@ fn the_alerters_controller_is_lost(cluster: &mut Cluster) -> anyhow::Result<()> 
     cluster.crash("compute3")?;
     let mark = cluster.wait_open(&before, "compute3")?;
     let active = cluster.wait_for_alerter()?;
+    // Here a controller boots in seconds: it could be the next to run the alerter.
+    cluster.lab.bmc().break_for(&active, Fault::NoBoot);
     cluster.lab.power_off(&active)?;
     cluster.wait_for_alerter_off(&active)?;
     cluster.all_up()?;
@@ -121,22 +117,20 @@ fn without_quorum_nothing_is_sent(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.wait_open(&before, "compute4")?;
     let active = cluster.wait_for_alerter()?;
     // Pacemaker would stop it at once: here it is the alerter's own rule that is shown.
-    cluster.set_property("maintenance-mode", "true")?;
+    cluster.set_property("no-quorum-policy", "freeze")?;
     let others: Vec<String> = cluster.names().into_iter().filter(|name| *name != active).collect();
     others.iter().try_for_each(|name| cluster.lab.power_off(name))?;
-    wait::until("the quorum to be lost", FENCED_WITHIN, || {
-        let said = cluster.lab.exec(&active, &["crm_node", "--quorum"])?;
-        Ok((said.out.trim() == "0").then_some(()))
+    wait::until("the alerter to miss the quorum", FENCED_WITHIN, || {
+        let said = cluster.lab.exec(&active, &["nova-host-alerter", "status"])?;
+        Ok(said.out.contains("quorum").then_some(()))
     })?;
     let running = cluster.lab.processes(&active, &crate::cluster::ALERTER)?;
     ensure!(running.len() == 1, "the alerter does not run: this scenario shows nothing");
-    // What was looked at before may be 2 s old.
-    std::thread::sleep(Duration::from_secs(3));
     cluster.all_up()?;
     cluster.quiet(&before, QUIET)?;
     others.iter().try_for_each(|name| cluster.lab.power_on(name))?;
     cluster.wait_for_controllers()?;
-    cluster.set_property("maintenance-mode", "false")?;
+    cluster.set_property("no-quorum-policy", "stop")?;
     cluster.audit(before, Excused::default())
 }
 

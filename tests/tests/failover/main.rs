@@ -39,13 +39,7 @@ fn main() -> ExitCode {
         return code;
     }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
-    let mut scenarios = if wants("NHA_FIGURES") { figures::SCENARIOS.to_vec() } else { ALL.concat() };
-    if wants("NHA_UNSTEADY") {
-        scenarios.extend_from_slice(controllers::UNSTEADY);
-    }
+    let wants_figures = std::env::var_os("NHA_FIGURES").is_some_and(|value| value == "1");
+    let scenarios = if wants_figures { figures::SCENARIOS.to_vec() } else { ALL.concat() };
     trials::play(STAGE, &scenarios, cannot.as_deref(), Vec::new())
-}
-
-fn wants(name: &str) -> bool {
-    std::env::var_os(name).is_some_and(|value| value == "1")
 }

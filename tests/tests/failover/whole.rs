@@ -3,15 +3,17 @@
 use anyhow::ensure;
 use marks::register::Register;
 use tests::audit::Excused;
+use tests::lab::{Fault, wait};
 
 use crate::Scenario;
-use crate::cluster::{Before, Cluster, Mark};
+use crate::cluster::{Before, Cluster, Mark, QUIET, TOLD_WITHIN};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("the_whole_cluster_is_stopped_with_the_register_in_attrd", |cluster| attrd(cluster, Stop::Orderly)),
     ("the_whole_cluster_loses_its_power_with_the_register_in_attrd", |cluster| {
         attrd(cluster, Stop::PowerCut)
     }),
+    ("an_open_mark_of_an_old_journal_is_held", an_open_mark_of_an_old_journal_is_held),
 ];
 
 const HOST: &str = "compute8";
@@ -27,7 +29,8 @@ pub(crate) enum Stop {
 /// know whether its predecessor told a mark, it holds it, and an operator releases the one that nobody was told; what was
 /// told before the stop is not told again by itself. S1-16, S1-23
 fn attrd(cluster: &mut Cluster, stop: Stop) -> anyhow::Result<()> {
-    let before = stopped_with_an_open_mark(cluster, Register::Attrd, stop)?.0;
+    let before = cluster.begin_anew()?;
+    stopped_with_an_open_mark(cluster, &before, stop)?;
     cluster.all_up()?;
     let mark = cluster.wait_mark(&before, HOST, "told or held", |mark| {
         mark.state == "acknowledged" || mark.is_held_as("outcome-unknown")
@@ -44,23 +47,30 @@ fn attrd(cluster: &mut Cluster, stop: Stop) -> anyhow::Result<()> {
 
 /// The CIB is on every controller's disk: whoever becomes active tells the mark by itself, under its old id. S1-16, S1-28
 pub(crate) fn cib(cluster: &mut Cluster, stop: Stop) -> anyhow::Result<()> {
-    let (before, open) = stopped_with_an_open_mark(cluster, Register::Cib, stop)?;
+    let before = cluster.begin_with(Register::Cib)?;
+    let open = stopped_with_an_open_mark(cluster, &before, stop)?;
     cluster.all_up()?;
     let told = cluster.wait_mark(&before, HOST, "acknowledged", |mark| mark.state == "acknowledged")?;
     ensure!(told.id == open.id, "told as {}, marked as {}", told.id, open.id);
     cluster.audit(before, Excused::default())
 }
 
-fn stopped_with_an_open_mark(
-    cluster: &mut Cluster,
-    register: Register,
-    stop: Stop,
-) -> anyhow::Result<(Before, Mark)> {
-    let before = cluster.begin_with(register)?;
+fn stopped_with_an_open_mark(cluster: &mut Cluster, before: &Before, stop: Stop) -> anyhow::Result<Mark> {
+    let mark = open_mark_of_a_host_that_is_back(cluster, before)?;
+    restart(cluster, stop)?;
+    cluster.wait_for_alerter()?;
+    Ok(mark)
+}
+
+fn open_mark_of_a_host_that_is_back(cluster: &mut Cluster, before: &Before) -> anyhow::Result<Mark> {
     cluster.all_down();
     cluster.crash(HOST)?;
-    cluster.wait_back(&before, HOST)?;
-    let mark = cluster.wait_open(&before, HOST)?;
+    cluster.wait_back(before, HOST)?;
+    cluster.wait_open(before, HOST)
+}
+
+/// Ends all controllers, and boots them.
+fn restart(cluster: &Cluster, stop: Stop) -> anyhow::Result<()> {
     let names = cluster.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     match stop {
@@ -68,7 +78,43 @@ fn stopped_with_an_open_mark(
         Stop::PowerCut => names.iter().try_for_each(|name| cluster.lab.power_off(name))?,
     }
     names.iter().try_for_each(|name| cluster.lab.power_on(name))?;
+    cluster.wait_for_controllers()
+}
+
+/// An alerter is lost with an open mark, and another one tells it. Then all controllers stop, which forgets the register,
+/// and the first one is the next to be active: its journal has the mark open still, and the host is back. It was told:
+/// held, not told again. S1-16, S1-21
+fn an_open_mark_of_an_old_journal_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_anew()?;
+    let mark = open_mark_of_a_host_that_is_back(cluster, &before)?;
+    let first = cluster.wait_for_alerter()?;
+    cluster.lab.bmc().break_for(&first, Fault::NoBoot);
+    cluster.lab.power_off(&first)?;
+    cluster.wait_for_alerter_off(&first)?;
+    cluster.all_up()?;
+    cluster.wait_mark(&before, HOST, "acknowledged", |mark| mark.state == "acknowledged")?;
+    cluster.wait_fenced(&before, &first)?;
+    cluster.lab.bmc().mend();
+    cluster.lab.power_on(&first)?;
     cluster.wait_for_controllers()?;
-    cluster.wait_for_alerter()?;
-    Ok((before, mark))
+    cluster.audit_now(&before, &Excused::default())?;
+    cluster.stop_alerter()?;
+    for other in cluster.names().iter().filter(|name| **name != first) {
+        cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", other])?;
+    }
+    let told = cluster.told(&before);
+    restart(cluster, Stop::Orderly)?;
+    cluster.set_alerter_role("Started")?;
+    ensure!(cluster.wait_for_alerter()? == first, "the alerter is not where its old journal is");
+    wait::until("the mark to be held", TOLD_WITHIN, || {
+        let found = cluster.marks()?.into_iter().find(|listed| listed.id == mark.id);
+        Ok(found.is_some_and(|listed| listed.is_held_as("outcome-unknown")).then_some(()))
+    })?;
+    cluster.quiet(&before, QUIET)?;
+    ensure!(
+        cluster.told(&before) == told,
+        "something was told: {:#?}",
+        crate::truth::told(cluster, &before)?
+    );
+    Ok(())
 }

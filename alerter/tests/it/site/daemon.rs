@@ -25,7 +25,8 @@ pub(crate) struct Alerter {
     pub(crate) controller: &'static str,
     pub(crate) journal: Journal,
     shared: Arc<Shared>,
-    settled_in: bool,
+    /// Marks of an older daemon were compared with the register; set beforehand by the broken variant of a test.
+    pub(crate) settled_in: bool,
     /// Sends to both routes without asking the journal whether it may: the broken variant of the audit's tests.
     pub(crate) is_reckless: bool,
 }
@@ -91,7 +92,7 @@ impl Alerter {
         }
         let entries = site.entries();
         if !std::mem::replace(&mut self.settled_in, true) {
-            start::expire_strangers(&mut self.journal, &self.shared, &entries).unwrap();
+            start::settle_strangers(&mut self.journal, &self.shared, Register::Attrd, &entries).unwrap();
         }
         let wanted =
             cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
