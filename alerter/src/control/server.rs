@@ -400,7 +400,7 @@ async fn send_test(
         let id = MarkId::from(FencingId::generate());
         let body = route.driver.test_body(&id, Timestamp::now());
         let outcome = route.driver.deliver(Message { id: &id, body: &body }).await;
-        answers.push(test_answer(route, outcome));
+        answers.push(test_answer(route, &outcome));
     }
     if answers.is_empty() {
         Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"))
@@ -409,17 +409,17 @@ async fn send_test(
     }
 }
 
-fn test_answer(route: &Route, outcome: Outcome) -> TestAnswer {
+fn test_answer(route: &Route, outcome: &Outcome) -> TestAnswer {
     let route = route.name.as_str().to_owned();
-    match outcome {
-        Outcome::Acknowledged { .. } => TestAnswer {
+    match outcome.failure() {
+        None => TestAnswer {
             route,
             accepted: true,
             kind: "acknowledged".into(),
             detail: "the endpoint accepted the test message".into(),
         },
-        Outcome::Retry(failure) | Outcome::Refused(failure) | Outcome::Unknown(failure) => {
-            TestAnswer { route, accepted: false, kind: failure.kind.into(), detail: failure.detail }
+        Some(failure) => {
+            TestAnswer { route, accepted: false, kind: failure.kind.into(), detail: failure.detail.clone() }
         }
     }
 }

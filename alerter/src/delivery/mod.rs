@@ -52,7 +52,7 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
         Outcome::Acknowledged { reference } => return accepted(shared, due, reference.clone()),
         Outcome::Retry(failure) => (State::Pending, false, failure),
         Outcome::Unknown(failure) => (State::Pending, true, failure),
-        Outcome::Refused(failure) => (State::Parked, false, failure),
+        Outcome::Refused(failure) | Outcome::Rejected(failure) => (State::Parked, false, failure),
     };
     let wait = schedule::wait(due.delivery.attempts, fastrand::f64(), failure.after);
     report_failure(shared, due, failure, wait);

@@ -70,8 +70,10 @@ pub enum Outcome {
     },
     /// It did not take it, or could not be reached: try again.
     Retry(Failure),
-    /// It will not take it as things stand: somebody must change something.
+    /// It takes no mark as things stand: somebody must change something.
     Refused(Failure),
+    /// It takes others, but not this one: somebody must look into it.
+    Rejected(Failure),
     /// It may have taken it, or not: send the same bytes again.
     Unknown(Failure),
 }
@@ -81,7 +83,10 @@ impl Outcome {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Acknowledged { .. } => None,
-            Self::Retry(failure) | Self::Refused(failure) | Self::Unknown(failure) => Some(failure),
+            Self::Retry(failure)
+            | Self::Refused(failure)
+            | Self::Rejected(failure)
+            | Self::Unknown(failure) => Some(failure),
         }
     }
 }

@@ -26,7 +26,7 @@ async fn every_kind_of_success_acknowledges() {
 async fn other_answers_do_not_acknowledge() {
     for (line, expected) in [
         ("304 Not Modified", "refused redirect"),
-        ("400 Bad Request", "refused rejected"),
+        ("400 Bad Request", "rejected rejected"),
         ("401 Unauthorized", "refused credentials"),
         ("404 Not Found", "refused misconfigured"),
         ("408 Request Timeout", "retry unavailable"),

@@ -55,6 +55,7 @@ pub(crate) fn word(outcome: &Outcome) -> String {
         Outcome::Acknowledged { .. } => "acknowledged".to_owned(),
         Outcome::Retry(failure) => format!("retry {}", failure.kind),
         Outcome::Refused(failure) => format!("refused {}", failure.kind),
+        Outcome::Rejected(failure) => format!("rejected {}", failure.kind),
         Outcome::Unknown(failure) => format!("unknown {}", failure.kind),
     }
 }

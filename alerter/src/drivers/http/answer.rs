@@ -36,7 +36,7 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
             Outcome::Retry(says("throttled", "").after(Some(pause)))
         }
         400 | 411 | 413 | 422 | 431 => {
-            Outcome::Refused(says("rejected", ": it does not take this message, look into its log"))
+            Outcome::Rejected(says("rejected", ": it does not take this message, look into its log"))
         }
         400..=599 => Outcome::Refused(says("misconfigured", ": check url, and what runs at that address")),
         _ => Outcome::Unknown(says("protocol", ", which is no HTTP status")),
@@ -86,6 +86,7 @@ mod tests {
     fn expected(status: u16) -> &'static str {
         match status {
             200..=299 => "acknowledged",
+            400 | 411 | 413 | 422 | 431 => "rejected",
             300..=399 | 401 | 403 | 407 | 501 | 505 => "refused",
             408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 507 => "retry",
             520..=529 => "retry",
@@ -99,6 +100,7 @@ mod tests {
             Outcome::Acknowledged { .. } => "acknowledged",
             Outcome::Retry(_) => "retry",
             Outcome::Refused(_) => "refused",
+            Outcome::Rejected(_) => "rejected",
             Outcome::Unknown(_) => "unknown",
         }
     }
