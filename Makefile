@@ -29,8 +29,9 @@ bench: ## speed and memory, as ratios to a floor of this machine
 	$(CARGO) build --locked --release --workspace --bins
 	$(CARGO) run --locked --release --quiet -p tests --bin bench
 
-bench-cluster: build ## how fast marks come through the register of a real cluster (as root)
-	NHA_REQUIRE_CLUSTER=1 NHA_FIGURES=1 $(CARGO) test --locked -p tests --test failover -- --nocapture
+bench-cluster: deps ## how fast marks come through the register of a real cluster (as root)
+	$(CARGO) build --locked --release --workspace --bins
+	NHA_REQUIRE_CLUSTER=1 NHA_FIGURES=1 $(CARGO) test --locked --release -p tests --test failover -- --nocapture
 
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check

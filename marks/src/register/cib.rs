@@ -29,8 +29,24 @@ pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result
     confirm(tools, entry, deadline)
 }
 
+/// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
+pub(super) fn insert_all(
+    tools: &Tools,
+    entries: &[&Entry],
+    deadline: Instant,
+) -> Result<bool, RegisterError> {
+    need_quorum(tools, deadline)?;
+    let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set(entry))).collect();
+    for batch in batches(&sets, |(_, set)| set.len()) {
+        if !at_once(tools, batch, deadline)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
-/// after [`need_quorum`].
+/// after [`insert_all`], which asks for quorum.
 ///
 /// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
 /// entries then go one by one.
@@ -98,7 +114,7 @@ pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Resul
 
 const OR: &str = " or ";
 
-pub(super) fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
+fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
     if tools.quorum(deadline)? { Ok(()) } else { Err(RegisterError::NoQuorum) }
 }
 

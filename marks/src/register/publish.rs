@@ -41,26 +41,22 @@ fn publish(
     if fit.is_empty() {
         return Ok(());
     }
-    let (permit, standing) = thread::scope(|scope| {
-        let permit = scope.spawn(|| may_write(register, tools, deadline));
-        let standing = values(register, tools, deadline);
-        (permit.join().expect("a panic anywhere ends the whole program"), standing)
-    });
-    let missing = published.sort(fit, &standing?);
+    // The CIB refuses what it has: most often no look before is needed. attrd would write over it.
+    let inserted = if register == Register::Cib { cib::insert_all(tools, &fit, deadline) } else { Ok(false) };
+    if matches!(inserted, Ok(true)) {
+        return confirm(register, tools, fit, published, deadline);
+    }
+    let missing = published.sort(fit, &values(register, tools, deadline)?);
     if missing.is_empty() {
         return Ok(());
     }
-    permit?;
+    inserted?;
     let written = match register {
         Register::Attrd => attrd::write_all(tools, missing, published, deadline)?,
         Register::Cib => cib::write_all(tools, missing, published, deadline)?,
         Register::None => return Err(RegisterError::None),
     };
     confirm(register, tools, written, published, deadline)
-}
-
-fn may_write(register: Register, tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
-    if register == Register::Cib { cib::need_quorum(tools, deadline) } else { Ok(()) }
 }
 
 /// Only what can be read again counts as written. The CIB has it by the time of its answer; attrd has it later.
