@@ -68,7 +68,9 @@ pub enum Outcome {
         /// The controller's own name for what it made of it.
         reference: Option<String>,
     },
-    /// It did not take it, or could not be reached: try again.
+    /// It could not be reached: nothing was sent.
+    Unreachable(Failure),
+    /// It says that it cannot take it now: try again.
     Retry(Failure),
     /// It takes no mark as things stand: somebody must change something.
     Refused(Failure),
@@ -83,7 +85,8 @@ impl Outcome {
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Acknowledged { .. } => None,
-            Self::Retry(failure)
+            Self::Unreachable(failure)
+            | Self::Retry(failure)
             | Self::Refused(failure)
             | Self::Rejected(failure)
             | Self::Unknown(failure) => Some(failure),

@@ -53,6 +53,7 @@ pub(crate) async fn deliver_to(url: &str) -> Outcome {
 pub(crate) fn word(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Acknowledged { .. } => "acknowledged".to_owned(),
+        Outcome::Unreachable(failure) => format!("unreachable {}", failure.kind),
         Outcome::Retry(failure) => format!("retry {}", failure.kind),
         Outcome::Refused(failure) => format!("refused {}", failure.kind),
         Outcome::Rejected(failure) => format!("rejected {}", failure.kind),

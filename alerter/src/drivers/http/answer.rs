@@ -11,6 +11,9 @@ pub(super) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 /// However short, an endpoint that says "too many" gets this pause.
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
+/// Credentials may be mended any minute, and whoever does it does not say so here.
+const LOCKED_OUT: Duration = Duration::from_secs(60);
+
 /// The outcome of an answer whose header section was complete. `wish` is its `Retry-After`.
 ///
 /// Only 2xx acknowledges. No status ever ends a mark in another way: what is refused is kept and tried again.
@@ -24,7 +27,10 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
         300..=399 => {
             Outcome::Refused(says("redirect", ": redirects are not followed, set url to the final address"))
         }
-        401 | 403 | 407 => Outcome::Refused(says("credentials", ": check that it lets this controller in")),
+        401 | 403 | 407 => {
+            let refusal = says("credentials", ": check that it lets this controller in");
+            Outcome::Refused(refusal.after(Some(LOCKED_OUT)))
+        }
         408 | 425 | 500 | 502 | 503 | 504 | 507 | 520..=529 => {
             Outcome::Retry(says("unavailable", "").after(wish))
         }
@@ -99,6 +105,7 @@ mod tests {
         match outcome {
             Outcome::Acknowledged { .. } => "acknowledged",
             Outcome::Retry(_) => "retry",
+            Outcome::Unreachable(_) => "unreachable",
             Outcome::Refused(_) => "refused",
             Outcome::Rejected(_) => "rejected",
             Outcome::Unknown(_) => "unknown",
