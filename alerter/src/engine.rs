@@ -261,16 +261,22 @@ impl Engine {
     }
 }
 
-/// One for each route, each as a former daemon left it: however often daemons start, no endpoint is asked twice in a second.
+/// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
+/// oftener than once a second.
 fn endpoints(shared: &Shared, open: &[Delivery], now: Timestamp) -> HashMap<String, Endpoint> {
     let settings = &shared.settings;
     let new = |route: &Route| {
         let name = route.name.as_str().to_owned();
         let own = open.iter().filter(|delivery| delivery.route == name);
         let last = own.filter_map(|delivery| delivery.last.as_ref()).map(|attempt| attempt.at).max();
-        let since = last.map_or(schedule::FLOOR, |at| now.since(at));
-        let probe_at = Instant::now() + schedule::FLOOR.saturating_sub(since);
-        (name, Endpoint::new(settings.max_in_flight, 0, probe_at))
+        let endpoint = match last {
+            None => Endpoint::new(settings.max_in_flight),
+            Some(at) => {
+                let wait = schedule::FLOOR.saturating_sub(now.since(at));
+                Endpoint::in_trouble(settings.max_in_flight, Instant::now() + wait)
+            }
+        };
+        (name, endpoint)
     };
     settings.routes.iter().map(new).collect()
 }
@@ -306,17 +312,33 @@ impl Work {
         gate: Option<Gate>,
         now: Timestamp,
     ) -> Result<(), JournalError> {
-        for (route, room) in room.iter().filter(|(_, room)| *room > 0) {
-            let due = journal.due(now, route, *room, gate)?;
+        for (route, room) in room {
+            self.begin_on(journal, (route, *room), gate, now)?;
+        }
+        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
+        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
+        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
+        Ok(())
+    }
+
+    /// A damaged row takes nobody's place: where one was found, it is looked for others.
+    fn begin_on(
+        &mut self,
+        journal: &mut Journal,
+        (route, mut room): (&str, usize),
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        while room > 0 {
+            let due = journal.due(now, route, room, gate)?;
+            let was_damaged = !due.damaged.is_empty();
             self.damaged.extend(due.damaged);
+            room = if was_damaged { room - due.sound.len() } else { 0 };
             for due in due.sound {
                 let delivery = journal.begin_attempt(due.mark.id, route)?;
                 self.begun.push(DueDelivery { delivery, ..due });
             }
         }
-        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
-        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
-        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! the random number are arguments.
 //!
 //! Retry state belongs to the endpoint: however many marks wait, one that is down gets a single attempt now and then, and
-//! one that has recovered gets them one after the other, then more and more at once.
+//! one that has recovered gets a few at once, then more and more.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -15,6 +15,8 @@ use super::schedule;
 const STREAK: u32 = 3;
 /// Or half of the last so many.
 const MEMORY: usize = 10;
+/// So many exchanges may be under way at least: where one hangs, another host's need not wait for its end.
+const FEWEST: usize = 2;
 /// Where an endpoint rejects the messages of so many hosts, one after the other, the fault is not theirs.
 const REJECTED: usize = 3;
 
@@ -82,20 +84,24 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// One of which this daemon knows only that `failures` probes of an older one were in vain: its first exchange is a
-    /// probe, at `probe_at`. `limit` is `max-in-flight`.
-    pub fn new(limit: usize, failures: u32, probe_at: Instant) -> Self {
-        let open = Open { probe_at, failures, is_parked: false, is_half: false };
+    /// One of which nothing bad is known. `limit` is `max-in-flight`.
+    pub fn new(limit: usize) -> Self {
         Self {
             limit: limit.max(1),
-            breaker: Breaker::Open(open),
-            window: 1,
+            breaker: Breaker::Closed,
+            window: limit.max(1),
             taken: 0,
             under_way: 0,
             streak: 0,
             memory: VecDeque::with_capacity(MEMORY),
             rejected: BTreeSet::new(),
         }
+    }
+
+    /// One that did not take what an older daemon sent: its first exchange is a probe, at `probe_at`.
+    pub fn in_trouble(limit: usize, probe_at: Instant) -> Self {
+        let open = Open { probe_at, failures: 1, is_parked: false, is_half: false };
+        Self { breaker: Breaker::Open(open), ..Self::new(limit) }
     }
 
     /// How many exchanges may begin now.
@@ -173,7 +179,7 @@ impl Endpoint {
                 self.grow();
             }
             Sign::Rejects(host) => drop(self.rejected.insert(host.clone())),
-            _ if in_vain => (self.window, self.taken) = ((self.window / 2).max(1), 0),
+            _ if in_vain => (self.window, self.taken) = ((self.window / 2).max(self.fewest()), 0),
             _ => {}
         }
     }
@@ -184,6 +190,10 @@ impl Endpoint {
         if self.taken >= self.window {
             (self.window, self.taken) = ((self.window + 1).min(self.limit), 0);
         }
+    }
+
+    fn fewest(&self) -> usize {
+        FEWEST.min(self.limit)
     }
 
     fn rejects_all(&self) -> bool {
@@ -216,10 +226,10 @@ impl Endpoint {
         if is_parked { Change::Parked } else { Change::Opened }
     }
 
-    /// One exchange at a time to begin with.
+    /// Few exchanges at a time to begin with.
     fn close(&mut self) {
         self.breaker = Breaker::Closed;
-        (self.window, self.taken) = (1, 0);
+        (self.window, self.taken) = (self.fewest(), 0);
         self.memory.clear();
     }
 }
@@ -242,14 +252,8 @@ mod tests {
         Sign::Rejects(HostName::parse(host).unwrap())
     }
 
-    /// One that has taken enough to have its whole window.
-    fn healthy(now: Instant) -> Endpoint {
-        let mut endpoint = Endpoint::new(LIMIT, 0, now);
-        for _ in 0..LIMIT * LIMIT {
-            once(&mut endpoint, &Sign::Takes, now);
-        }
-        assert_eq!(endpoint.room(now), LIMIT);
-        endpoint
+    fn healthy() -> Endpoint {
+        Endpoint::new(LIMIT)
     }
 
     fn once(endpoint: &mut Endpoint, sign: &Sign, now: Instant) -> Option<Change> {
@@ -258,29 +262,50 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_with_one_and_gets_more_as_they_are_taken() {
+    fn what_a_former_daemon_found_in_trouble_is_probed_and_gets_more_as_they_are_taken() {
         let now = Instant::now();
-        let mut endpoint = Endpoint::new(LIMIT, 0, now + SECOND);
+        let mut endpoint = Endpoint::in_trouble(LIMIT, now + SECOND);
         assert_eq!((endpoint.room(now), endpoint.rest(now)), (0, Some(SECOND)));
         let now = now + SECOND;
         assert_eq!((endpoint.room(now), endpoint.rest(now)), (1, None));
         endpoint.begin();
         assert_eq!(endpoint.room(now), 0, "one probe at a time");
-        assert_eq!(endpoint.end(&Sign::Takes, None, now, 0.5), None, "no news: nothing was wrong before");
-        assert_eq!(endpoint.room(now), 1);
-        let mut windows = vec![1];
+        assert_eq!(endpoint.end(&Sign::Takes, None, now, 0.5), Some(Change::Recovered));
+        let mut windows = vec![endpoint.room(now)];
         for _ in 0..100 {
             once(&mut endpoint, &Sign::Takes, now);
             windows.push(endpoint.room(now));
         }
         windows.dedup();
-        assert_eq!(windows, (1..=LIMIT).collect::<Vec<_>>());
+        assert_eq!(windows, (FEWEST..=LIMIT).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn one_of_which_nothing_bad_is_known_gets_as_many_as_are_allowed() {
+        let now = Instant::now();
+        assert_eq!((healthy().room(now), Endpoint::new(0).room(now)), (LIMIT, 1));
+        let mut alone = Endpoint::new(1);
+        once(&mut alone, &Sign::Busy, now);
+        assert_eq!(alone.room(now), 1);
+    }
+
+    /// One exchange hangs; the next host's has its place all the same.
+    #[test]
+    fn there_is_always_room_beside_one_that_hangs() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        for sign in [Sign::Busy, Sign::Takes].into_iter().cycle().take(MEMORY - 2) {
+            once(&mut endpoint, &sign, now);
+            endpoint.begin();
+            assert!(endpoint.room(now) > 0);
+            endpoint.under_way = 0;
+        }
     }
 
     #[test]
     fn one_that_cannot_be_reached_is_probed_and_no_more() {
         let mut now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         (0..LIMIT).for_each(|_| endpoint.begin());
         assert_eq!(endpoint.end(&Sign::Unreachable, None, now, 0.5), Some(Change::Opened));
         for _ in 1..LIMIT {
@@ -296,18 +321,18 @@ mod tests {
         }
         now += endpoint.rest(now).unwrap();
         assert_eq!(once(&mut endpoint, &Sign::Takes, now), Some(Change::Recovered));
-        assert_eq!(endpoint.room(now), 1, "and slowly");
+        assert_eq!(endpoint.room(now), FEWEST, "and slowly");
     }
 
     #[test]
     fn one_bad_answer_is_none_but_three_are() {
         let now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         for sign in [Sign::Busy, Sign::Busy, Sign::Takes, Sign::Busy, Sign::Busy] {
             assert_eq!(once(&mut endpoint, &sign, now), None);
         }
         assert_eq!(once(&mut endpoint, &Sign::Busy, now), Some(Change::Opened));
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         let flapping = [Sign::Busy, Sign::Takes].into_iter().cycle().take(2 * MEMORY);
         let changes: Vec<Change> = flapping.filter_map(|sign| once(&mut endpoint, &sign, now)).collect();
         assert_eq!(changes.first(), Some(&Change::Opened), "half of the last ten");
@@ -316,7 +341,7 @@ mod tests {
     #[test]
     fn a_busy_endpoint_gets_half_as_many() {
         let now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         once(&mut endpoint, &Sign::Busy, now);
         assert_eq!(endpoint.room(now), LIMIT / 2);
     }
@@ -324,7 +349,7 @@ mod tests {
     #[test]
     fn one_that_throttles_is_left_alone_as_long_as_it_asks() {
         let now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         endpoint.begin();
         assert_eq!(endpoint.end(&Sign::Throttles, Some(90 * SECOND), now, 0.5), Some(Change::Opened));
         assert_eq!(endpoint.rest(now), Some(90 * SECOND));
@@ -334,7 +359,7 @@ mod tests {
     fn one_that_refuses_is_parked_once_and_probed_slowly() {
         for (wish, longest) in [(None, schedule::PARKED_CAP), (Some(60 * SECOND), 60 * SECOND)] {
             let mut now = Instant::now();
-            let mut endpoint = healthy(now);
+            let mut endpoint = healthy();
             let mut refuse = |now| {
                 endpoint.begin();
                 let change = endpoint.end(&Sign::Refuses, wish, now, 0.5);
@@ -356,7 +381,7 @@ mod tests {
     #[test]
     fn an_operator_does_not_wait() {
         let now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         once(&mut endpoint, &Sign::Refuses, now);
         endpoint.probe(now);
         assert_eq!(endpoint.room(now), 1);
@@ -368,7 +393,7 @@ mod tests {
     #[test]
     fn the_messages_of_three_hosts_are_the_endpoints_fault() {
         let now = Instant::now();
-        let mut endpoint = healthy(now);
+        let mut endpoint = healthy();
         for _ in 0..100 {
             assert_eq!(once(&mut endpoint, &rejects("compute1"), now), None);
         }
@@ -397,7 +422,7 @@ mod tests {
         #[test]
         fn it_is_always_asked_again_and_never_by_too_many(answers in proptest::collection::vec((signs(), 0.0..1.0), 1..300)) {
             let mut now = Instant::now();
-            let mut endpoint = Endpoint::new(LIMIT, 0, now);
+            let mut endpoint = healthy();
             let mut under_way = 0;
             for (sign, random) in answers {
                 let room = endpoint.room(now);
