@@ -6,6 +6,8 @@ mod check_config;
 mod config;
 mod doubt;
 mod endpoint;
+mod exec;
+mod exec_config;
 mod failover;
 mod folding;
 mod forged;
