@@ -8,6 +8,7 @@ mod doubt;
 mod endpoint;
 mod exec;
 mod exec_config;
+mod exec_examples;
 mod failover;
 mod folding;
 mod forged;
