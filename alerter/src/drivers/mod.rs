@@ -4,6 +4,7 @@
 //! [`KINDS`].
 
 pub mod event;
+pub mod exec;
 pub mod http;
 
 use std::fmt;
@@ -19,7 +20,10 @@ use marks::time::Timestamp;
 use crate::config::TableReader;
 
 /// Every driver there is.
-pub const KINDS: &[Kind] = &[http::KIND];
+pub const KINDS: &[Kind] = &[http::KIND, exec::KIND];
+
+/// However long an endpoint asks to be left alone, it is not left alone for longer.
+const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 
 /// One kind of driver.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +48,8 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The bytes of a test message, which nobody can take for a failure of a host.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
-    /// One exchange. It ends by itself, within the route's time limit. Dropped before its end its outcome is unknown.
+    /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
+    /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
 }
 
@@ -111,14 +116,19 @@ impl Failure {
 
     /// A failure; what is not printable in `detail`, or too long, is taken out.
     pub fn new(kind: &'static str, detail: &str) -> Self {
-        let printable = detail.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self { kind, detail: printable.take(Self::DETAIL).collect(), after: None }
+        Self { kind, detail: printable(detail), after: None }
     }
 
     /// The same with the endpoint's wish.
     pub fn after(self, after: Option<Duration>) -> Self {
         Self { after, ..self }
     }
+}
+
+/// A text of others as it may be shown: on one line, without control characters, cut at [`Failure::DETAIL`] characters.
+fn printable(text: &str) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(Failure::DETAIL).collect()
 }
 
 #[cfg(test)]

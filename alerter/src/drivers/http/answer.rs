@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use crate::drivers::{Failure, Outcome};
+use crate::drivers::{Failure, LONGEST_WISH, Outcome};
 
-/// However long an endpoint asks to be left alone, it is not left alone for longer.
-pub(super) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 /// However short, an endpoint that says "too many" gets this pause.
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
