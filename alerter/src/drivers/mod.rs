@@ -22,6 +22,9 @@ use crate::config::TableReader;
 /// Every driver there is.
 pub const KINDS: &[Kind] = &[http::KIND, exec::KIND];
 
+/// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
+/// does it does not say so here.
+const LOCKED_OUT: Duration = Duration::from_secs(60);
 /// However long an endpoint asks to be left alone, it is not left alone for longer.
 const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 
@@ -86,6 +89,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Acknowledged { .. } => "acknowledged",
+            Self::Unreachable(_) => "unreachable",
+            Self::Retry(_) => "retry",
+            Self::Refused(_) => "refused",
+            Self::Rejected(_) => "rejected",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
     /// The failure, unless it is an acknowledgement.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
@@ -117,6 +132,11 @@ impl Failure {
     /// A failure; what is not printable in `detail`, or too long, is taken out.
     pub fn new(kind: &'static str, detail: &str) -> Self {
         Self { kind, detail: printable(detail), after: None }
+    }
+
+    /// The same with this pause, where the endpoint wished for none.
+    pub fn or_after(self, pause: Duration) -> Self {
+        Self { after: self.after.or(Some(pause)), ..self }
     }
 
     /// The same with the endpoint's wish.

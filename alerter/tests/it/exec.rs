@@ -47,7 +47,7 @@ async fn every_exit_code_has_its_outcome() {
         let expected = match code {
             0 => "acknowledged",
             65 => "rejected rejected",
-            69 => "retry unreachable",
+            69 => "unreachable unreachable",
             75 => "retry unavailable",
             77 => "refused credentials",
             78 => "refused misconfigured",

@@ -90,7 +90,7 @@ async fn they_tell_a_refused_connection_from_a_lost_answer() {
     for name in EXAMPLES {
         let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let outcome = tell(name, &format!("http://{closed}/")).await;
-        assert_eq!(word(&outcome), "retry unreachable", "{name}: {outcome:?}");
+        assert_eq!(word(&outcome), "unreachable unreachable", "{name}: {outcome:?}");
         for answer in HALF_ANSWERS {
             let endpoint = Endpoint::saying(answer).await;
             let outcome = tell(name, &endpoint.url()).await;

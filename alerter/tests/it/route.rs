@@ -51,14 +51,10 @@ pub(crate) async fn deliver_to(url: &str) -> Outcome {
 
 /// `acknowledged`, or how it failed and by which word: `unknown closed`.
 pub(crate) fn word(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Acknowledged { .. } => "acknowledged".to_owned(),
-        Outcome::Unreachable(failure) => format!("unreachable {}", failure.kind),
-        Outcome::Retry(failure) => format!("retry {}", failure.kind),
-        Outcome::Refused(failure) => format!("refused {}", failure.kind),
-        Outcome::Rejected(failure) => format!("rejected {}", failure.kind),
-        Outcome::Unknown(failure) => format!("unknown {}", failure.kind),
-    }
+    outcome.failure().map_or_else(
+        || outcome.as_str().to_owned(),
+        |failure| format!("{} {}", outcome.as_str(), failure.kind),
+    )
 }
 
 pub(crate) async fn word_of(url: &str) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::drivers::{Failure, LONGEST_WISH, Outcome, printable};
+use crate::drivers::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome, printable};
 
 /// More on standard output is no answer.
 pub(super) const STDOUT_BYTES: usize = 64 * 1024;
@@ -37,16 +37,17 @@ pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
         End::Exit(65) => {
             Outcome::Rejected(says("rejected", "the program says that this message is not taken (65)"))
         }
-        End::Exit(69) => {
-            Outcome::Retry(says("unreachable", "the program says that the endpoint cannot be reached (69)"))
-        }
+        End::Exit(69) => Outcome::Unreachable(says(
+            "unreachable",
+            "the program says that the endpoint cannot be reached (69)",
+        )),
         End::Exit(75) => {
             Outcome::Retry(says("unavailable", "the program says that the endpoint cannot take it now (75)"))
         }
-        End::Exit(77) => Outcome::Refused(says(
-            "credentials",
-            "the program says that the endpoint does not let it in (77)",
-        )),
+        End::Exit(77) => Outcome::Refused(
+            says("credentials", "the program says that the endpoint does not let it in (77)")
+                .or_after(LOCKED_OUT),
+        ),
         End::Exit(78) => {
             Outcome::Refused(says("misconfigured", "the program says that it is not configured rightly (78)"))
         }
@@ -142,7 +143,7 @@ mod tests {
         match code {
             0 => ("acknowledged", ""),
             65 => ("rejected", "rejected"),
-            69 => ("retry", "unreachable"),
+            69 => ("unreachable", "unreachable"),
             75 => ("retry", "unavailable"),
             77 => ("refused", "credentials"),
             78 => ("refused", "misconfigured"),
@@ -151,14 +152,7 @@ mod tests {
     }
 
     fn word(outcome: &Outcome) -> (&'static str, &'static str) {
-        let word = match outcome {
-            Outcome::Acknowledged { .. } => "acknowledged",
-            Outcome::Retry(_) => "retry",
-            Outcome::Refused(_) => "refused",
-            Outcome::Rejected(_) => "rejected",
-            Outcome::Unknown(_) => "unknown",
-        };
-        (word, outcome.failure().map_or("", |failure| failure.kind))
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
     }
 
     fn of_code(code: i32) -> Outcome {

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use crate::drivers::{Failure, LONGEST_WISH, Outcome};
+use crate::drivers::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome};
 
 /// However short, an endpoint that says "too many" gets this pause.
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
-
-/// Credentials may be mended any minute, and whoever does it does not say so here.
-const LOCKED_OUT: Duration = Duration::from_secs(60);
 
 /// The outcome of an answer whose header section was complete. `wish` is its `Retry-After`.
 ///
@@ -27,7 +24,7 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
         }
         401 | 403 | 407 => {
             let refusal = says("credentials", ": check that it lets this controller in");
-            Outcome::Refused(refusal.after(Some(LOCKED_OUT)))
+            Outcome::Refused(refusal.or_after(LOCKED_OUT))
         }
         408 | 425 | 500 | 502 | 503 | 504 | 507 | 520..=529 => {
             Outcome::Retry(says("unavailable", "").after(wish))
@@ -99,23 +96,12 @@ mod tests {
         }
     }
 
-    fn word(outcome: &Outcome) -> &'static str {
-        match outcome {
-            Outcome::Acknowledged { .. } => "acknowledged",
-            Outcome::Retry(_) => "retry",
-            Outcome::Unreachable(_) => "unreachable",
-            Outcome::Refused(_) => "refused",
-            Outcome::Rejected(_) => "rejected",
-            Outcome::Unknown(_) => "unknown",
-        }
-    }
-
     /// S1-16: exactly the 2xx acknowledge; every other answer keeps the mark.
     #[test]
     fn every_status_has_its_outcome() {
         for status in 0..=1000 {
             let outcome = outcome(status, None);
-            assert_eq!(word(&outcome), expected(status), "{status}");
+            assert_eq!(outcome.as_str(), expected(status), "{status}");
             assert_eq!(outcome.failure().is_none(), (200..300).contains(&status), "{status}");
             if let Some(failure) = outcome.failure() {
                 assert!(WORDS.contains(&failure.kind), "{}", failure.kind);
