@@ -36,7 +36,7 @@ bench-cluster: deps ## how fast marks come through the register of a real cluste
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh; do sh -n $$script; done
+	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh docs/examples/*.sh; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use marks::delivery::Delivery;
 use marks::journal::{Damage, DueDelivery, Gate, Journal, JournalError};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
@@ -13,8 +14,9 @@ use tracing::{error, warn};
 
 use crate::cluster::View;
 use crate::config::Route;
+use crate::delivery::endpoint::{Change, Endpoint};
 use crate::delivery::trouble::Troubles;
-use crate::delivery::{self, schedule};
+use crate::delivery::{self, Ended, schedule};
 use crate::intake::apply;
 use crate::lookout::Lookout;
 use crate::shared::Shared;
@@ -23,6 +25,12 @@ use crate::watch::{Identity, Watch};
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
+/// Two clocks that keep time differ by less than this from one pass to the next.
+const CLOCK_SLACK: Duration = Duration::from_secs(1);
+
+/// A route, and what came of an exchange with its endpoint.
+type Attempted = (String, Result<Ended, JournalError>);
+
 /// The loop with the attempts that are under way.
 pub struct Engine {
     shared: Arc<Shared>,
@@ -30,9 +38,11 @@ pub struct Engine {
     identity: Identity,
     /// None where there is no cluster to ask.
     lookout: Option<Lookout>,
-    attempts: JoinSet<(String, Result<(), JournalError>)>,
-    /// How many of them each route has: one that hangs must not use up another's.
-    under_way: HashMap<String, usize>,
+    attempts: JoinSet<Attempted>,
+    /// One for each route: one that hangs must not use up another's time.
+    endpoints: HashMap<String, Endpoint>,
+    /// Both clocks at the last pass.
+    clocks: (Instant, Timestamp),
 }
 
 impl Engine {
@@ -48,7 +58,8 @@ impl Engine {
     ) -> Result<Self, JournalError> {
         let now = Timestamp::now();
         let open = shared.store.run(move |journal| {
-            let unknown = journal.recover(now, now + schedule::CAP)?;
+            let unknown = journal.recover(now)?;
+            journal.put_off_no_longer_than(now + schedule::CAP)?;
             Ok((unknown, journal.open_deliveries()?))
         });
         let (unknown, open) = open.await?;
@@ -60,8 +71,9 @@ impl Engine {
         }
         shared.report_damage(&open.damaged);
         *shared.troubles() = Troubles::from_open_deliveries(&open.sound);
-        let (attempts, under_way) = (JoinSet::new(), HashMap::new());
-        Ok(Self { shared, watch, identity, lookout, attempts, under_way })
+        let endpoints = endpoints(&shared, &open.sound, now);
+        let (attempts, clocks) = (JoinSet::new(), (Instant::now(), now));
+        Ok(Self { shared, watch, identity, lookout, attempts, endpoints, clocks })
     }
 
     /// Runs until `stop`, or until the journal is beyond use.
@@ -114,10 +126,14 @@ impl Engine {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
             return Err(JournalError::Damaged { path: self.shared.settings.store.path.clone(), reason });
         }
+        self.mind_the_clock().await?;
         let permitted = self.take_in().await?;
         let rest = self.lookout.as_ref().map(Lookout::rest);
         if !permitted {
             return Ok(rest);
+        }
+        if std::mem::take(&mut *self.shared.probes()) {
+            self.endpoints.values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
         }
         let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
         let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
@@ -126,7 +142,24 @@ impl Engine {
         for due in work.begun {
             self.spawn(due);
         }
-        work.fault.map_or(Ok(work.next.into_iter().chain(rest).min()), Err)
+        let probe = self.endpoints.values().filter_map(|endpoint| endpoint.rest(Instant::now())).min();
+        work.fault.map_or(Ok(work.next.into_iter().chain(rest).chain(probe).min()), Err)
+    }
+
+    /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
+    /// again. Set forward, everything is due, and each endpoint's window is what it gets.
+    async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
+        let (then, at) = std::mem::replace(&mut self.clocks, (Instant::now(), Timestamp::now()));
+        let (passed, shown) = (self.clocks.0 - then, self.clocks.1);
+        if shown + CLOCK_SLACK >= at + passed {
+            return Ok(());
+        }
+        warn!(
+            "the clock was set back: attempts that were put off by the old time are made within {} s",
+            schedule::CAP.as_secs()
+        );
+        let limit = shown + schedule::CAP;
+        self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit).map(drop)).await
     }
 
     /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
@@ -151,24 +184,32 @@ impl Engine {
         Ok(lookout.permits())
     }
 
-    /// How many more attempts each route may have under way.
+    /// How many more attempts each route may have under way, in the order of the configuration.
     fn room(&self) -> Vec<(String, usize)> {
-        let settings = &self.shared.settings;
+        let now = Instant::now();
         let room = |route: &Route| {
             let name = route.name.as_str().to_owned();
-            let used = self.under_way.get(&name).copied().unwrap_or(0);
-            (name, settings.max_in_flight.saturating_sub(used))
+            let room = self.endpoints.get(&name).map_or(0, |endpoint| endpoint.room(now));
+            (name, room)
         };
-        settings.routes.iter().map(room).collect()
+        self.shared.settings.routes.iter().map(room).collect()
     }
 
     fn spawn(&mut self, due: DueDelivery) {
         let (shared, route) = (Arc::clone(&self.shared), due.delivery.route.clone());
-        *self.under_way.entry(route.clone()).or_default() += 1;
+        self.endpoints.entry(route.clone()).and_modify(Endpoint::begin);
         self.attempts.spawn(async move { (route, delivery::attempt(shared, due).await) });
     }
 
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Result<(), JournalError> {
+        match self.event(next, stop).await {
+            Some((route, ended)) => self.note(route, &ended?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when there is a reason to look again: with the attempt that has ended, where it is that.
+    async fn event(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Option<Attempted> {
         let timer = async {
             match next {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -184,14 +225,23 @@ impl Engine {
         };
         let cluster = pin!(cluster);
         tokio::select! {
-            () = stop.cancelled() => Ok(()),
-            () = cluster => Ok(()),
-            () = self.watch.changed() => Ok(()),
-            () = self.shared.poke.notified() => Ok(()),
-            () = timer => Ok(()),
-            Some(Ok((route, ended))) = self.attempts.join_next() => {
-                self.under_way.entry(route).and_modify(|count| *count = count.saturating_sub(1));
-                ended
+            () = stop.cancelled() => None,
+            () = cluster => None,
+            () = self.watch.changed() => None,
+            () = self.shared.poke.notified() => None,
+            () = timer => None,
+            Some(Ok(attempted)) = self.attempts.join_next() => Some(attempted),
+        }
+    }
+
+    /// What an exchange says of its endpoint. Where the fault was the endpoint's, no mark waits for its sake any longer.
+    async fn note(&mut self, route: String, ended: &Ended) -> Result<(), JournalError> {
+        let Some(endpoint) = self.endpoints.get_mut(&route) else { return Ok(()) };
+        match endpoint.end(&ended.sign, ended.wish, Instant::now(), fastrand::f64()) {
+            None | Some(Change::Opened) => Ok(()),
+            Some(Change::Parked | Change::Recovered) => {
+                let wake = move |journal: &mut Journal| journal.wake_parked(&route, Timestamp::now());
+                self.shared.store.run(wake).await.map(drop)
             }
         }
     }
@@ -209,6 +259,26 @@ impl Engine {
         }
         Ok(JOURNAL_PAUSE)
     }
+}
+
+/// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
+/// oftener than once a second.
+fn endpoints(shared: &Shared, open: &[Delivery], now: Timestamp) -> HashMap<String, Endpoint> {
+    let settings = &shared.settings;
+    let new = |route: &Route| {
+        let name = route.name.as_str().to_owned();
+        let own = open.iter().filter(|delivery| delivery.route == name);
+        let last = own.filter_map(|delivery| delivery.last.as_ref()).map(|attempt| attempt.at).max();
+        let endpoint = match last {
+            None => Endpoint::new(settings.max_in_flight),
+            Some(at) => {
+                let wait = schedule::FLOOR.saturating_sub(now.since(at));
+                Endpoint::in_trouble(settings.max_in_flight, Instant::now() + wait)
+            }
+        };
+        (name, endpoint)
+    };
+    settings.routes.iter().map(new).collect()
 }
 
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
@@ -243,16 +313,32 @@ impl Work {
         now: Timestamp,
     ) -> Result<(), JournalError> {
         for (route, room) in room {
-            let due = journal.due(now, route, *room, gate)?;
+            self.begin_on(journal, (route, *room), gate, now)?;
+        }
+        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
+        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
+        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
+        Ok(())
+    }
+
+    /// A damaged row takes nobody's place: where one was found, it is looked for others.
+    fn begin_on(
+        &mut self,
+        journal: &mut Journal,
+        (route, mut room): (&str, usize),
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        while room > 0 {
+            let due = journal.due(now, route, room, gate)?;
+            let was_damaged = !due.damaged.is_empty();
             self.damaged.extend(due.damaged);
+            room = if was_damaged { room - due.sound.len() } else { 0 };
             for due in due.sound {
                 let delivery = journal.begin_attempt(due.mark.id, route)?;
                 self.begun.push(DueDelivery { delivery, ..due });
             }
         }
-        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
-        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
-        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
         Ok(())
     }
 }

@@ -34,6 +34,7 @@ pub struct Shared {
     pub poke: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
+    probes: Mutex<bool>,
     reported: Mutex<HashSet<Damage>>,
     seen: Mutex<Seen>,
 }
@@ -51,6 +52,7 @@ impl Shared {
             poke: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
+            probes: Mutex::default(),
             reported: Mutex::default(),
             seen: Mutex::default(),
         }
@@ -82,6 +84,11 @@ impl Shared {
     /// Why the journal cannot be written at the moment; a passing fault.
     pub fn journal_trouble(&self) -> MutexGuard<'_, Option<String>> {
         self.journal_trouble.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Whether every endpoint is to be probed at once: an operator does not wait.
+    pub fn probes(&self) -> MutexGuard<'_, bool> {
+        self.probes.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// A configured route.

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -75,12 +76,13 @@ struct State {
 }
 
 impl Receiver {
-    /// Listens on a free port of 127.0.0.1.
+    /// Listens on a free port of a loopback address that nobody else uses: on a shared one, a port that is closed for a
+    /// while is given to another socket.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn on_loopback() -> io::Result<Self> {
-        let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+        let address = TcpListener::bind((own_loopback(), 0))?.local_addr()?;
         Self::listen(move || TcpListener::bind(address))
     }
 
@@ -239,6 +241,13 @@ fn line(reader: &mut impl BufRead) -> anyhow::Result<String> {
     reader.read_line(&mut line)?;
     ensure!(line.ends_with('\n'), "the connection ended");
     Ok(line.trim_end().to_owned())
+}
+
+fn own_loopback() -> Ipv4Addr {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let (process, number) = (std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
+    let octet = |number: u32| u8::try_from(number % 254).unwrap_or_default() + 1;
+    Ipv4Addr::new(127, octet(process), octet(number / 254), octet(number))
 }
 
 #[cfg(test)]

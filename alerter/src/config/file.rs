@@ -1,14 +1,18 @@
 //! Reading of files that are trusted: nobody else may be able to write them.
 
-use std::fs::{File, OpenOptions};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
 /// Larger files are refused: nobody writes them by hand.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
+/// As many links the kernel follows in one path.
+const MAX_LINKS: usize = 40;
 
 /// Reads a file that belongs to root or to this process's user and that nobody else may write.
 ///
@@ -42,6 +46,74 @@ pub(super) fn check_directory(path: &Path) -> Result<(), String> {
     } else {
         Err("it is no directory".to_owned())
     }
+}
+
+/// Whether a program is one that only root and this process's user may change: itself, every directory on the way to it,
+/// and whatever symbolic links lead to. A directory with the sticky bit does not pass: others may put things there.
+///
+/// # Errors
+/// One sentence for the operator.
+pub fn check_program(path: &Path) -> Result<(), String> {
+    let root = Path::new("/");
+    check_place(&root.metadata().map_err(unreadable)?, root)?;
+    check_way(root.to_owned(), path)
+}
+
+/// The way from a directory that is trusted already.
+fn check_way(mut at: PathBuf, path: &Path) -> Result<(), String> {
+    let mut parts = parts(path);
+    let mut links = 0;
+    let mut last = None;
+    while let Some(part) = parts.pop_front() {
+        let next = at.join(&part);
+        let meta = next.symlink_metadata().map_err(unreadable)?;
+        if part == ".." {
+            at.pop();
+        } else if meta.is_symlink() {
+            links += 1;
+            follow(&next, &mut at, &mut parts)?;
+        } else {
+            check_place(&meta, &next)?;
+            (at, last) = (next, Some(meta));
+        }
+        if links > MAX_LINKS {
+            return Err("too many symbolic links lead to it".to_owned());
+        }
+    }
+    match last {
+        Some(meta) if meta.is_file() && meta.mode() & 0o111 != 0 => Ok(()),
+        Some(meta) if meta.is_file() => {
+            Err(format!("it cannot be executed: run `chmod +x {}`", at.display()))
+        }
+        _ => Err("it is no plain file".to_owned()),
+    }
+}
+
+/// Puts what a symbolic link says in front of the rest of the way.
+fn follow(link: &Path, at: &mut PathBuf, rest: &mut VecDeque<OsString>) -> Result<(), String> {
+    let target = link.read_link().map_err(unreadable)?;
+    if target.is_absolute() {
+        *at = PathBuf::from("/");
+    }
+    let mut way = parts(&target);
+    way.append(rest);
+    *rest = way;
+    Ok(())
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    let is_step = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().filter(is_step).map(|part| part.as_os_str().to_owned()).collect()
+}
+
+/// One step of the way. The program's own path is known to whoever reads the message, the step that is wrong is not.
+fn check_place(meta: &Metadata, place: &Path) -> Result<(), String> {
+    // As /tmp has it: nobody should take that from it.
+    const EVERYBODYS: u32 = 0o1002;
+    if meta.is_dir() && meta.mode() & EVERYBODYS == EVERYBODYS {
+        return Err(format!("everybody may put files into {}: move the program elsewhere", place.display()));
+    }
+    check_owner_and_mode(meta.uid(), meta.mode(), place).map_err(|why| format!("{}: {why}", place.display()))
 }
 
 fn check_trust(file: &File, path: &Path) -> Result<(), String> {
@@ -105,6 +177,66 @@ mod tests {
             read_trusted(&dir.path().join("none")),
             Err("it cannot be read: No such file or directory".to_owned())
         );
+    }
+
+    /// A program below a directory that counts as trusted, `bin/tool` with links beside it.
+    fn tools() -> tempfile::TempDir {
+        let dir = tempfile::tempdir_in("/tmp").unwrap();
+        fs::create_dir(dir.path().join("bin")).unwrap();
+        fs::write(dir.path().join("bin/tool"), "").unwrap();
+        for (name, target) in
+            [("beside", "bin"), ("named", "beside/tool"), ("round", "round"), ("shell", "/bin/sh")]
+        {
+            std::os::unix::fs::symlink(target, dir.path().join(name)).unwrap();
+        }
+        chmod(&dir, "bin", 0o755);
+        chmod(&dir, "bin/tool", 0o755);
+        dir
+    }
+
+    fn chmod(dir: &tempfile::TempDir, name: &str, mode: u32) {
+        fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn way(dir: &tempfile::TempDir, name: &str) -> Result<(), String> {
+        check_way(dir.path().to_owned(), Path::new(name))
+    }
+
+    #[test]
+    fn a_program_is_trusted_with_all_that_leads_to_it() {
+        let dir = tools();
+        for name in ["bin/tool", "beside/tool", "named", "./bin/../bin/tool", "shell"] {
+            assert_eq!(way(&dir, name), Ok(()), "{name}");
+        }
+        for (place, mode) in [("bin", 0o775), ("bin", 0o777), ("bin/tool", 0o757)] {
+            chmod(&dir, place, mode);
+            for name in ["bin/tool", "beside/tool", "named", "./bin/../bin/tool"] {
+                let why = way(&dir, name).unwrap_err();
+                assert!(why.contains(&format!("chmod go-w {}", dir.path().join(place).display())), "{why}");
+            }
+            chmod(&dir, place, 0o755);
+        }
+        assert_eq!(way(&dir, "named"), Ok(()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_no_program() {
+        let dir = tools();
+        chmod(&dir, "bin/tool", 0o644);
+        assert!(way(&dir, "bin/tool").unwrap_err().contains("chmod +x"));
+        assert_eq!(way(&dir, "bin"), Err("it is no plain file".to_owned()));
+        assert_eq!(way(&dir, "bin/.."), Err("it is no plain file".to_owned()));
+        assert_eq!(way(&dir, "round"), Err("too many symbolic links lead to it".to_owned()));
+        assert!(way(&dir, "bin/none").unwrap_err().starts_with("it cannot be read: No such file"));
+        assert!(way(&dir, "bin/tool/x").unwrap_err().starts_with("it cannot be read: Not a directory"));
+    }
+
+    /// Everybody may put something under this name as soon as it is not there.
+    #[test]
+    fn a_program_among_everybodys_files_is_refused() {
+        let why = check_program(&tools().path().join("bin/tool"));
+        assert!(why.is_err_and(|why| why.starts_with("everybody may put files into /")));
+        assert_eq!(check_program(Path::new("/bin/sh")), Ok(()));
     }
 
     #[test]

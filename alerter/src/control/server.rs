@@ -372,6 +372,7 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
             marks.into_iter().map(|mark| journal.retry_now(mark, &user, now)).sum()
         })
         .await?;
+    *shared.probes() = true;
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
 }

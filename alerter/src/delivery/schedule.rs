@@ -9,6 +9,29 @@ pub const CAP: Duration = Duration::from_secs(30);
 /// The longest `Retry-After` that is honoured.
 pub const LONGEST_ASKED: Duration = Duration::from_secs(900);
 
+/// An endpoint that refuses is asked again after this time,
+pub const PARKED: Duration = Duration::from_secs(60);
+/// and after twice as long each time, up to this.
+pub const PARKED_CAP: Duration = Duration::from_secs(900);
+/// A mark that its endpoint rejects is tried again after this time,
+pub const SLOW: Duration = Duration::from_secs(300);
+/// and after twice as long each time, up to this.
+pub const SLOW_CAP: Duration = Duration::from_secs(3600);
+
+/// The wait of an endpoint that refused `failures` times in a row.
+pub fn parked(failures: u32) -> Duration {
+    PARKED.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(PARKED_CAP)
+}
+
+/// The wait of a mark that its endpoint rejected, where it waited for `before` the last time: up to a quarter less than
+/// twice that, so that many of them do not come at once.
+///
+/// `random` lies in `0.0..1.0`.
+pub fn slow(before: Duration, random: f64) -> Duration {
+    let window = before.saturating_mul(2).clamp(SLOW, SLOW_CAP);
+    window.mul_f64(1.0 - random.clamp(0.0, 1.0) / 4.0)
+}
+
 /// The wait after attempt number `attempts` failed: full jitter over a window that doubles up to [`CAP`], at least
 /// [`FLOOR`], and at least what the receiver asked for.
 ///
@@ -35,6 +58,23 @@ mod tests {
     fn what_the_receiver_asks_is_honoured_within_reason() {
         assert_eq!(wait(1, 0.5, Some(Duration::from_secs(60))), Duration::from_secs(60));
         assert_eq!(wait(1, 0.5, Some(Duration::from_secs(1_000_000))), LONGEST_ASKED);
+    }
+
+    #[test]
+    fn an_endpoint_that_refuses_is_asked_every_quarter_of_an_hour_in_the_end() {
+        let minutes = |failures| parked(failures).as_secs() / 60;
+        assert_eq!([1, 2, 3, 4, 5, 4_000_000_000].map(minutes), [1, 2, 4, 8, 15, 15]);
+    }
+
+    #[test]
+    fn a_rejected_mark_is_tried_every_hour_in_the_end() {
+        let mut wait = Duration::ZERO;
+        let waits = std::iter::repeat_with(|| {
+            wait = slow(wait, 0.0);
+            wait.as_secs() / 60
+        });
+        assert_eq!(waits.take(6).collect::<Vec<_>>(), [5, 10, 20, 40, 60, 60]);
+        assert_eq!(slow(Duration::MAX, 1.0), SLOW_CAP.mul_f64(0.75));
     }
 
     proptest! {

@@ -74,6 +74,9 @@ fn bytes(event: &Event<'_>) -> Vec<u8> {
 }
 
 impl TimeFormat {
+    /// Their words in the configuration.
+    pub const WORDS: [(&str, Self); 2] = [("epoch", Self::Epoch), ("rfc3339", Self::Rfc3339)];
+
     fn write(self, time: Timestamp) -> Time {
         let seconds = time.seconds();
         match (self, jiff::Timestamp::from_second(seconds)) {

@@ -167,8 +167,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     let url = table.text("url", |text| address(text, allow_http));
     let ca = table.text("ca-file", |text| certificates(Path::new(text)));
     let seconds = table.number("timeout", 1..=30).unwrap_or(30);
-    let words = [("epoch", TimeFormat::Epoch), ("rfc3339", TimeFormat::Rfc3339)];
-    let time_format = table.choice("time-format", &words).unwrap_or_default();
+    let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     if !table.has("url") {
         let title = table.title().to_owned();
         table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));

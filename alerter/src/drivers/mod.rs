@@ -4,6 +4,7 @@
 //! [`KINDS`].
 
 pub mod event;
+pub mod exec;
 pub mod http;
 
 use std::fmt;
@@ -19,7 +20,13 @@ use marks::time::Timestamp;
 use crate::config::TableReader;
 
 /// Every driver there is.
-pub const KINDS: &[Kind] = &[http::KIND];
+pub const KINDS: &[Kind] = &[http::KIND, exec::KIND];
+
+/// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
+/// does it does not say so here.
+const LOCKED_OUT: Duration = Duration::from_secs(60);
+/// However long an endpoint asks to be left alone, it is not left alone for longer.
+const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 
 /// One kind of driver.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +51,8 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The bytes of a test message, which nobody can take for a failure of a host.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
-    /// One exchange. It ends by itself, within the route's time limit. Dropped before its end its outcome is unknown.
+    /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
+    /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
 }
 
@@ -68,7 +76,9 @@ pub enum Outcome {
         /// The controller's own name for what it made of it.
         reference: Option<String>,
     },
-    /// It did not take it, or could not be reached: try again.
+    /// It could not be reached: nothing was sent.
+    Unreachable(Failure),
+    /// It says that it cannot take it now: try again.
     Retry(Failure),
     /// It takes no mark as things stand: somebody must change something.
     Refused(Failure),
@@ -79,11 +89,24 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Its word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Acknowledged { .. } => "acknowledged",
+            Self::Unreachable(_) => "unreachable",
+            Self::Retry(_) => "retry",
+            Self::Refused(_) => "refused",
+            Self::Rejected(_) => "rejected",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
     /// The failure, unless it is an acknowledgement.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Acknowledged { .. } => None,
-            Self::Retry(failure)
+            Self::Unreachable(failure)
+            | Self::Retry(failure)
             | Self::Refused(failure)
             | Self::Rejected(failure)
             | Self::Unknown(failure) => Some(failure),
@@ -108,14 +131,24 @@ impl Failure {
 
     /// A failure; what is not printable in `detail`, or too long, is taken out.
     pub fn new(kind: &'static str, detail: &str) -> Self {
-        let printable = detail.chars().map(|c| if c.is_control() { ' ' } else { c });
-        Self { kind, detail: printable.take(Self::DETAIL).collect(), after: None }
+        Self { kind, detail: printable(detail), after: None }
+    }
+
+    /// The same with this pause, where the endpoint wished for none.
+    pub fn or_after(self, pause: Duration) -> Self {
+        Self { after: self.after.or(Some(pause)), ..self }
     }
 
     /// The same with the endpoint's wish.
     pub fn after(self, after: Option<Duration>) -> Self {
         Self { after, ..self }
     }
+}
+
+/// A text of others as it may be shown: on one line, without control characters, cut at [`Failure::DETAIL`] characters.
+fn printable(text: &str) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    printable.take(Failure::DETAIL).collect()
 }
 
 #[cfg(test)]

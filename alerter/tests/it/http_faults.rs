@@ -10,13 +10,13 @@ async fn a_closed_port_is_a_retry() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    assert_eq!(word_of(&format!("http://{address}/")).await, "retry connect");
+    assert_eq!(word_of(&format!("http://{address}/")).await, "unreachable connect");
 }
 
 /// A label of more than 63 letters has no address anywhere, and no name server is asked for it.
 #[tokio::test]
 async fn a_name_without_an_address_is_a_retry() {
-    assert_eq!(word_of(&format!("http://{}.invalid/", "x".repeat(64))).await, "retry dns");
+    assert_eq!(word_of(&format!("http://{}.invalid/", "x".repeat(64))).await, "unreachable dns");
 }
 
 /// S1-16: the message may have arrived, so it is sent again.

@@ -37,11 +37,11 @@ async fn an_endpoint_of_the_named_ca_is_told() {
 async fn an_endpoint_with_a_wrong_certificate_is_not_told() {
     let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
     for (acceptor, expected) in [
-        (theirs.endpoint(Peculiar::Nothing), "retry tls-unknown-ca"),
-        (ours.endpoint(Peculiar::Expired), "retry tls-expired"),
-        (ours.endpoint(Peculiar::NotYetValid), "retry tls-not-yet-valid"),
-        (ours.endpoint(Peculiar::OtherName), "retry tls-name"),
-        (ours.endpoint_of_its_own(), "retry tls-self-signed"),
+        (theirs.endpoint(Peculiar::Nothing), "unreachable tls-unknown-ca"),
+        (ours.endpoint(Peculiar::Expired), "unreachable tls-expired"),
+        (ours.endpoint(Peculiar::NotYetValid), "unreachable tls-not-yet-valid"),
+        (ours.endpoint(Peculiar::OtherName), "unreachable tls-name"),
+        (ours.endpoint_of_its_own(), "unreachable tls-self-signed"),
     ] {
         let endpoint = endpoint(acceptor).await;
         assert_eq!(word_for(&endpoint, &ours).await, expected);
@@ -59,7 +59,7 @@ async fn an_endpoint_with_a_wrong_certificate_is_not_told() {
 async fn a_ca_of_the_same_name_is_another_ca() {
     let (ours, impostor) = (Ca::new("ours"), Ca::new("ours"));
     let endpoint = endpoint(impostor.endpoint(Peculiar::Nothing)).await;
-    assert_eq!(word_for(&endpoint, &ours).await, "retry tls-unknown-ca");
+    assert_eq!(word_for(&endpoint, &ours).await, "unreachable tls-unknown-ca");
     assert_eq!(endpoint.requests().len(), 0);
 }
 
@@ -71,10 +71,10 @@ async fn what_speaks_no_tls_is_not_told() {
         peer.gone().await;
     })
     .await;
-    assert_eq!(word_for(&plain, &ca).await, "retry tls");
+    assert_eq!(word_for(&plain, &ca).await, "unreachable tls");
     let silent = Endpoint::acting(|peer| async move { drop(peer) }).await;
     let word = word_for(&silent, &ca).await;
-    assert!(["retry tls", "retry connect"].contains(&word.as_str()), "{word}");
+    assert!(["unreachable tls", "unreachable connect"].contains(&word.as_str()), "{word}");
 }
 
 /// A handshake that never ends has sent nothing: it is a retry, not an unknown outcome.
@@ -83,7 +83,7 @@ async fn a_handshake_without_end_is_given_up() {
     let ca = Ca::new("ours");
     let mut endpoint = Endpoint::acting(|mut peer| async move { peer.gone().await }).await;
     let route = route_with_ca(&https(&endpoint), SHORT, Some(&ca.pem()));
-    assert_eq!(word(&deliver(&route).await), "retry connect-timeout");
+    assert_eq!(word(&deliver(&route).await), "unreachable connect-timeout");
     endpoint.connection_ended().await;
 }
 

@@ -1,10 +1,10 @@
-//! The `http` route under test, and what it is asked to deliver.
+//! The route under test, and what it is asked to deliver.
 
 use std::time::Duration;
 
 use alerter::drivers::event::TimeFormat;
 use alerter::drivers::http::{Http, Options};
-use alerter::drivers::{Driver as _, Failure, Message, Outcome};
+use alerter::drivers::{Driver, Failure, Message, Outcome};
 use marks::id::MarkId;
 use reqwest::{Certificate, Url};
 
@@ -34,7 +34,7 @@ pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_pem: Option<&str>) 
 }
 
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.
-pub(crate) async fn deliver(route: &Http) -> Outcome {
+pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
     let id = id();
     let outcome = route.deliver(Message { id: &id, body: BODY }).await;
     assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
@@ -51,13 +51,10 @@ pub(crate) async fn deliver_to(url: &str) -> Outcome {
 
 /// `acknowledged`, or how it failed and by which word: `unknown closed`.
 pub(crate) fn word(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Acknowledged { .. } => "acknowledged".to_owned(),
-        Outcome::Retry(failure) => format!("retry {}", failure.kind),
-        Outcome::Refused(failure) => format!("refused {}", failure.kind),
-        Outcome::Rejected(failure) => format!("rejected {}", failure.kind),
-        Outcome::Unknown(failure) => format!("unknown {}", failure.kind),
-    }
+    outcome.failure().map_or_else(
+        || outcome.as_str().to_owned(),
+        |failure| format!("{} {}", outcome.as_str(), failure.kind),
+    )
 }
 
 pub(crate) async fn word_of(url: &str) -> String {

@@ -1,6 +1,6 @@
 //! Deliveries in the journal: what is due, what an attempt came to. Only the transition table decides what may change.
 
-use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Transaction, params, params_from_iter};
 
 use super::delivery_row::{self, COLUMNS, load, update};
 use super::fencings::Rows;
@@ -86,38 +86,39 @@ impl Journal {
         })
     }
 
-    /// After a start: attempts that a former daemon left under way may have arrived, and no wait from before is longer
-    /// than `latest` (a clock may have been set back). Says how many were under way.
+    /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
     ///
     /// # Errors
     /// As any write.
-    pub fn recover(&mut self, now: Timestamp, latest: Timestamp) -> Result<usize, JournalError> {
-        let open = self.deliveries_where("d.state IN ('in-flight', 'pending', 'parked')", None)?;
-        let mut unknown = 0;
-        for delivery in open.sound {
-            let in_flight = delivery.state == State::InFlight;
-            if !in_flight && delivery.next_due <= latest {
-                continue;
-            }
-            unknown += usize::from(in_flight);
+    pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+        let cut_off = self.deliveries_where("d.state = 'in-flight'", None)?.sound;
+        for delivery in &cut_off {
             self.change(delivery.mark, &delivery.route, |delivery, transaction| {
+                move_to(delivery, State::Pending)?;
+                delivery.ambiguous = delivery.ambiguous.saturating_add(1);
+                delivery.next_due = now;
+                let detail = "an attempt was cut off, it may have arrived";
+                Ok(note(transaction, delivery, now, "interrupted", detail)?)
+            })?;
+        }
+        Ok(cut_off.len())
+    }
+
+    /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
+    /// daemon, would wait too long. Says how many did.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
+        let condition = "d.state IN ('pending', 'parked') AND d.next_due > ?1";
+        let late = self.deliveries_that(condition, [latest.0])?.sound;
+        for delivery in &late {
+            self.change(delivery.mark, &delivery.route, |delivery, _| {
                 delivery.next_due = delivery.next_due.min(latest);
-                if delivery.state == State::InFlight {
-                    move_to(delivery, State::Pending)?;
-                    delivery.ambiguous = delivery.ambiguous.saturating_add(1);
-                    delivery.next_due = now;
-                    note(
-                        transaction,
-                        delivery,
-                        now,
-                        "interrupted",
-                        "an attempt was cut off, it may have arrived",
-                    )?;
-                }
                 Ok(())
             })?;
         }
-        Ok(unknown)
+        Ok(late.len())
     }
 
     /// Makes open deliveries due at once; those of one mark, or all. Says how many.
@@ -148,6 +149,22 @@ impl Journal {
             })?;
         }
         Ok(waiting.sound.len())
+    }
+
+    /// Makes the parked deliveries of a route due: it was not these marks that it refused. Says how many.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = "d.state = 'parked' AND d.route = ?1 AND d.next_due > ?2";
+        let late = self.deliveries_that(condition, params![route, now.0])?.sound;
+        for delivery in &late {
+            self.change(delivery.mark, &delivery.route, |delivery, _| {
+                delivery.next_due = now;
+                Ok(())
+            })?;
+        }
+        Ok(late.len())
     }
 
     /// The deliveries of one mark.

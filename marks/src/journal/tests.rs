@@ -342,7 +342,7 @@ fn an_attempt_that_was_cut_off_counts_as_unknown_and_is_made_again() {
     drop(journal);
     let mut journal = home.open(Role::Alerter);
     assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
-    assert_eq!(journal.recover(NOW, NOW + Duration::from_secs(30)).unwrap(), 1);
+    assert_eq!(journal.recover(NOW).unwrap(), 1);
     let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
     assert_eq!((due[0].delivery.attempts, due[0].delivery.ambiguous), (1, 1));
 }
@@ -355,8 +355,27 @@ fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
     journal.begin_attempt(mark, "recovery").unwrap();
     journal.finish_attempt(mark, "recovery", &again(NOW + Duration::from_secs(864_000)), NOW).unwrap();
     let cap = NOW + Duration::from_secs(30);
-    journal.recover(NOW, cap).unwrap();
+    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 1);
+    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 0);
     assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
+}
+
+#[test]
+fn the_parked_deliveries_of_a_route_are_made_due() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let late = NOW + Duration::from_secs(3600);
+    for (node, state) in [("compute1", State::Parked), ("compute2", State::Pending)] {
+        let mark = marked(&mut journal, node, NOW);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
+        let verdict = Verdict::Again { state, ambiguous, kind, detail, next_due: late };
+        journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap();
+    }
+    assert_eq!(journal.wake_parked("other", NOW).unwrap(), 0);
+    assert_eq!(journal.wake_parked("recovery", NOW).unwrap(), 1);
+    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
+    assert_eq!(due.iter().map(|due| due.mark.node.as_str()).collect::<Vec<_>>(), ["compute1"]);
 }
 
 #[test]

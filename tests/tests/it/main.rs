@@ -8,6 +8,7 @@ mod examples;
 mod killed;
 mod ocf;
 mod path;
+mod program;
 
 use std::process::ExitCode;
 
@@ -21,5 +22,6 @@ fn main() -> ExitCode {
         killed::group(),
         ocf::group(),
         path::group(),
+        program::group(),
     ])
 }

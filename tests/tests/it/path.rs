@@ -29,6 +29,8 @@ pub(crate) fn group() -> Group {
         a_fenced_host_is_told_and_settled,
         what_is_not_accepted_is_sent_again_byte_for_byte,
         a_redirect_acknowledges_nothing,
+        a_rejected_mark_is_in_nobodys_way,
+        an_endpoint_that_is_down_is_probed_by_one_mark,
         half_an_answer_acknowledges_nothing,
         no_host_waits_for_another,
         no_route_waits_for_another,
@@ -157,11 +159,52 @@ fn a_redirect_acknowledges_nothing() {
     );
     receiver.answer_next(Answer::Raw(redirect.into_bytes()));
     site.fence("compute1").unwrap();
+    until("the endpoint has refused", || delivery(&site, "compute1")["state"] == "parked");
+    // It is asked again after a minute; an operator who has mended it does not wait.
+    assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
     receiver.wait_for(2, LIMIT).unwrap();
     until_settled(&site);
     assert!(elsewhere.received().is_empty(), "a redirect was followed");
     let history = json(&site, &["history", "compute1"]);
     assert!(history.to_string().contains("redirect"), "{history}");
+}
+
+/// One message that an endpoint does not take is in nobody's way, and is tried again slowly.
+fn a_rejected_mark_is_in_nobodys_way() {
+    let (receiver, site) = running();
+    receiver.answer_next(Answer::Status(422));
+    site.fence("compute1").unwrap();
+    until("compute1 is parked", || delivery(&site, "compute1")["state"] == "parked");
+    site.fence("compute2").unwrap();
+    until("compute2 is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
+    let parked = delivery(&site, "compute1");
+    let wait = parked["next_due"].as_i64().unwrap() - parked["last"]["at"].as_i64().unwrap();
+    assert!((225_000..=300_000).contains(&wait), "{parked}");
+    assert!(site.alerter(&["retry", "compute1"]).unwrap().status.success());
+    until_settled(&site);
+}
+
+/// However many marks wait, an endpoint that cannot be reached gets one attempt at a time; all are told when it is back.
+fn an_endpoint_that_is_down_is_probed_by_one_mark() {
+    const HOSTS: usize = 20;
+    let (mut receiver, site) = running();
+    receiver.down();
+    for host in 1..=HOSTS {
+        site.fence(&format!("compute{host}")).unwrap();
+    }
+    let attempts = || -> Vec<u64> {
+        let listed = json(&site, &["list"]);
+        let marks = listed.as_array().unwrap().iter();
+        marks.map(|mark| mark["deliveries"][0]["attempts"].as_u64().unwrap()).collect()
+    };
+    until("the oldest was tried three times", || attempts().iter().max().is_some_and(|most| *most >= 3));
+    let tried = attempts();
+    assert_eq!(tried.len(), HOSTS);
+    assert_eq!(tried.iter().filter(|attempts| **attempts > 0).count(), 1, "{tried:?}");
+    receiver.up().unwrap();
+    receiver.wait_for(HOSTS, LIMIT).unwrap();
+    until_settled(&site);
+    assert_eq!(receiver.received().len(), HOSTS, "each once");
 }
 
 fn half_an_answer_acknowledges_nothing() {

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
-use crate::drivers::{Failure, Outcome};
+use crate::drivers::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome};
 
-/// However long an endpoint asks to be left alone, it is not left alone for longer.
-pub(super) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 /// However short, an endpoint that says "too many" gets this pause.
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
@@ -24,7 +22,10 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
         300..=399 => {
             Outcome::Refused(says("redirect", ": redirects are not followed, set url to the final address"))
         }
-        401 | 403 | 407 => Outcome::Refused(says("credentials", ": check that it lets this controller in")),
+        401 | 403 | 407 => {
+            let refusal = says("credentials", ": check that it lets this controller in");
+            Outcome::Refused(refusal.or_after(LOCKED_OUT))
+        }
         408 | 425 | 500 | 502 | 503 | 504 | 507 | 520..=529 => {
             Outcome::Retry(says("unavailable", "").after(wish))
         }
@@ -95,22 +96,12 @@ mod tests {
         }
     }
 
-    fn word(outcome: &Outcome) -> &'static str {
-        match outcome {
-            Outcome::Acknowledged { .. } => "acknowledged",
-            Outcome::Retry(_) => "retry",
-            Outcome::Refused(_) => "refused",
-            Outcome::Rejected(_) => "rejected",
-            Outcome::Unknown(_) => "unknown",
-        }
-    }
-
     /// S1-16: exactly the 2xx acknowledge; every other answer keeps the mark.
     #[test]
     fn every_status_has_its_outcome() {
         for status in 0..=1000 {
             let outcome = outcome(status, None);
-            assert_eq!(word(&outcome), expected(status), "{status}");
+            assert_eq!(outcome.as_str(), expected(status), "{status}");
             assert_eq!(outcome.failure().is_none(), (200..300).contains(&status), "{status}");
             if let Some(failure) = outcome.failure() {
                 assert!(WORDS.contains(&failure.kind), "{}", failure.kind);

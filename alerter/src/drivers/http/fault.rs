@@ -48,12 +48,12 @@ pub(super) enum Tls {
 }
 
 impl Fault {
-    /// Whether the message may have arrived decides between "retry" and "unknown". In doubt it may have.
+    /// Whether the message may have arrived decides between "unreachable" and "unknown". In doubt it may have.
     pub(super) fn outcome(&self) -> Outcome {
         let failure = Failure::new(self.kind(), &self.detail());
         match self {
             Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_) => {
-                Outcome::Retry(failure)
+                Outcome::Unreachable(failure)
             }
             Self::Timeout | Self::TooLarge | Self::Protocol | Self::Closed => Outcome::Unknown(failure),
         }
@@ -182,12 +182,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_happened_before_the_message_was_sent_is_a_plain_retry() {
+    fn what_happened_before_the_message_was_sent_is_not_ambiguous() {
         let tls = [Tls::Expired, Tls::NotYetValid, Tls::UnknownCa, Tls::Name, Tls::SelfSigned, Tls::Other];
         let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
         before.extend([Fault::Request, Fault::Dns, Fault::Connect(None), Fault::ConnectTimeout]);
         for fault in before {
-            assert!(matches!(fault.outcome(), Outcome::Retry(_)), "{fault:?}");
+            assert!(matches!(fault.outcome(), Outcome::Unreachable(_)), "{fault:?}");
         }
         for fault in [Fault::Timeout, Fault::TooLarge, Fault::Protocol, Fault::Closed] {
             assert!(matches!(fault.outcome(), Outcome::Unknown(_)), "{fault:?}");

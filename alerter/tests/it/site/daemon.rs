@@ -43,7 +43,7 @@ impl Alerter {
         shared.started = site.now;
         let (mut journal, shared) = (open(), Arc::new(shared));
         start::catch_up(&mut journal, &shared).unwrap();
-        journal.recover(site.now, site.now + Duration::from_secs(300)).unwrap();
+        journal.recover(site.now).unwrap();
         Self { controller, journal, shared, settled_in: false, is_reckless: false }
     }
 

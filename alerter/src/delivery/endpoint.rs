@@ -1,0 +1,447 @@
+//! Whether a route's endpoint may be asked now, and by how many exchanges at once (design, section 7). Pure: the time and
+//! the random number are arguments.
+//!
+//! Retry state belongs to the endpoint: however many marks wait, one that is down gets a single attempt now and then, and
+//! one that has recovered gets a few at once, then more and more.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use marks::host::HostName;
+
+use super::schedule;
+
+/// So many exchanges in a row without an answer that is worth one open the breaker.
+const STREAK: u32 = 3;
+/// Or half of the last so many.
+const MEMORY: usize = 10;
+/// So many exchanges may be under way at least: where one hangs, another host's need not wait for its end.
+const FEWEST: usize = 2;
+/// Where an endpoint rejects the messages of so many hosts, one after the other, the fault is not theirs.
+const REJECTED: usize = 3;
+
+/// What an exchange says of the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// It takes marks.
+    Takes,
+    /// It cannot be reached.
+    Unreachable,
+    /// It says that it cannot now, or nothing that can be understood in time.
+    Busy,
+    /// It says that it is asked too often.
+    Throttles,
+    /// It takes no mark until somebody changes something.
+    Refuses,
+    /// It does not take this host's message.
+    Rejects(HostName),
+}
+
+/// What an exchange has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It gets no more than a probe now and then.
+    Opened,
+    /// The same, until somebody changes something.
+    Parked,
+    /// It takes marks again.
+    Recovered,
+}
+
+/// The breaker: one that is closed lets exchanges through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Breaker {
+    Closed,
+    Open(Open),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Open {
+    /// From then on a single exchange may begin.
+    probe_at: Instant,
+    /// How many were in vain.
+    failures: u32,
+    is_parked: bool,
+    /// The probe is under way: the breaker is half-open.
+    is_half: bool,
+}
+
+/// One endpoint.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    limit: usize,
+    breaker: Breaker,
+    /// How many exchanges may be under way.
+    window: usize,
+    /// How many were taken since the window has its width.
+    taken: usize,
+    under_way: usize,
+    streak: u32,
+    /// Whether each of the last exchanges was in vain.
+    memory: VecDeque<bool>,
+    /// Whose messages it rejected since it took one.
+    rejected: BTreeSet<HostName>,
+}
+
+impl Endpoint {
+    /// One of which nothing bad is known. `limit` is `max-in-flight`.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit: limit.max(1),
+            breaker: Breaker::Closed,
+            window: limit.max(1),
+            taken: 0,
+            under_way: 0,
+            streak: 0,
+            memory: VecDeque::with_capacity(MEMORY),
+            rejected: BTreeSet::new(),
+        }
+    }
+
+    /// One that did not take what an older daemon sent: its first exchange is a probe, at `probe_at`.
+    pub fn in_trouble(limit: usize, probe_at: Instant) -> Self {
+        let open = Open { probe_at, failures: 1, is_parked: false, is_half: false };
+        Self { breaker: Breaker::Open(open), ..Self::new(limit) }
+    }
+
+    /// How many exchanges may begin now.
+    pub fn room(&self, now: Instant) -> usize {
+        match self.breaker {
+            Breaker::Closed => self.window.saturating_sub(self.under_way),
+            Breaker::Open(open) => usize::from(self.under_way == 0 && now >= open.probe_at),
+        }
+    }
+
+    /// How long it is to be left alone, where that is all that is in the way.
+    pub fn rest(&self, now: Instant) -> Option<Duration> {
+        match self.breaker {
+            Breaker::Open(open) if self.under_way == 0 && now < open.probe_at => Some(open.probe_at - now),
+            _ => None,
+        }
+    }
+
+    /// How many probes were in vain; 0 while it takes marks.
+    pub fn failures(&self) -> u32 {
+        match self.breaker {
+            Breaker::Closed => 0,
+            Breaker::Open(open) => open.failures,
+        }
+    }
+
+    /// The next probe is due at once.
+    pub fn probe(&mut self, now: Instant) {
+        if let Breaker::Open(open) = &mut self.breaker {
+            open.probe_at = open.probe_at.min(now);
+        }
+    }
+
+    /// An exchange begins.
+    pub fn begin(&mut self) {
+        self.under_way += 1;
+        if let Breaker::Open(open) = &mut self.breaker {
+            open.is_half = true;
+        }
+    }
+
+    /// An exchange has ended. `wish` is how long the endpoint asked to be left alone; `random` lies in `0.0..1.0`.
+    pub fn end(&mut self, sign: &Sign, wish: Option<Duration>, now: Instant, random: f64) -> Option<Change> {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.note(sign);
+        match self.breaker {
+            Breaker::Closed if self.is_enough(sign) => Some(self.open(sign, 1, (now, wish, random))),
+            Breaker::Closed => None,
+            // It began before the breaker opened, and says nothing new.
+            Breaker::Open(open) if !open.is_half => None,
+            Breaker::Open(open) if is_fine(sign) && !self.rejects_all() => {
+                self.close();
+                (open.failures > 0).then_some(Change::Recovered)
+            }
+            Breaker::Open(open) => {
+                let failures = open.failures.saturating_add(1);
+                let change = self.open(sign, failures, (now, wish, random));
+                let is_news = failures == 1 || (change == Change::Parked && !open.is_parked);
+                is_news.then_some(change)
+            }
+        }
+    }
+
+    /// What is remembered of the last exchanges.
+    fn note(&mut self, sign: &Sign) {
+        let in_vain = matches!(sign, Sign::Busy | Sign::Throttles);
+        self.streak = if in_vain { self.streak + 1 } else { 0 };
+        if self.memory.len() == MEMORY {
+            self.memory.pop_front();
+        }
+        self.memory.push_back(in_vain);
+        match sign {
+            Sign::Takes => {
+                self.rejected.clear();
+                self.grow();
+            }
+            Sign::Rejects(host) => drop(self.rejected.insert(host.clone())),
+            _ if in_vain => (self.window, self.taken) = ((self.window / 2).max(self.fewest()), 0),
+            _ => {}
+        }
+    }
+
+    /// One more at once for every round that was taken.
+    fn grow(&mut self) {
+        self.taken += 1;
+        if self.taken >= self.window {
+            (self.window, self.taken) = ((self.window + 1).min(self.limit), 0);
+        }
+    }
+
+    fn fewest(&self) -> usize {
+        FEWEST.min(self.limit)
+    }
+
+    fn rejects_all(&self) -> bool {
+        self.rejected.len() >= REJECTED
+    }
+
+    /// Whether a closed breaker opens.
+    fn is_enough(&self, sign: &Sign) -> bool {
+        let half =
+            self.memory.len() == MEMORY && self.memory.iter().filter(|vain| **vain).count() * 2 >= MEMORY;
+        match sign {
+            Sign::Takes => false,
+            Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
+            Sign::Busy => self.streak >= STREAK || half,
+            Sign::Rejects(_) => self.rejects_all(),
+        }
+    }
+
+    fn open(
+        &mut self,
+        sign: &Sign,
+        failures: u32,
+        (now, wish, random): (Instant, Option<Duration>, f64),
+    ) -> Change {
+        let (wait, is_parked) = match sign {
+            Sign::Refuses | Sign::Rejects(_) => (wish.unwrap_or_else(|| schedule::parked(failures)), true),
+            _ => (schedule::wait(failures, random, wish), false),
+        };
+        self.breaker = Breaker::Open(Open { probe_at: now + wait, failures, is_parked, is_half: false });
+        if is_parked { Change::Parked } else { Change::Opened }
+    }
+
+    /// Few exchanges at a time to begin with.
+    fn close(&mut self) {
+        self.breaker = Breaker::Closed;
+        (self.window, self.taken) = (self.fewest(), 0);
+        self.memory.clear();
+    }
+}
+
+/// Whether it answers like an endpoint that takes marks.
+fn is_fine(sign: &Sign) -> bool {
+    matches!(sign, Sign::Takes | Sign::Rejects(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: usize = 8;
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn rejects(host: &str) -> Sign {
+        Sign::Rejects(HostName::parse(host).unwrap())
+    }
+
+    fn healthy() -> Endpoint {
+        Endpoint::new(LIMIT)
+    }
+
+    fn once(endpoint: &mut Endpoint, sign: &Sign, now: Instant) -> Option<Change> {
+        endpoint.begin();
+        endpoint.end(sign, None, now, 0.5)
+    }
+
+    #[test]
+    fn what_a_former_daemon_found_in_trouble_is_probed_and_gets_more_as_they_are_taken() {
+        let now = Instant::now();
+        let mut endpoint = Endpoint::in_trouble(LIMIT, now + SECOND);
+        assert_eq!((endpoint.room(now), endpoint.rest(now)), (0, Some(SECOND)));
+        let now = now + SECOND;
+        assert_eq!((endpoint.room(now), endpoint.rest(now)), (1, None));
+        endpoint.begin();
+        assert_eq!(endpoint.room(now), 0, "one probe at a time");
+        assert_eq!(endpoint.end(&Sign::Takes, None, now, 0.5), Some(Change::Recovered));
+        let mut windows = vec![endpoint.room(now)];
+        for _ in 0..100 {
+            once(&mut endpoint, &Sign::Takes, now);
+            windows.push(endpoint.room(now));
+        }
+        windows.dedup();
+        assert_eq!(windows, (FEWEST..=LIMIT).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn one_of_which_nothing_bad_is_known_gets_as_many_as_are_allowed() {
+        let now = Instant::now();
+        assert_eq!((healthy().room(now), Endpoint::new(0).room(now)), (LIMIT, 1));
+        let mut alone = Endpoint::new(1);
+        once(&mut alone, &Sign::Busy, now);
+        assert_eq!(alone.room(now), 1);
+    }
+
+    /// One exchange hangs; the next host's has its place all the same.
+    #[test]
+    fn there_is_always_room_beside_one_that_hangs() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        for sign in [Sign::Busy, Sign::Takes].into_iter().cycle().take(MEMORY - 2) {
+            once(&mut endpoint, &sign, now);
+            endpoint.begin();
+            assert!(endpoint.room(now) > 0);
+            endpoint.under_way = 0;
+        }
+    }
+
+    #[test]
+    fn one_that_cannot_be_reached_is_probed_and_no_more() {
+        let mut now = Instant::now();
+        let mut endpoint = healthy();
+        (0..LIMIT).for_each(|_| endpoint.begin());
+        assert_eq!(endpoint.end(&Sign::Unreachable, None, now, 0.5), Some(Change::Opened));
+        for _ in 1..LIMIT {
+            assert_eq!(endpoint.end(&Sign::Unreachable, None, now, 0.5), None, "they were under way");
+        }
+        assert_eq!(endpoint.failures(), 1);
+        for failures in 2..50 {
+            assert_eq!(endpoint.room(now), 0);
+            now += endpoint.rest(now).unwrap();
+            assert_eq!(once(&mut endpoint, &Sign::Unreachable, now), None, "that is no news");
+            assert_eq!(endpoint.failures(), failures);
+            assert!((schedule::FLOOR..=schedule::CAP).contains(&endpoint.rest(now).unwrap()));
+        }
+        now += endpoint.rest(now).unwrap();
+        assert_eq!(once(&mut endpoint, &Sign::Takes, now), Some(Change::Recovered));
+        assert_eq!(endpoint.room(now), FEWEST, "and slowly");
+    }
+
+    #[test]
+    fn one_bad_answer_is_none_but_three_are() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        for sign in [Sign::Busy, Sign::Busy, Sign::Takes, Sign::Busy, Sign::Busy] {
+            assert_eq!(once(&mut endpoint, &sign, now), None);
+        }
+        assert_eq!(once(&mut endpoint, &Sign::Busy, now), Some(Change::Opened));
+        let mut endpoint = healthy();
+        let flapping = [Sign::Busy, Sign::Takes].into_iter().cycle().take(2 * MEMORY);
+        let changes: Vec<Change> = flapping.filter_map(|sign| once(&mut endpoint, &sign, now)).collect();
+        assert_eq!(changes.first(), Some(&Change::Opened), "half of the last ten");
+    }
+
+    #[test]
+    fn a_busy_endpoint_gets_half_as_many() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        once(&mut endpoint, &Sign::Busy, now);
+        assert_eq!(endpoint.room(now), LIMIT / 2);
+    }
+
+    #[test]
+    fn one_that_throttles_is_left_alone_as_long_as_it_asks() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        endpoint.begin();
+        assert_eq!(endpoint.end(&Sign::Throttles, Some(90 * SECOND), now, 0.5), Some(Change::Opened));
+        assert_eq!(endpoint.rest(now), Some(90 * SECOND));
+    }
+
+    #[test]
+    fn one_that_refuses_is_parked_once_and_probed_slowly() {
+        for (wish, longest) in [(None, schedule::PARKED_CAP), (Some(60 * SECOND), 60 * SECOND)] {
+            let mut now = Instant::now();
+            let mut endpoint = healthy();
+            let mut refuse = |now| {
+                endpoint.begin();
+                let change = endpoint.end(&Sign::Refuses, wish, now, 0.5);
+                (change, endpoint.rest(now).unwrap())
+            };
+            let (change, mut rest) = refuse(now);
+            assert_eq!((change, rest), (Some(Change::Parked), schedule::PARKED));
+            for _ in 0..20 {
+                now += rest;
+                let (change, next) = refuse(now);
+                assert!(change.is_none() && rest <= next && next <= longest);
+                rest = next;
+            }
+            assert_eq!(rest, longest);
+            assert_eq!(once(&mut endpoint, &Sign::Takes, now + rest), Some(Change::Recovered));
+        }
+    }
+
+    #[test]
+    fn an_operator_does_not_wait() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        once(&mut endpoint, &Sign::Refuses, now);
+        endpoint.probe(now);
+        assert_eq!(endpoint.room(now), 1);
+        assert_eq!(once(&mut endpoint, &Sign::Refuses, now), None);
+        assert_eq!(endpoint.room(now), 0);
+    }
+
+    /// A message that the endpoint does not take says nothing of the endpoint, until it takes nobody's.
+    #[test]
+    fn the_messages_of_three_hosts_are_the_endpoints_fault() {
+        let now = Instant::now();
+        let mut endpoint = healthy();
+        for _ in 0..100 {
+            assert_eq!(once(&mut endpoint, &rejects("compute1"), now), None);
+        }
+        assert_eq!(once(&mut endpoint, &rejects("compute2"), now), None);
+        assert_eq!(once(&mut endpoint, &Sign::Takes, now), None);
+        for host in ["compute1", "compute2"] {
+            assert_eq!(once(&mut endpoint, &rejects(host), now), None);
+        }
+        assert_eq!(once(&mut endpoint, &rejects("compute3"), now), Some(Change::Parked));
+    }
+
+    fn signs() -> impl Strategy<Value = Sign> {
+        prop_oneof![
+            3 => Just(Sign::Takes),
+            1 => Just(Sign::Unreachable),
+            1 => Just(Sign::Busy),
+            1 => Just(Sign::Throttles),
+            1 => Just(Sign::Refuses),
+            1 => (1..6_u8).prop_map(|host| rejects(&format!("compute{host}"))),
+        ]
+    }
+
+    proptest! {
+        /// Whatever it answers: never more than the limit, never two at once while the breaker is open, and never left
+        /// alone for longer than the longest pause.
+        #[test]
+        fn it_is_always_asked_again_and_never_by_too_many(answers in proptest::collection::vec((signs(), 0.0..1.0), 1..300)) {
+            let mut now = Instant::now();
+            let mut endpoint = healthy();
+            let mut under_way = 0;
+            for (sign, random) in answers {
+                let room = endpoint.room(now);
+                prop_assert!(under_way + room <= LIMIT);
+                for _ in 0..room {
+                    endpoint.begin();
+                    under_way += 1;
+                }
+                if under_way == 0 {
+                    let rest = endpoint.rest(now).expect("it waits for nothing but time");
+                    prop_assert!(rest <= schedule::PARKED_CAP);
+                    now += rest;
+                    prop_assert_eq!(endpoint.room(now), 1);
+                    endpoint.begin();
+                    under_way += 1;
+                }
+                endpoint.end(&sign, None, now, random);
+                under_way -= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The `exec` driver: any program as a driver, with JSON on its standard input and an exit code as its answer
+//! (docs/exec-driver.md).
+
+mod answer;
+mod program;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use tokio::sync::Semaphore;
+use tracing::info;
+
+use super::event::{self, TimeFormat};
+use super::{Driver, Exchange, Kind, Message, Outcome};
+use crate::config::{TableReader, check_program};
+use answer::Words;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "exec", configure };
+
+/// What an `exec` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program's absolute path, and its arguments.
+    pub command: Vec<String>,
+    /// Limit of one run; waiting for a free place does not count.
+    pub timeout: Duration,
+    /// How many runs there may be at once.
+    pub at_once: usize,
+    /// How times are written.
+    pub time_format: TimeFormat,
+}
+
+/// One `exec` route.
+pub struct Exec {
+    command: Vec<String>,
+    timeout: Duration,
+    places: Semaphore,
+    time_format: TimeFormat,
+}
+
+impl Exec {
+    /// A route that runs this command. Whether the program can be trusted is checked where the configuration is read.
+    pub fn new(options: Options) -> Self {
+        let Options { command, timeout, at_once, time_format } = options;
+        Self { command, timeout, places: Semaphore::new(at_once), time_format }
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let _place = self.places.acquire().await.expect("nobody closes the places");
+        let ran = program::run(&self.command, &self.line(message), self.timeout).await;
+        let words = Words::read(&ran.stdout, &ran.stderr);
+        if words.is_odd() {
+            info!(mark = %message.id, "what {} printed on its standard output is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
+        }
+        answer::outcome(&ran.end, &words)
+    }
+
+    /// The one line on standard input. The body is JSON already, and stands in it byte for byte.
+    fn line(&self, message: Message<'_>) -> Vec<u8> {
+        let head = format!(r#"{{"version":"1","id":"{}","event":"#, message.id);
+        let tail = format!(",\"deadline_seconds\":{}}}\n", self.timeout.as_secs());
+        [head.as_bytes(), message.body, tail.as_bytes()].concat()
+    }
+}
+
+impl Driver for Exec {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    /// The program alone: an argument may be a secret.
+    fn endpoint(&self) -> String {
+        self.command.first().cloned().unwrap_or_default()
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        event::of_mark(mark, self.time_format)
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        event::of_test(id, now, self.time_format)
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Exec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exec").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[exec.NAME]`.
+fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let command = command(table);
+    let seconds = table.number("timeout", 1..=300).unwrap_or(30);
+    let at_once = table.number("at-once", 1..=64).unwrap_or(4);
+    let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
+    if !table.is_sound() {
+        return None;
+    }
+    let timeout = Duration::from_secs(seconds.into());
+    let at_once = usize::try_from(at_once).expect("at most 64");
+    Some(Arc::new(Exec::new(Options { command: command?, timeout, at_once, time_format })))
+}
+
+/// Reads `command`. It may hold a secret: nothing of its arguments stands in a message.
+fn command(table: &mut TableReader<'_, '_>) -> Option<Vec<String>> {
+    let no_nul = |text: &str| match text.contains('\0') {
+        true => Err("a program cannot be given a zero byte".to_owned()),
+        false => Ok(()),
+    };
+    let command = table.texts("command", no_nul);
+    if !table.has("command") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no command: set it to a program and its arguments"));
+    }
+    let command = command?;
+    if let Err(why) = program_of(&command) {
+        table.complain("command", why);
+        return None;
+    }
+    Some(command.into_iter().map(str::to_owned).collect())
+}
+
+/// Checks the program of a command. Who can change it can say that a mark was taken over.
+fn program_of(command: &[&str]) -> Result<(), String> {
+    let Some(program) = command.first().map(Path::new).filter(|program| program.is_absolute()) else {
+        return Err(
+            "must begin with the absolute path of a program: there is no shell that looks for it".to_owned()
+        );
+    };
+    check_program(program).map_err(|why| format!("the program cannot be used: {why}"))
+}

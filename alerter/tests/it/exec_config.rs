@@ -1,0 +1,91 @@
+//! `[exec.NAME]`: what is read, and what is said of each mistake.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use alerter::config;
+
+/// The problems of a configuration with this route, without the file's name; `DIR` stands for a directory with an
+/// executable `tool`.
+fn problems(route: &str) -> Vec<String> {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let place = dir.path().to_str().unwrap();
+    let (file, tool) = (dir.path().join("alerter.toml"), dir.path().join("tool"));
+    fs::write(&tool, "#!/bin/sh\n").unwrap();
+    fs::write(&file, format!("[exec.a]\n{}", route.replace("DIR", place))).unwrap();
+    for (path, mode) in [(&file, 0o644), (&tool, 0o755)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let Err(problems) = config::load(&file) else { return Vec::new() };
+    let file = format!("{}:", file.display());
+    problems.to_string().lines().map(|line| line.replace(&file, "")).collect()
+}
+
+/// S1-17: any program is a driver.
+#[test]
+fn a_program_is_a_route() {
+    assert_eq!(problems("command = [\"/bin/sh\"]"), [""; 0]);
+    let all =
+        "command = [\"/bin/sh\", \"-c\", \"exit 0\"]\ntimeout = 300\nat-once = 64\ntime-format = \"rfc3339\"";
+    assert_eq!(problems(all), [""; 0]);
+}
+
+#[test]
+fn a_route_is_shown_without_its_arguments() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let file = dir.path().join("alerter.toml");
+    fs::write(&file, "[exec.a]\ncommand = [\"/bin/sh\", \"s3kr1t\"]\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let settings = config::load(&file).unwrap();
+    let driver = &settings.routes[0].driver;
+    assert_eq!((driver.kind(), driver.endpoint()), ("exec", "/bin/sh".to_owned()));
+    assert!(!format!("{driver:?}").contains("s3kr1t"));
+}
+
+/// S1-45, S1-48: each mistake has its sentence, and nothing of an argument stands in one.
+#[test]
+fn each_mistake_has_its_sentence() {
+    let sh = "command = [\"/bin/sh\", \"s3kr1t\"]\n";
+    let bad_start =
+        "2:11: must begin with the absolute path of a program: there is no shell that looks for it";
+    for (route, expected) in [
+        ("", "1:7: [exec.a] has no command: set it to a program and its arguments"),
+        ("command = \"/bin/sh s3kr1t\"", "2:11: must be a list such as [\"a\", \"b\"], not text"),
+        ("command = []", bad_start),
+        ("command = [\"\"]", bad_start),
+        ("command = [\"sh\", \"s3kr1t\"]", bad_start),
+        ("command = [\"./sh\"]", bad_start),
+        ("command = [\"/bin/sh\", 7]", "2:23: must be text in quotes, not a whole number"),
+        ("command = [\"/bin/sh\", \"s3kr1t\\u0000\"]", "2:23: a program cannot be given a zero byte"),
+        (
+            "command = [\"/nonexistent/s\", \"s3kr1t\"]",
+            "2:11: the program cannot be used: it cannot be read: No such file or directory",
+        ),
+        ("command = [\"/etc\"]", "2:11: the program cannot be used: it is no plain file"),
+        (
+            "command = [\"/etc/passwd\"]",
+            "2:11: the program cannot be used: it cannot be executed: run `chmod +x /etc/passwd`",
+        ),
+        (&format!("{sh}timeout = 0"), "3:11: must be from 1 to 300"),
+        (&format!("{sh}timeout = 301"), "3:11: must be from 1 to 300"),
+        (&format!("{sh}at-once = 0"), "3:11: must be from 1 to 64"),
+        (&format!("{sh}at-once = 65"), "3:11: must be from 1 to 64"),
+        (
+            &format!("{sh}url = \"https://s3kr1t/\""),
+            "3:1: unknown key url in [exec.a]; known are: command, timeout, at-once, time-format",
+        ),
+    ] {
+        assert_eq!(problems(route), [expected], "{route}");
+    }
+}
+
+/// Who can change the program can say that every mark was taken over. `/tmp` belongs to everybody.
+#[test]
+fn a_program_that_others_could_replace_is_refused() {
+    let found = problems("command = [\"DIR/tool\", \"s3kr1t\"]");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("2:11: the program cannot be used: everybody may put files into /"),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,122 @@
+//! The two drivers in docs/examples, run by the `exec` driver against a real endpoint.
+
+use std::path::Path;
+use std::time::Duration;
+
+use alerter::drivers::Outcome;
+use alerter::drivers::event::TimeFormat;
+use alerter::drivers::exec::{Exec, Options};
+use tokio::net::TcpListener;
+
+use crate::endpoint::{Endpoint, OK};
+use crate::route::{BODY, LONG, deliver, id, word};
+
+const EXAMPLES: [&str; 2] = ["exec-driver.sh", "exec-driver.py"];
+
+fn example(name: &str, arguments: &[&str], timeout: Duration) -> Exec {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").join(name);
+    let program = path.to_str().unwrap().to_owned();
+    let command = [program].into_iter().chain(arguments.iter().map(|&text| text.to_owned())).collect();
+    Exec::new(Options { command, timeout, at_once: 1, time_format: TimeFormat::Epoch })
+}
+
+async fn tell(name: &str, url: &str) -> Outcome {
+    deliver(&example(name, &[url], LONG)).await
+}
+
+/// S1-16, S1-18: the event as it is stored, with the mark's id, and the endpoint's answer as an exit code.
+#[tokio::test]
+async fn they_forward_the_event_byte_for_byte() {
+    for name in EXAMPLES {
+        let endpoint = Endpoint::saying(OK).await;
+        assert_eq!(word(&tell(name, &endpoint.url()).await), "acknowledged", "{name}");
+        let request = String::from_utf8(endpoint.requests().concat()).unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body.as_bytes(), BODY, "{name}");
+        assert!(head.starts_with("POST /v1/host-failures HTTP/1.1\r\n"), "{name}: {head}");
+        let head = head.to_lowercase();
+        for field in ["content-type: application/json".to_owned(), format!("idempotency-key: \"{}\"", id())] {
+            assert!(head.contains(&field), "{name}: {head}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn they_say_what_the_endpoint_answered() {
+    for (line, expected) in [
+        ("204 No Content", "acknowledged"),
+        ("302 Found\r\nLocation: http://127.0.0.1:9/", "refused misconfigured"),
+        ("401 Unauthorized", "refused credentials"),
+        ("404 Not Found", "refused misconfigured"),
+        ("422 Unprocessable Content", "rejected rejected"),
+        ("429 Too Many Requests", "retry unavailable"),
+        ("503 Service Unavailable\r\nRetry-After: 60", "retry unavailable"),
+    ] {
+        for name in EXAMPLES {
+            let endpoint = Endpoint::saying(format!("HTTP/1.1 {line}\r\nContent-Length: 0\r\n\r\n")).await;
+            let outcome = tell(name, &endpoint.url()).await;
+            assert_eq!(word(&outcome), expected, "{name}: {line}: {outcome:?}");
+            let says = format!("the endpoint answered {}", &line[..3]);
+            assert!(outcome.failure().is_none_or(|failure| failure.detail.contains(&says)), "{outcome:?}");
+        }
+    }
+}
+
+/// The broken variant of the redirect is a client that follows it: Python's own would take the GET's 200 for an answer.
+#[tokio::test]
+async fn they_follow_no_redirect() {
+    for name in EXAMPLES {
+        let target = Endpoint::saying(OK).await;
+        let answer = format!("HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n", target.url());
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word(&tell(name, &endpoint.url()).await), "refused misconfigured", "{name}");
+        assert_eq!(target.connections(), 0, "{name}");
+    }
+}
+
+/// The broken variants: Python's library takes each but the first for a success, curl each but the first two.
+const HALF_ANSWERS: [&str; 6] = [
+    "",
+    "HTTP/1.1 200 OK",
+    "HTTP/1.1 200 OK\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Le",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+    "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r",
+];
+
+/// S1-16: what was surely not sent is told from what may have arrived.
+#[tokio::test]
+async fn they_tell_a_refused_connection_from_a_lost_answer() {
+    for name in EXAMPLES {
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let outcome = tell(name, &format!("http://{closed}/")).await;
+        assert_eq!(word(&outcome), "unreachable unreachable", "{name}: {outcome:?}");
+        for answer in HALF_ANSWERS {
+            let endpoint = Endpoint::saying(answer).await;
+            let outcome = tell(name, &endpoint.url()).await;
+            let lost = word(&outcome);
+            assert_eq!(lost, "unknown unknown-exit", "{name}: {answer:?}: {outcome:?}");
+        }
+    }
+}
+
+/// They end by themselves, shortly before they would be killed.
+#[tokio::test]
+async fn they_do_not_wait_for_ever() {
+    for name in EXAMPLES {
+        let endpoint = Endpoint::acting(|mut peer| async move {
+            peer.request().await;
+            peer.gone().await;
+        })
+        .await;
+        let outcome = deliver(&example(name, &[&endpoint.url()], Duration::from_secs(4))).await;
+        assert!(word(&outcome).starts_with("unknown "), "{name}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_url_they_are_not_configured_rightly() {
+    for name in EXAMPLES {
+        assert_eq!(word(&deliver(&example(name, &[], LONG)).await), "refused misconfigured", "{name}");
+    }
+}
