@@ -317,6 +317,27 @@ fn each_mistake_in_a_route_has_its_sentence() {
             "[http.b]\nurl = \"https://h/\"\nca-file = \"/nonexistent\"",
             "3:11: ca-file: it cannot be read: No such file or directory",
         ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nmethod = \"GET\"",
+            "3:10: unknown word; known are: \"POST\", \"PUT\"",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = \"X: y\"",
+            "3:11: must be a table: write [http.b.headers]",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { Host = \"h\" }",
+            "3:13: the driver sends this header itself: remove it here",
+        ),
+        ("[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }", "3:13: no name of a header"),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { a = \"b\\nc\" }",
+            "3:17: a header's value must be printable ASCII, on one line",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\n[http.b.headers]\na = \"b\"\nA = \"b\"",
+            "5:1: stands here twice (upper and lower case are the same)",
+        ),
     ] {
         assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
     }
@@ -383,6 +404,48 @@ fn a_ca_file_is_checked() {
     );
 }
 
+/// A route with these keys, and a directory that they may name as DIR.
+fn route_in(site: Site, keys: &str) -> Site {
+    let text = format!("[http.a]\n{}\n", keys.replace("DIR", &site.0.path().display().to_string()));
+    site.with("alerter.toml", text)
+}
+
+/// S1-45: a secret that others can read is none. What stands in its file is never shown.
+#[test]
+fn a_secret_file_is_checked() {
+    const GOOD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let secret = |text: &str| {
+        let site = Site::new("").with("a", text).with("b", GOOD);
+        site.chmod("a", 0o600);
+        site.chmod("b", 0o400);
+        route_in(site, "url = \"https://h/\"\nsecret-files = [\"DIR/a\", \"DIR/b\"]")
+    };
+    assert_eq!(secret(&format!("{GOOD}\n")).settings().routes.len(), 1);
+    for text in [format!("whsec_{SECRET}"), SECRET.to_owned(), format!("{GOOD}\n{GOOD}"), format!("{GOOD}x")]
+    {
+        let expected = "alerter.toml:3:17: the secret must be whsec_ and base64, of 24 to 64 bytes";
+        assert_eq!(secret(&text).problem(), expected);
+    }
+    assert_eq!(secret(" \n").problem(), "alerter.toml:3:17: the file is empty");
+    let site = secret(GOOD);
+    site.chmod("a", 0o640);
+    assert!(
+        site.problem()
+            .starts_with("alerter.toml:3:17: others may read the secret in it (mode 0640): run `chmod 600")
+    );
+    for (files, expected) in [
+        ("[]", "alerter.toml:3:16: name one file, or two while one secret replaces the other"),
+        (
+            "[\"DIR/b\", \"DIR/b\", \"DIR/b\"]",
+            "alerter.toml:3:16: name one file, or two while one secret replaces the other",
+        ),
+        ("[\"b\"]", "alerter.toml:3:17: must be an absolute path"),
+    ] {
+        let site = route_in(secret(GOOD), &format!("url = \"https://h/\"\nsecret-files = {files}"));
+        assert_eq!(site.problem(), expected, "{files}");
+    }
+}
+
 /// A configuration with the secret in the place of every value, each of them wrong.
 #[test]
 fn no_message_holds_a_value() {
@@ -401,6 +464,11 @@ fn no_message_holds_a_value() {
         ("http.a", "ca-file"),
         ("http.a", "timeout"),
         ("http.a", "time-format"),
+        ("http.a", "method"),
+        ("http.a", "secret-files"),
+        ("http.a", "headers"),
+        ("http.a.headers", "host"),
+        ("http.a.headers", "x-token"),
         ("http.a", "unknown"),
         ("nothing", "unknown"),
         ("hosts.names", "c1"),

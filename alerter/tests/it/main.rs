@@ -12,6 +12,7 @@ mod forged;
 mod http_answers;
 mod http_faults;
 mod http_request;
+mod http_signature;
 mod http_tls;
 mod interleavings;
 mod myself;

@@ -1,0 +1,167 @@
+//! The keys of `[http.NAME]`: what is wrong with them, alone and together, is said before anything runs.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Certificate, Method, Url};
+
+use super::{Http, LONGEST, Options, SigningKey, headers};
+use crate::config::{TableReader, read_trusted};
+use crate::drivers::Driver;
+use crate::drivers::event::TimeFormat;
+
+/// Reads `[http.NAME]`.
+pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = options(table);
+    if !table.has("url") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
+    }
+    let options = options?;
+    if table.is_sound() {
+        only_with_tls(table, &options.url);
+    }
+    if !table.is_sound() {
+        return None;
+    }
+    match Http::new(options) {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            let key = if table.has("ca-file") { "ca-file" } else { "url" };
+            table.complain(key, why);
+            None
+        }
+    }
+}
+
+/// Asks for every key, so that each is checked whatever is wrong with the others.
+fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    let url = table.text("url", |text| address(text, allow_http));
+    let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
+    let headers = headers::read(table.section("headers"));
+    let signing_keys = signing_keys(table);
+    let ca = table.text("ca-file", |text| certificates(Path::new(text)));
+    let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
+    let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
+    let words = [("epoch", TimeFormat::Epoch), ("rfc3339", TimeFormat::Rfc3339)];
+    let time_format = table.choice("time-format", &words).unwrap_or_default();
+    let timeout = Duration::from_secs(seconds.into());
+    Some(Options { url: url?, method: method.into(), headers, signing_keys, ca, timeout, time_format })
+}
+
+/// `secret-files`: the first signs first.
+fn signing_keys(table: &mut TableReader<'_, '_>) -> Vec<SigningKey> {
+    let key = "secret-files";
+    let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop)).unwrap_or_default();
+    if table.has(key) && !(1..=2).contains(&files.len()) && table.is_sound() {
+        table.complain(key, "name one file, or two while one secret replaces the other");
+    }
+    files.into_iter().filter_map(|file| SigningKey::read(Path::new(file)).ok()).collect()
+}
+
+/// A word for a method: [`TableReader::choice`] wants one that can be copied.
+#[derive(Clone, Copy)]
+enum Verb {
+    Post,
+    Put,
+}
+
+impl From<Verb> for Method {
+    fn from(verb: Verb) -> Self {
+        match verb {
+            Verb::Post => Self::POST,
+            Verb::Put => Self::PUT,
+        }
+    }
+}
+
+/// Says which keys have no meaning without TLS.
+fn only_with_tls(table: &mut TableReader<'_, '_>, url: &Url) {
+    if url.scheme() == "https" {
+        return;
+    }
+    for key in ["ca-file"] {
+        if table.has(key) {
+            table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));
+        }
+    }
+}
+
+/// Reads a url. It may hold a password or a token: nothing of it stands in a message.
+fn address(text: &str, allow_http: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|why| format!("no valid url: {why}"))?;
+    let wrong = match url.scheme() {
+        "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
+            "a url must not hold a user name or password"
+        }
+        "http" if !allow_http && !is_loopback(&url) => {
+            "plain http can be read and changed on its way: use https, or set allow-http = true"
+        }
+        "http" | "https" if url.fragment().is_some() => "a url with a fragment (#) has no meaning here",
+        "http" | "https" if url.port() == Some(0) => "port 0 is no port",
+        "http" | "https" => return Ok(url),
+        _ => "the url must begin with https:// or http://",
+    };
+    Err(wrong.to_owned())
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    address.map_or(host == "localhost", |address| address.to_canonical().is_loopback())
+}
+
+/// Reads the CA certificates of a route. Who can write the file can pretend to be the endpoint.
+fn certificates(path: &Path) -> Result<Vec<Certificate>, String> {
+    if !path.is_absolute() {
+        return Err("must be an absolute path".to_owned());
+    }
+    let bytes = read_trusted(path).map_err(|why| format!("ca-file: {why}"))?;
+    match Certificate::from_pem_bundle(&bytes) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err("ca-file holds no certificate in PEM".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_needs_a_word_unless_it_stays_on_this_machine() {
+        for text in [
+            "http://127.0.0.1/x",
+            "http://127.8.7.6:80",
+            "http://[::1]:8080/",
+            "http://localhost/",
+            "http://[::ffff:127.0.0.1]/",
+        ] {
+            assert!(address(text, false).is_ok(), "{text}");
+        }
+        for text in
+            ["http://recovery.example/", "http://10.0.0.1/", "http://localhost.example/", "http://[::2]/"]
+        {
+            assert!(address(text, false).is_err(), "{text}");
+            assert!(address(text, true).is_ok(), "{text}");
+        }
+        assert!(address("https://recovery.example/", false).is_ok());
+    }
+
+    #[test]
+    fn a_url_with_credentials_is_refused_and_not_repeated() {
+        for text in [
+            "https://admin:s3kr1t@h/",
+            "https://s3kr1t@h/",
+            "http://:s3kr1t@h/",
+            "s3kr1t://h",
+            "https://s3kr1t:99999/",
+            "s3kr1t",
+        ] {
+            let why = address(text, true).unwrap_err();
+            assert!(!why.contains("s3kr1t"), "{why}");
+        }
+    }
+}
