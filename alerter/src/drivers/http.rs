@@ -2,6 +2,7 @@
 
 mod answer;
 mod client;
+mod credentials;
 mod fault;
 mod headers;
 mod keys;
@@ -17,9 +18,10 @@ use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Certificate, Client, Method, RequestBuilder, Response, Url};
 
+pub use self::credentials::Credentials;
 pub use self::signature::SigningKey;
 use super::event::{self, TimeFormat};
-use super::{Driver, Exchange, Kind, Message, Outcome};
+use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "http", configure: keys::configure };
@@ -40,6 +42,8 @@ pub struct Options {
     pub method: Method,
     /// What else stands in each request; nothing that the driver sends itself.
     pub headers: HeaderMap,
+    /// Who the endpoint is told that we are.
+    pub credentials: Option<Credentials>,
     /// What each request is signed with: nothing, one secret, or two while one replaces the other.
     pub signing_keys: Vec<SigningKey>,
     /// Who may have signed the endpoint's certificate; where unset, the system's CAs.
@@ -57,6 +61,7 @@ impl Options {
             url,
             method: Method::POST,
             headers: HeaderMap::new(),
+            credentials: None,
             signing_keys: Vec::new(),
             ca: None,
             timeout: LONGEST,
@@ -81,10 +86,22 @@ impl Http {
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
-        match self.request(message).send().await {
+        let authorization = match self.authorization() {
+            Ok(authorization) => authorization,
+            Err(failure) => return Outcome::Refused(failure),
+        };
+        match self.request(message).headers(authorization).send().await {
             Ok(response) => answered(response),
             Err(error) => fault::of(&error).outcome(),
         }
+    }
+
+    /// Without its credentials nothing is sent: an endpoint that takes anybody would hide that they are gone.
+    fn authorization(&self) -> Result<HeaderMap, Failure> {
+        let Some(credentials) = &self.options.credentials else { return Ok(HeaderMap::new()) };
+        credentials
+            .headers()
+            .map_err(|why| Failure::new("credentials", &format!("{}: {why}", credentials.key())))
     }
 
     fn request(&self, message: Message<'_>) -> RequestBuilder {

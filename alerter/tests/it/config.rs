@@ -336,7 +336,7 @@ fn each_mistake_in_a_route_has_its_sentence() {
         ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\n[http.b.headers]\na = \"b\"\nA = \"b\"",
-            "5:1: stands here twice (upper and lower case are the same)",
+            "4:1: stands here twice (upper and lower case are the same)",
         ),
     ] {
         assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
@@ -446,6 +446,50 @@ fn a_secret_file_is_checked() {
     }
 }
 
+/// A route on loopback with these keys, beside files with a secret each; others can read `open`.
+fn with_secrets(keys: &str) -> Site {
+    let site = Site::new("")
+        .with("token", SECRET)
+        .with("password", SECRET)
+        .with("open", SECRET)
+        .with("lines", "s3kr1t\nb");
+    for file in ["token", "password", "lines"] {
+        site.chmod(file, 0o600);
+    }
+    route_in(site, &format!("url = \"http://[::1]/\"\n{keys}"))
+}
+
+/// S1-45: what is wrong with credentials is said before an endpoint says it.
+#[test]
+fn credentials_are_checked() {
+    for keys in ["bearer-file = \"DIR/token\"", "username = \"nova\"\npassword-file = \"DIR/password\""] {
+        assert_eq!(with_secrets(keys).settings().routes.len(), 1, "{keys}");
+    }
+    for (keys, expected) in [
+        ("username = \"nova\"", "3:12: username has no meaning without password-file: set both, or neither"),
+        (
+            "password-file = \"DIR/password\"",
+            "3:17: password-file has no meaning without username: set both, or neither",
+        ),
+        (
+            "bearer-file = \"DIR/token\"\nusername = \"nova\"\npassword-file = \"DIR/password\"",
+            "3:15: a request has room for one: use bearer-file, or username and password-file",
+        ),
+        ("bearer-file = \"token\"", "3:15: must be an absolute path"),
+        ("bearer-file = \"DIR/none\"", "3:15: it cannot be read: No such file or directory"),
+        ("bearer-file = \"DIR/lines\"", "3:15: the token must be one word of printable ASCII"),
+        (
+            "username = \"a:b\"\npassword-file = \"DIR/password\"",
+            "3:12: a user name is not empty, and has neither a colon nor a control character",
+        ),
+        ("username = \"a\"\npassword-file = \"DIR/lines\"", "4:17: the password must stand on one line"),
+    ] {
+        assert_eq!(with_secrets(keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
+    }
+    let problem = with_secrets("bearer-file = \"DIR/open\"").problem();
+    assert!(problem.starts_with("alerter.toml:3:15: others may read the secret in it"), "{problem}");
+}
+
 /// A configuration with the secret in the place of every value, each of them wrong.
 #[test]
 fn no_message_holds_a_value() {
@@ -466,6 +510,9 @@ fn no_message_holds_a_value() {
         ("http.a", "time-format"),
         ("http.a", "method"),
         ("http.a", "secret-files"),
+        ("http.a", "bearer-file"),
+        ("http.a", "username"),
+        ("http.a", "password-file"),
         ("http.a", "headers"),
         ("http.a.headers", "host"),
         ("http.a.headers", "x-token"),

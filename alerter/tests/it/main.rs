@@ -10,6 +10,7 @@ mod failover;
 mod folding;
 mod forged;
 mod http_answers;
+mod http_credentials;
 mod http_faults;
 mod http_request;
 mod http_signature;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Method, Url};
 
+use super::credentials::{self, Credentials};
 use super::{Http, LONGEST, Options, SigningKey, headers};
 use crate::config::{TableReader, read_trusted};
 use crate::drivers::Driver;
@@ -42,6 +43,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let url = table.text("url", |text| address(text, allow_http));
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
     let headers = headers::read(table.section("headers"));
+    let credentials = credentials(table);
     let signing_keys = signing_keys(table);
     let ca = table.text("ca-file", |text| certificates(Path::new(text)));
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
@@ -49,7 +51,40 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let words = [("epoch", TimeFormat::Epoch), ("rfc3339", TimeFormat::Rfc3339)];
     let time_format = table.choice("time-format", &words).unwrap_or_default();
     let timeout = Duration::from_secs(seconds.into());
-    Some(Options { url: url?, method: method.into(), headers, signing_keys, ca, timeout, time_format })
+    Some(Options {
+        url: url?,
+        method: method.into(),
+        headers,
+        credentials,
+        signing_keys,
+        ca,
+        timeout,
+        time_format,
+    })
+}
+
+/// `bearer-file`, or `username` and `password-file`.
+fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
+    let bearer = table.text("bearer-file", Credentials::bearer);
+    let username = table.text("username", credentials::username);
+    let password_file = table.text("password-file", credentials::password_file);
+    both_or_neither(table, "username", "password-file");
+    if table.has("bearer-file") && (table.has("username") || table.has("password-file")) {
+        table.complain(
+            "bearer-file",
+            "a request has room for one: use bearer-file, or username and password-file",
+        );
+    }
+    bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
+}
+
+/// Says which of two keys is missing.
+fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'static str) {
+    for (there, missing) in [(one, other), (other, one)] {
+        if table.has(there) && !table.has(missing) {
+            table.complain(there, format!("{there} has no meaning without {missing}: set both, or neither"));
+        }
+    }
 }
 
 /// `secret-files`: the first signs first.
