@@ -5,6 +5,7 @@ mod client;
 mod credentials;
 mod fault;
 mod headers;
+mod identity;
 mod keys;
 mod secret;
 mod signature;
@@ -15,10 +16,13 @@ use std::time::Duration;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Certificate, Client, Method, RequestBuilder, Response, Url};
+use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url, tls};
 
+pub use self::client::Unusable;
 pub use self::credentials::Credentials;
+use self::identity::Clients;
+pub use self::identity::IdentityFiles;
 pub use self::signature::SigningKey;
 use super::event::{self, TimeFormat};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
@@ -48,6 +52,12 @@ pub struct Options {
     pub signing_keys: Vec<SigningKey>,
     /// Who may have signed the endpoint's certificate; where unset, the system's CAs.
     pub ca: Option<Vec<Certificate>>,
+    /// What the endpoint knows us by in TLS.
+    pub identity: Option<IdentityFiles>,
+    /// The name that the endpoint is asked for in TLS, and that its certificate must have; where unset, the url's host.
+    pub server_name: Option<String>,
+    /// The oldest TLS that is spoken.
+    pub tls_min: tls::Version,
     /// Limit of the whole exchange.
     pub timeout: Duration,
     /// How times are written.
@@ -64,6 +74,9 @@ impl Options {
             credentials: None,
             signing_keys: Vec::new(),
             ca: None,
+            identity: None,
+            server_name: None,
+            tls_min: tls::Version::TLS_1_2,
             timeout: LONGEST,
             time_format: TimeFormat::default(),
         }
@@ -73,16 +86,18 @@ impl Options {
 /// One `http` route.
 pub struct Http {
     options: Options,
-    client: Client,
+    /// What the client is given as url.
+    target: Url,
+    clients: Clients,
 }
 
 impl Http {
     /// Makes the route's client.
     ///
     /// # Errors
-    /// One sentence: the certificates cannot be used.
-    pub fn new(options: Options) -> Result<Self, String> {
-        Ok(Self { client: client::build(&options)?, options })
+    /// The certificates cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { clients: Clients::new(&options)?, target: client::target(&options), options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -107,8 +122,10 @@ impl Http {
     fn request(&self, message: Message<'_>) -> RequestBuilder {
         let key =
             HeaderValue::try_from(format!("\"{}\"", message.id)).expect("a quoted UUID is a header value");
-        self.client
-            .request(self.options.method.clone(), self.options.url.clone())
+        self.clients
+            .get(&self.options)
+            .request(self.options.method.clone(), self.target.clone())
+            .header(HOST, authority(&self.options.url))
             .headers(self.options.headers.clone())
             .headers(signature::headers(
                 &self.options.signing_keys,
@@ -130,6 +147,21 @@ fn answered(response: Response) -> Outcome {
     outcome
 }
 
+/// The url for people: its query may be a token.
+fn shown(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    shown.into()
+}
+
+/// The url's own host, whatever the endpoint is called in TLS.
+fn authority(url: &Url) -> HeaderValue {
+    let host = url.host_str().unwrap_or_default();
+    let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    HeaderValue::try_from(text).expect("a url's host and port are plain text")
+}
+
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
@@ -149,10 +181,7 @@ impl Driver for Http {
     }
 
     fn endpoint(&self) -> String {
-        let mut shown = self.options.url.clone();
-        shown.set_query(None);
-        shown.set_fragment(None);
-        shown.into()
+        shown(&self.options.url)
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

@@ -17,15 +17,15 @@ const ROUTE: &str = "[http.recovery]\nurl = \"http://127.0.0.1:8080/v1/host-fail
 const SECRET: &str = "s3kr1t";
 
 /// A directory with `alerter.toml` and further files.
-struct Site(TempDir);
+pub(crate) struct Site(pub(crate) TempDir);
 
 impl Site {
-    fn new(main: &str) -> Self {
+    pub(crate) fn new(main: &str) -> Self {
         let site = Self(tempfile::tempdir().unwrap());
         site.with("alerter.toml", main)
     }
 
-    fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         let file = self.path(name);
         let directory = file.parent().unwrap();
         fs::create_dir_all(directory).unwrap();
@@ -35,31 +35,31 @@ impl Site {
         self
     }
 
-    fn chmod(&self, name: &str, mode: u32) {
+    pub(crate) fn chmod(&self, name: &str, mode: u32) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn load(&self) -> Result<Settings, ConfigErrors> {
+    pub(crate) fn load(&self) -> Result<Settings, ConfigErrors> {
         config::load(&self.path("alerter.toml"))
     }
 
-    fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         self.load().unwrap_or_else(|problems| panic!("{problems}"))
     }
 
     /// The problems as they are printed, with the directory taken out of the way.
-    fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.load().expect_err("this configuration has problems").to_string();
         let directory = format!("{}/", self.0.path().display());
         problems.lines().map(|line| line.replace(&directory, "")).collect()
     }
 
     /// The one problem there is.
-    fn problem(&self) -> String {
+    pub(crate) fn problem(&self) -> String {
         let problems = self.problems();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         problems[0].clone()
@@ -404,92 +404,6 @@ fn a_ca_file_is_checked() {
     );
 }
 
-/// A route with these keys, and a directory that they may name as DIR.
-fn route_in(site: Site, keys: &str) -> Site {
-    let text = format!("[http.a]\n{}\n", keys.replace("DIR", &site.0.path().display().to_string()));
-    site.with("alerter.toml", text)
-}
-
-/// S1-45: a secret that others can read is none. What stands in its file is never shown.
-#[test]
-fn a_secret_file_is_checked() {
-    const GOOD: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    let secret = |text: &str| {
-        let site = Site::new("").with("a", text).with("b", GOOD);
-        site.chmod("a", 0o600);
-        site.chmod("b", 0o400);
-        route_in(site, "url = \"https://h/\"\nsecret-files = [\"DIR/a\", \"DIR/b\"]")
-    };
-    assert_eq!(secret(&format!("{GOOD}\n")).settings().routes.len(), 1);
-    for text in [format!("whsec_{SECRET}"), SECRET.to_owned(), format!("{GOOD}\n{GOOD}"), format!("{GOOD}x")]
-    {
-        let expected = "alerter.toml:3:17: the secret must be whsec_ and base64, of 24 to 64 bytes";
-        assert_eq!(secret(&text).problem(), expected);
-    }
-    assert_eq!(secret(" \n").problem(), "alerter.toml:3:17: the file is empty");
-    let site = secret(GOOD);
-    site.chmod("a", 0o640);
-    assert!(
-        site.problem()
-            .starts_with("alerter.toml:3:17: others may read the secret in it (mode 0640): run `chmod 600")
-    );
-    for (files, expected) in [
-        ("[]", "alerter.toml:3:16: name one file, or two while one secret replaces the other"),
-        (
-            "[\"DIR/b\", \"DIR/b\", \"DIR/b\"]",
-            "alerter.toml:3:16: name one file, or two while one secret replaces the other",
-        ),
-        ("[\"b\"]", "alerter.toml:3:17: must be an absolute path"),
-    ] {
-        let site = route_in(secret(GOOD), &format!("url = \"https://h/\"\nsecret-files = {files}"));
-        assert_eq!(site.problem(), expected, "{files}");
-    }
-}
-
-/// A route on loopback with these keys, beside files with a secret each; others can read `open`.
-fn with_secrets(keys: &str) -> Site {
-    let site = Site::new("")
-        .with("token", SECRET)
-        .with("password", SECRET)
-        .with("open", SECRET)
-        .with("lines", "s3kr1t\nb");
-    for file in ["token", "password", "lines"] {
-        site.chmod(file, 0o600);
-    }
-    route_in(site, &format!("url = \"http://[::1]/\"\n{keys}"))
-}
-
-/// S1-45: what is wrong with credentials is said before an endpoint says it.
-#[test]
-fn credentials_are_checked() {
-    for keys in ["bearer-file = \"DIR/token\"", "username = \"nova\"\npassword-file = \"DIR/password\""] {
-        assert_eq!(with_secrets(keys).settings().routes.len(), 1, "{keys}");
-    }
-    for (keys, expected) in [
-        ("username = \"nova\"", "3:12: username has no meaning without password-file: set both, or neither"),
-        (
-            "password-file = \"DIR/password\"",
-            "3:17: password-file has no meaning without username: set both, or neither",
-        ),
-        (
-            "bearer-file = \"DIR/token\"\nusername = \"nova\"\npassword-file = \"DIR/password\"",
-            "3:15: a request has room for one: use bearer-file, or username and password-file",
-        ),
-        ("bearer-file = \"token\"", "3:15: must be an absolute path"),
-        ("bearer-file = \"DIR/none\"", "3:15: it cannot be read: No such file or directory"),
-        ("bearer-file = \"DIR/lines\"", "3:15: the token must be one word of printable ASCII"),
-        (
-            "username = \"a:b\"\npassword-file = \"DIR/password\"",
-            "3:12: a user name is not empty, and has neither a colon nor a control character",
-        ),
-        ("username = \"a\"\npassword-file = \"DIR/lines\"", "4:17: the password must stand on one line"),
-    ] {
-        assert_eq!(with_secrets(keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
-    }
-    let problem = with_secrets("bearer-file = \"DIR/open\"").problem();
-    assert!(problem.starts_with("alerter.toml:3:15: others may read the secret in it"), "{problem}");
-}
-
 /// A configuration with the secret in the place of every value, each of them wrong.
 #[test]
 fn no_message_holds_a_value() {
@@ -511,6 +425,10 @@ fn no_message_holds_a_value() {
         ("http.a", "method"),
         ("http.a", "secret-files"),
         ("http.a", "bearer-file"),
+        ("http.a", "certificate-file"),
+        ("http.a", "key-file"),
+        ("http.a", "server-name"),
+        ("http.a", "tls-min"),
         ("http.a", "username"),
         ("http.a", "password-file"),
         ("http.a", "headers"),

@@ -12,6 +12,8 @@ mod forged;
 mod http_answers;
 mod http_credentials;
 mod http_faults;
+mod http_identity;
+mod http_keys;
 mod http_request;
 mod http_signature;
 mod http_tls;

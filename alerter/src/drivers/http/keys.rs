@@ -1,14 +1,15 @@
 //! The keys of `[http.NAME]`: what is wrong with them, alone and together, is said before anything runs.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Certificate, Method, Url};
+use reqwest::{Certificate, Method, Url, tls};
 
+use super::client::host;
 use super::credentials::{self, Credentials};
-use super::{Http, LONGEST, Options, SigningKey, headers};
+use super::{Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
 use crate::config::{TableReader, read_trusted};
 use crate::drivers::Driver;
 use crate::drivers::event::TimeFormat;
@@ -30,8 +31,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     match Http::new(options) {
         Ok(driver) => Some(Arc::new(driver)),
         Err(why) => {
-            let key = if table.has("ca-file") { "ca-file" } else { "url" };
-            table.complain(key, why);
+            table.complain(why.key, why.to_string());
             None
         }
     }
@@ -46,6 +46,10 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let credentials = credentials(table);
     let signing_keys = signing_keys(table);
     let ca = table.text("ca-file", |text| certificates(Path::new(text)));
+    let identity = identity(table);
+    let server_name = table.text("server-name", server_name);
+    let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
+    let tls_min = table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     let words = [("epoch", TimeFormat::Epoch), ("rfc3339", TimeFormat::Rfc3339)];
@@ -58,6 +62,9 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         credentials,
         signing_keys,
         ca,
+        identity,
+        server_name,
+        tls_min,
         timeout,
         time_format,
     })
@@ -76,6 +83,26 @@ fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
         );
     }
     bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
+}
+
+/// `certificate-file` and `key-file`; the client reads them.
+fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
+    let certificate = table.text("certificate-file", absolute);
+    let key = table.text("key-file", absolute);
+    both_or_neither(table, "certificate-file", "key-file");
+    Some(IdentityFiles { certificate: certificate?, key: key? })
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() { Ok(path) } else { Err("must be an absolute path".to_owned()) }
+}
+
+/// A DNS name; an address would be verified as the url's host anyway.
+fn server_name(text: &str) -> Result<String, String> {
+    let url = Url::parse(&format!("https://{text}/")).ok();
+    let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
+    name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
 }
 
 /// Says which of two keys is missing.
@@ -118,7 +145,7 @@ fn only_with_tls(table: &mut TableReader<'_, '_>, url: &Url) {
     if url.scheme() == "https" {
         return;
     }
-    for key in ["ca-file"] {
+    for key in ["ca-file", "certificate-file", "key-file", "server-name", "tls-min"] {
         if table.has(key) {
             table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));
         }
@@ -144,9 +171,8 @@ fn address(text: &str, allow_http: bool) -> Result<Url, String> {
 }
 
 fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    address.map_or(host == "localhost", |address| address.to_canonical().is_loopback())
+    let host = host(url);
+    host.parse::<IpAddr>().map_or(host == "localhost", |address| address.to_canonical().is_loopback())
 }
 
 /// Reads the CA certificates of a route. Who can write the file can pretend to be the endpoint.
