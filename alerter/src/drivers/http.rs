@@ -24,7 +24,7 @@ pub use self::credentials::Credentials;
 use self::identity::Clients;
 pub use self::identity::IdentityFiles;
 pub use self::signature::SigningKey;
-use super::event::{self, TimeFormat};
+use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 
 /// The driver in the registry.
@@ -60,8 +60,25 @@ pub struct Options {
     pub tls_min: tls::Version,
     /// Limit of the whole exchange.
     pub timeout: Duration,
-    /// How times are written.
+    /// How the body is laid out.
+    pub body: Body,
+    /// How times are written, where the layout leaves it open.
     pub time_format: TimeFormat,
+}
+
+/// How a body is laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Body {
+    /// The standard event.
+    #[default]
+    Standard,
+    /// An event of OPNFV Doctor.
+    Doctor,
+    /// A CloudEvent.
+    CloudEvents {
+        /// Where it comes from: a URI, or the path of one.
+        source: String,
+    },
 }
 
 impl Options {
@@ -78,6 +95,7 @@ impl Options {
             server_name: None,
             tls_min: tls::Version::TLS_1_2,
             timeout: LONGEST,
+            body: Body::default(),
             time_format: TimeFormat::default(),
         }
     }
@@ -133,7 +151,7 @@ impl Http {
                 message.body,
                 Timestamp::now(),
             ))
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, event::content_type(message.body))
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())
     }
@@ -185,11 +203,21 @@ impl Driver for Http {
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        event::of_mark(mark, self.options.time_format)
+        let format = self.options.time_format;
+        match &self.options.body {
+            Body::Standard => event::of_mark(mark, format),
+            Body::Doctor => doctor::of_mark(mark),
+            Body::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
+        }
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
-        event::of_test(id, now, self.options.time_format)
+        let format = self.options.time_format;
+        match &self.options.body {
+            Body::Standard => event::of_test(id, now, format),
+            Body::Doctor => doctor::of_test(id, now),
+            Body::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
+        }
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

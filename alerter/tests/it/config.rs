@@ -425,6 +425,8 @@ fn no_message_holds_a_value() {
         ("http.a", "method"),
         ("http.a", "secret-files"),
         ("http.a", "bearer-file"),
+        ("http.a", "body"),
+        ("http.a", "cloudevents-source"),
         ("http.a", "certificate-file"),
         ("http.a", "key-file"),
         ("http.a", "server-name"),

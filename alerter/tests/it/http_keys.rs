@@ -1,8 +1,12 @@
 //! The keys of a route, alone and together: what is wrong is said before anything runs.
 
+use std::sync::Arc;
+
+use marks::time::Timestamp;
+
 use crate::certificates::Ca;
 use crate::config::Site;
-use crate::route::SECRET;
+use crate::route::{SECRET, id};
 
 /// A route with these keys, and a directory that they may name as DIR.
 fn route_in(site: Site, keys: &str) -> Site {
@@ -88,6 +92,41 @@ fn credentials_are_checked() {
     }
     let problem = with_secrets("bearer-file = \"DIR/open\"").problem();
     assert!(problem.starts_with("alerter.toml:3:15: others may read the secret in it"), "{problem}");
+}
+
+/// The form of the body is the route's choice, and so is where a CloudEvent comes from.
+#[test]
+fn the_form_of_the_body_reaches_the_body() {
+    let url = "url = \"http://[::1]/\"\n";
+    for (keys, expected) in [
+        ("", r#"{"id":"0193b3a4"#),
+        ("body = \"standard\"", r#"{"id":"0193b3a4"#),
+        ("body = \"doctor\"", r#"[{"id":"0193b3a4"#),
+        ("body = \"cloudevents\"", r#""source":"/nova-host-alerter""#),
+        ("body = \"cloudevents\"\ncloudevents-source = \"/one\"", r#""source":"/one""#),
+    ] {
+        let driver =
+            Arc::clone(&route_in(Site::new(""), &format!("{url}{keys}")).settings().routes[0].driver);
+        let body = String::from_utf8(driver.test_body(&id(), Timestamp(0))).unwrap();
+        assert!(body.contains(expected) && body.contains("send-test.invalid"), "{keys}\n{body}");
+    }
+    for (keys, expected) in [
+        (
+            "body = \"cloudevent\"",
+            "3:8: unknown word; did you mean \"cloudevents\"? Known are: \"standard\", \"doctor\", \"cloudevents\"",
+        ),
+        (
+            "cloudevents-source = \"/x\"",
+            "3:22: cloudevents-source says nothing about this body: set body = \"cloudevents\", or remove cloudevents-source",
+        ),
+        (
+            "body = \"cloudevents\"\ncloudevents-source = \"a b\"",
+            "4:22: must be a URI, or the path of one, of at most 256 characters",
+        ),
+    ] {
+        let problem = route_in(Site::new(""), &format!("{url}{keys}")).problem();
+        assert_eq!(problem, format!("alerter.toml:{expected}"), "{keys}");
+    }
 }
 
 /// A route with these keys, beside a certificate, its key, another key, and a key that others can read.

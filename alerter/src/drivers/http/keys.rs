@@ -9,10 +9,13 @@ use reqwest::{Certificate, Method, Url, tls};
 
 use super::client::host;
 use super::credentials::{self, Credentials};
-use super::{Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
+use super::{Body, Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
 use crate::config::{TableReader, read_trusted};
 use crate::drivers::Driver;
-use crate::drivers::event::TimeFormat;
+use crate::drivers::event::{TimeFormat, cloudevents};
+
+/// Where CloudEvents come from, unless the route says it.
+const SOURCE: &str = "/nova-host-alerter";
 
 /// Reads `[http.NAME]`.
 pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
@@ -54,6 +57,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     let words = [("epoch", TimeFormat::Epoch), ("rfc3339", TimeFormat::Rfc3339)];
     let time_format = table.choice("time-format", &words).unwrap_or_default();
+    let body = body(table);
     let timeout = Duration::from_secs(seconds.into());
     Some(Options {
         url: url?,
@@ -66,8 +70,27 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         server_name,
         tls_min,
         timeout,
+        body,
         time_format,
     })
+}
+
+/// `body`, and `cloudevents-source` where it says something.
+fn body(table: &mut TableReader<'_, '_>) -> Body {
+    let (key, word) = ("cloudevents-source", "cloudevents");
+    let source = table.text(key, cloudevents::source);
+    let body = table.choice("body", &[("standard", "standard"), ("doctor", "doctor"), (word, word)]);
+    if table.has(key) && body != Some(word) {
+        table.complain(
+            key,
+            format!("{key} says nothing about this body: set body = \"{word}\", or remove {key}"),
+        );
+    }
+    match body {
+        Some("doctor") => Body::Doctor,
+        Some("cloudevents") => Body::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
+        _ => Body::Standard,
+    }
 }
 
 /// `bearer-file`, or `username` and `password-file`.
