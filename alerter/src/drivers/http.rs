@@ -11,6 +11,7 @@ mod secret;
 mod signature;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -42,6 +43,8 @@ const BODY_TIME: Duration = Duration::from_secs(2);
 pub struct Options {
     /// Where to send: `http` or `https`, without userinfo.
     pub url: Url,
+    /// The Unix socket that the endpoint listens on; the url's host is then only a header.
+    pub socket: Option<PathBuf>,
     /// How: `POST` or `PUT`.
     pub method: Method,
     /// What else stands in each request; nothing that the driver sends itself.
@@ -86,6 +89,7 @@ impl Options {
     pub fn to(url: Url) -> Self {
         Self {
             url,
+            socket: None,
             method: Method::POST,
             headers: HeaderMap::new(),
             credentials: None,
@@ -199,7 +203,11 @@ impl Driver for Http {
     }
 
     fn endpoint(&self) -> String {
-        shown(&self.options.url)
+        let url = shown(&self.options.url);
+        match &self.options.socket {
+            Some(socket) => format!("{url} at {}", socket.display()),
+            None => url,
+        }
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

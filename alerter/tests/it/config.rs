@@ -425,6 +425,7 @@ fn no_message_holds_a_value() {
         ("http.a", "method"),
         ("http.a", "secret-files"),
         ("http.a", "bearer-file"),
+        ("http.a", "socket"),
         ("http.a", "body"),
         ("http.a", "cloudevents-source"),
         ("http.a", "certificate-file"),

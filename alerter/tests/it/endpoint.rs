@@ -160,7 +160,8 @@ impl Peer<TcpStream> {
     }
 }
 
-fn is_whole(request: &[u8]) -> bool {
+/// Whether a request has come to its end.
+pub(crate) fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length =

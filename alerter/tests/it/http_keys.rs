@@ -129,6 +129,31 @@ fn the_form_of_the_body_reaches_the_body() {
     }
 }
 
+/// What goes through a socket stays on this machine, so the url's host may be anything; TLS is for the network.
+#[test]
+fn a_socket_is_for_plain_http() {
+    let url = "url = \"http://recovery.example/\"";
+    let settings = route_in(Site::new(""), &format!("{url}\nsocket = \"/run/r.sock\"")).settings();
+    assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example/ at /run/r.sock");
+    for (keys, expected) in [
+        (format!("{url}\nsocket = \"r.sock\""), "3:10: must be an absolute path"),
+        (
+            "url = \"https://h/\"\nsocket = \"/run/r.sock\"".to_owned(),
+            "3:10: a socket carries plain http: use an http url, or remove socket",
+        ),
+        (
+            format!("{url}\nsocket = \"/run/r.sock\"\nserver-name = \"h\""),
+            "4:15: server-name says nothing about an http url: use https, or remove server-name",
+        ),
+        (
+            url.to_owned(),
+            "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+        ),
+    ] {
+        assert_eq!(route_in(Site::new(""), &keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
+    }
+}
+
 /// A route with these keys, beside a certificate, its key, another key, and a key that others can read.
 fn with_certificates(keys: &str) -> Site {
     let (ours, theirs) = (Ca::new("ours").identity(), Ca::new("theirs").identity());

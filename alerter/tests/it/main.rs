@@ -16,6 +16,7 @@ mod http_identity;
 mod http_keys;
 mod http_request;
 mod http_signature;
+mod http_socket;
 mod http_tls;
 mod interleavings;
 mod myself;

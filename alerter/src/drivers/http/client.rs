@@ -70,7 +70,7 @@ fn builder(options: &Options) -> ClientBuilder {
         .http1_max_headers(HEADER_FIELDS)
         .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
         .timeout(options.timeout);
-    named(trusting(client, options), options)
+    placed(trusting(client, options), options)
 }
 
 fn trusting(client: ClientBuilder, options: &Options) -> ClientBuilder {
@@ -84,10 +84,11 @@ fn trusting(client: ClientBuilder, options: &Options) -> ClientBuilder {
     }
 }
 
-fn named(client: ClientBuilder, options: &Options) -> ClientBuilder {
-    match options.server_name {
-        Some(_) => client.dns_resolver(Host(host(&options.url).to_owned())),
-        None => client,
+fn placed(client: ClientBuilder, options: &Options) -> ClientBuilder {
+    match (&options.socket, &options.server_name) {
+        (Some(socket), _) => client.unix_socket(socket.as_path()),
+        (None, Some(_)) => client.dns_resolver(Host(host(&options.url).to_owned())),
+        (None, None) => client,
     }
 }
 

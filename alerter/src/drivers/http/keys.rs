@@ -26,7 +26,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     }
     let options = options?;
     if table.is_sound() {
-        only_with_tls(table, &options.url);
+        fitting(table, &options.url);
     }
     if !table.is_sound() {
         return None;
@@ -43,7 +43,10 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
 /// Asks for every key, so that each is checked whatever is wrong with the others.
 fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
-    let url = table.text("url", |text| address(text, allow_http));
+    let socket = table.text("socket", absolute);
+    // What goes through a socket stays on this machine.
+    let plain = allow_http || table.has("socket");
+    let url = table.text("url", |text| address(text, plain));
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
     let headers = headers::read(table.section("headers"));
     let credentials = credentials(table);
@@ -61,6 +64,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let timeout = Duration::from_secs(seconds.into());
     Some(Options {
         url: url?,
+        socket,
         method: method.into(),
         headers,
         credentials,
@@ -163,9 +167,12 @@ impl From<Verb> for Method {
     }
 }
 
-/// Says which keys have no meaning without TLS.
-fn only_with_tls(table: &mut TableReader<'_, '_>, url: &Url) {
+/// Says which keys have no meaning with TLS, or without.
+fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
     if url.scheme() == "https" {
+        if table.has("socket") {
+            table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
+        }
         return;
     }
     for key in ["ca-file", "certificate-file", "key-file", "server-name", "tls-min"] {
