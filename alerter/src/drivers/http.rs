@@ -22,6 +22,7 @@ use reqwest::{Certificate, Method, RequestBuilder, Response, Url, tls};
 
 pub use self::client::Unusable;
 pub use self::credentials::Credentials;
+use self::fault::Fault;
 use self::identity::Clients;
 pub use self::identity::IdentityFiles;
 pub use self::signature::SigningKey;
@@ -163,6 +164,9 @@ impl Http {
 
 /// The outcome stands with the header section.
 fn answered(response: Response) -> Outcome {
+    if answer::is_too_large(response.headers()) {
+        return Fault::TooLarge.outcome();
+    }
     let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
     let outcome = answer::outcome(response.status().as_u16(), wish);
     tokio::spawn(tokio::time::timeout(BODY_TIME, read_out(response)));

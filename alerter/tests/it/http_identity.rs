@@ -133,6 +133,24 @@ async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
     assert_eq!(warnings.0.load(Ordering::Relaxed), 2);
 }
 
+/// A key that others can read is not used, and is used as soon as they cannot: its content does not change then.
+#[tokio::test]
+async fn a_key_that_becomes_trusted_is_used() {
+    let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
+    let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
+    let files = Files::with(&old.identity());
+    let route = Http::new(Options { identity: files.identity(), ..to(&endpoint, &ca) }).unwrap();
+    let (certificate, key) = new.identity();
+    files.put("certificate", &certificate);
+    files.put("key", &key);
+    let mode =
+        |mode| fs::set_permissions(files.0.path().join("key"), fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
+    assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the old one is in use");
+    mode(0o600);
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+}
+
 /// S1-45: the name in TLS can be another than the address; the receiver still sees the url's host.
 #[tokio::test]
 async fn an_endpoint_can_have_another_name_than_its_url() {

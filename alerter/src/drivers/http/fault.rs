@@ -22,7 +22,7 @@ pub(super) enum Fault {
     Tls(Tls),
     /// No answer within the time for the whole exchange.
     Timeout,
-    /// The answer was too large for the client's limits.
+    /// The answer's header section was too large.
     TooLarge,
     /// The answer was no HTTP.
     Protocol,
@@ -72,7 +72,7 @@ impl Fault {
             Self::ConnectTimeout => "connect-timeout",
             Self::Tls(tls) => tls.kind(),
             Self::Timeout => "timeout",
-            Self::TooLarge => "too-large",
+            Self::TooLarge => "header-too-large",
             Self::Protocol => "protocol",
             Self::Closed => "closed",
         }
@@ -89,7 +89,9 @@ impl Fault {
             }
             Self::Tls(tls) => tls.detail(),
             Self::Timeout => "the endpoint took the message and did not answer in time",
-            Self::TooLarge => "the endpoint's answer has a longer header than is read",
+            Self::TooLarge => {
+                "the endpoint's answer has a longer header than is taken: check what runs at url"
+            }
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",
         };

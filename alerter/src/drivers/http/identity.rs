@@ -21,8 +21,9 @@ pub struct IdentityFiles {
     pub key: PathBuf,
 }
 
-/// What tells one state of a file from the next, without reading it.
-type Stamp = Option<(u64, u64, i64, i64, u64)>;
+/// What tells one state of a file from the next, without reading it: device, inode, size, and the times of the last
+/// change to its content and to its owner or mode, which decide whether it is trusted.
+type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
 impl IdentityFiles {
     /// Reads both.
@@ -45,7 +46,8 @@ impl IdentityFiles {
 
 fn stamp(file: &Path) -> Stamp {
     let meta = fs::metadata(file).ok()?;
-    Some((meta.dev(), meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.size()))
+    let content = (meta.mtime(), meta.mtime_nsec());
+    Some((meta.dev(), meta.ino(), meta.size(), content, (meta.ctime(), meta.ctime_nsec())))
 }
 
 /// A route's client, as its files are now.
