@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use alerter::drivers::http::{Credentials, Http, Options};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::endpoint::{Endpoint, OK};
-use crate::route::{SECRET, deliver, options, word};
+use crate::route::{SECRET, deliver, options, signing_key, word};
 
 fn write(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
@@ -67,4 +68,37 @@ async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
     assert_eq!(endpoint.connections(), 0);
     write(&file, SECRET);
     assert_eq!(word(&deliver(&route).await), "acknowledged");
+}
+
+/// A secret in every place that has room for one, and every kind of failure: no message shows it, and no part of it.
+///
+/// The broken variant prints what the driver holds.
+#[tokio::test]
+async fn no_failure_shows_a_secret() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("token");
+    write(&file, SECRET);
+    let (key, signing_secret) = signing_key(77);
+    let headers =
+        HeaderMap::from_iter([(HeaderName::from_static("x-token"), HeaderValue::from_static(SECRET))]);
+    assert!(format!("{headers:?}").contains(SECRET));
+    for answer in [
+        format!("HTTP/1.1 401 {SECRET}\r\nWWW-Authenticate: {SECRET}\r\nContent-Length: 0\r\n\r\n"),
+        format!("{SECRET}\r\n\r\n"),
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", SECRET.repeat(5000)),
+        String::new(),
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        let route = Http::new(Options {
+            credentials: Some(Credentials::Bearer(file.clone())),
+            signing_keys: vec![key.clone()],
+            headers: headers.clone(),
+            ..options(&endpoint.url())
+        })
+        .unwrap();
+        let outcome = deliver(&route).await;
+        assert!(outcome.failure().is_some(), "and `deliver` looks for the secret");
+        let shown = format!("{outcome:?} {route:?} {key:?}");
+        assert!(!shown.contains(&signing_secret) && !shown.contains("77, 77"), "{shown}");
+    }
 }
