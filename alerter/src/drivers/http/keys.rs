@@ -144,10 +144,11 @@ fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'
 /// `secret-files`: the first signs first.
 fn signing_keys(table: &mut TableReader<'_, '_>) -> Vec<SigningKey> {
     let key = "secret-files";
-    let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop)).unwrap_or_default();
-    if table.has(key) && !(1..=2).contains(&files.len()) && table.is_sound() {
+    let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop));
+    if files.as_ref().is_some_and(|files| !(1..=2).contains(&files.len())) {
         table.complain(key, "name one file, or two while one secret replaces the other");
     }
+    let files = files.unwrap_or_default();
     files.into_iter().filter_map(|file| SigningKey::read(Path::new(file)).ok()).collect()
 }
 
