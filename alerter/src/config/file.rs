@@ -21,12 +21,31 @@ const MAX_LINKS: usize = 40;
 /// # Errors
 /// One sentence for the operator, without the file's name and without anything that stands in the file.
 pub fn read_trusted(path: &Path) -> Result<Vec<u8>, String> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlag::O_NONBLOCK.bits())
-        .open(path)
-        .map_err(unreadable)?;
+    let file = open(path)?;
     check_trust(&file, path)?;
+    read(file)
+}
+
+/// Reads a file with a secret: one that is trusted, and that nobody but its owner may read either.
+///
+/// # Errors
+/// As [`read_trusted`].
+pub fn read_private(path: &Path) -> Result<Vec<u8>, String> {
+    let file = open(path)?;
+    check_trust(&file, path)?;
+    let mode = file.metadata().map_err(unreadable)?.mode();
+    if mode & 0o077 != 0 {
+        let (mode, path) = (mode & 0o7777, path.display());
+        return Err(format!("others may read the secret in it (mode {mode:04o}): run `chmod 600 {path}`"));
+    }
+    read(file)
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).map_err(unreadable)
+}
+
+fn read(file: File) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -164,6 +183,22 @@ mod tests {
             assert_eq!(read_trusted(&file).is_ok(), trusted, "{mode:o}");
         }
         assert!(read_trusted(&file).unwrap_err().contains("chmod go-w"));
+    }
+
+    /// The broken variant is the reader of files without a secret.
+    #[test]
+    fn a_secret_is_read_only_where_nobody_else_can() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        fs::write(&file, "x").unwrap();
+        for (mode, private) in
+            [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o644, false), (0o610, false)]
+        {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_private(&file).is_ok(), private, "{mode:o}");
+            assert!(read_trusted(&file).is_ok(), "{mode:o}");
+        }
+        assert!(read_private(&file).unwrap_err().contains("chmod 600"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use fragments::Fragment;
 use problem::{Place, Problems, Source};
 use reader::Section;
 
-pub use file::{check_program, read_trusted};
+pub use file::{check_program, read_private, read_trusted};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};

@@ -1,4 +1,7 @@
-//! The standard body of a host failure (design, section 5): a pure function of the mark.
+//! The standard body of a host failure (design, section 5), and the other forms of it: pure functions of the mark.
+
+pub mod cloudevents;
+pub mod doctor;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
@@ -13,6 +16,18 @@ pub enum TimeFormat {
     Epoch,
     /// RFC 3339 in UTC with whole seconds, as a text.
     Rfc3339,
+}
+
+/// The host of every test: it cannot exist (RFC 2606).
+const NO_HOST: &str = "send-test.invalid";
+
+/// What a body is, as a header. Its own bytes say it: one that was stored before the route's form was changed keeps its
+/// type.
+pub fn content_type(body: &[u8]) -> &'static str {
+    match body.starts_with(cloudevents::BEGINNING) {
+        true => cloudevents::CONTENT_TYPE,
+        false => "application/json",
+    }
 }
 
 /// Serialised in the order of its fields: the order is part of the contract.
@@ -39,6 +54,20 @@ enum Time {
     Text(String),
 }
 
+impl<'a> Payload<'a> {
+    fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
+        Self {
+            hostname: mark.fqdn.as_str(),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: format.write(mark.failure_time),
+        }
+    }
+
+    fn of_test(now: Timestamp, format: TimeFormat) -> Self {
+        Self { hostname: NO_HOST, on_shared_storage: true, failure_time: format.write(now) }
+    }
+}
+
 /// The body that tells a mark: compact JSON, the same bytes for the same mark.
 pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
     bytes(&Event {
@@ -46,30 +75,22 @@ pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
         event_type: "host failure",
         version: "1.0",
         generated_time: format.write(mark.generated_time),
-        payload: Payload {
-            hostname: mark.fqdn.as_str(),
-            on_shared_storage: mark.on_shared_storage,
-            failure_time: format.write(mark.failure_time),
-        },
+        payload: Payload::of_mark(mark, format),
     })
 }
 
-/// The body of a test: of the same shape, of another type, and about a host that cannot exist (RFC 2606).
+/// The body of a test: of the same shape, of another type, and about a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
     bytes(&Event {
         id,
         event_type: "test",
         version: "1.0",
         generated_time: format.write(now),
-        payload: Payload {
-            hostname: "send-test.invalid",
-            on_shared_storage: true,
-            failure_time: format.write(now),
-        },
+        payload: Payload::of_test(now, format),
     })
 }
 
-fn bytes(event: &Event<'_>) -> Vec<u8> {
+fn bytes(event: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(event).expect("texts, numbers and truth values are always JSON")
 }
 
@@ -95,7 +116,7 @@ mod tests {
 
     const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
 
-    fn mark() -> Mark {
+    pub(super) fn mark() -> Mark {
         Mark {
             id: MarkId::parse(ID).unwrap(),
             node: HostName::parse("compute1").unwrap(),
@@ -137,6 +158,21 @@ mod tests {
         assert_eq!(parsed["payload"]["failure_time"], "2026-07-21T02:13:20Z");
     }
 
+    /// The broken variant goes by what the route says now.
+    #[test]
+    fn a_body_keeps_its_type_whatever_the_route_says_now() {
+        let standard = of_mark(&mark(), TimeFormat::Epoch);
+        for body in
+            [&standard, &doctor::of_mark(&mark()), &of_test(&mark().id, Timestamp(0), TimeFormat::Epoch)]
+        {
+            assert_eq!(content_type(body), "application/json");
+        }
+        let event = cloudevents::of_mark(&mark(), "/x", TimeFormat::Epoch);
+        assert_eq!(content_type(&event), "application/cloudevents+json");
+        let careless = |_: &[u8]| cloudevents::CONTENT_TYPE;
+        assert_ne!(careless(&standard), content_type(&standard));
+    }
+
     /// A receiver that looks at the type, or for the host, or for either, takes no test for a failure.
     #[test]
     fn a_test_cannot_be_taken_for_a_failure() {
@@ -160,6 +196,11 @@ mod tests {
             let parsed: serde_json::Value = serde_json::from_slice(&body).unwrap();
             prop_assert_eq!(parsed["payload"]["hostname"].as_str(), Some(name.as_str()));
             prop_assert!(body.len() < 2048);
+            let source = "x".repeat(256);
+            for other in [doctor::of_mark(&mark), cloudevents::of_mark(&mark, &source, format)] {
+                prop_assert!(serde_json::from_slice::<serde_json::Value>(&other).is_ok());
+                prop_assert!(other.len() < 2048 && String::from_utf8(other).unwrap().contains(&name));
+            }
             prop_assert_eq!(body, of_mark(&mark, format));
         }
     }

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
 /// A CA of a test's own.
 pub(crate) struct Ca(CertifiedIssuer<'static, KeyPair>);
@@ -43,6 +46,47 @@ impl Ca {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.0).unwrap();
         acceptor(certificate.der().clone(), &key)
+    }
+
+    /// An endpoint on 127.0.0.1 that knows its clients by the certificates of `clients`.
+    pub(crate) fn endpoint_for_clients_of(
+        &self,
+        clients: &Ca,
+        version: &'static SupportedProtocolVersion,
+    ) -> TlsAcceptor {
+        let mut roots = RootCertStore::empty();
+        roots.add(clients.0.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().unwrap();
+        let (certificate, key) = self.signed("127.0.0.1");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_protocol_versions(&[version])
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// An endpoint on 127.0.0.1 that speaks TLS 1.2 and nothing newer.
+    pub(crate) fn old_endpoint(&self) -> TlsAcceptor {
+        let (certificate, key) = self.signed("127.0.0.1");
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_protocol_versions(&[&version::TLS12])
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    /// A certificate and its key in PEM.
+    pub(crate) fn identity(&self) -> (String, String) {
+        let (certificate, key) = self.signed("controller.example");
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    fn signed(&self, name: &str) -> (Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.0).unwrap(), key)
     }
 
     /// An endpoint that shows the CA's own certificate.

@@ -17,15 +17,15 @@ const ROUTE: &str = "[http.recovery]\nurl = \"http://127.0.0.1:8080/v1/host-fail
 const SECRET: &str = "s3kr1t";
 
 /// A directory with `alerter.toml` and further files.
-struct Site(TempDir);
+pub(crate) struct Site(pub(crate) TempDir);
 
 impl Site {
-    fn new(main: &str) -> Self {
+    pub(crate) fn new(main: &str) -> Self {
         let site = Self(tempfile::tempdir().unwrap());
         site.with("alerter.toml", main)
     }
 
-    fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         let file = self.path(name);
         let directory = file.parent().unwrap();
         fs::create_dir_all(directory).unwrap();
@@ -35,31 +35,31 @@ impl Site {
         self
     }
 
-    fn chmod(&self, name: &str, mode: u32) {
+    pub(crate) fn chmod(&self, name: &str, mode: u32) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn load(&self) -> Result<Settings, ConfigErrors> {
+    pub(crate) fn load(&self) -> Result<Settings, ConfigErrors> {
         config::load(&self.path("alerter.toml"))
     }
 
-    fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         self.load().unwrap_or_else(|problems| panic!("{problems}"))
     }
 
     /// The problems as they are printed, with the directory taken out of the way.
-    fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let problems = self.load().expect_err("this configuration has problems").to_string();
         let directory = format!("{}/", self.0.path().display());
         problems.lines().map(|line| line.replace(&directory, "")).collect()
     }
 
     /// The one problem there is.
-    fn problem(&self) -> String {
+    pub(crate) fn problem(&self) -> String {
         let problems = self.problems();
         assert_eq!(problems.len(), 1, "{problems:#?}");
         problems[0].clone()
@@ -317,6 +317,27 @@ fn each_mistake_in_a_route_has_its_sentence() {
             "[http.b]\nurl = \"https://h/\"\nca-file = \"/nonexistent\"",
             "3:11: ca-file: it cannot be read: No such file or directory",
         ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nmethod = \"GET\"",
+            "3:10: unknown word; known are: \"POST\", \"PUT\"",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = \"X: y\"",
+            "3:11: must be a table: write [http.b.headers]",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { Host = \"h\" }",
+            "3:13: the driver sends this header itself: remove it here",
+        ),
+        ("[http.b]\nurl = \"http://[::1]/\"\nheaders = { \"a b\" = \"c\" }", "3:13: no name of a header"),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\nheaders = { a = \"b\\nc\" }",
+            "3:17: a header's value must be printable ASCII, on one line",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\n[http.b.headers]\na = \"b\"\nA = \"b\"",
+            "4:1: stands here twice (upper and lower case are the same)",
+        ),
     ] {
         assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
     }
@@ -401,6 +422,21 @@ fn no_message_holds_a_value() {
         ("http.a", "ca-file"),
         ("http.a", "timeout"),
         ("http.a", "time-format"),
+        ("http.a", "method"),
+        ("http.a", "secret-files"),
+        ("http.a", "bearer-file"),
+        ("http.a", "socket"),
+        ("http.a", "body"),
+        ("http.a", "cloudevents-source"),
+        ("http.a", "certificate-file"),
+        ("http.a", "key-file"),
+        ("http.a", "server-name"),
+        ("http.a", "tls-min"),
+        ("http.a", "username"),
+        ("http.a", "password-file"),
+        ("http.a", "headers"),
+        ("http.a.headers", "host"),
+        ("http.a.headers", "x-token"),
         ("http.a", "unknown"),
         ("nothing", "unknown"),
         ("hosts.names", "c1"),

@@ -65,8 +65,10 @@ impl Endpoint {
         Self::listening(move |peer: Peer<TcpStream>, ended| {
             let (acceptor, act) = (acceptor.clone(), act.clone());
             async move {
-                if let Ok(stream) = acceptor.accept(peer.stream).await {
-                    act(Peer { stream, number: peer.number, seen: peer.seen }).await;
+                match acceptor.accept(peer.stream).into_fallible().await {
+                    Ok(stream) => act(Peer { stream, number: peer.number, seen: peer.seen }).await,
+                    // The other side must get to read why: a close with unread bytes would be a reset.
+                    Err((_, stream)) => Peer { stream, number: peer.number, seen: peer.seen }.gone().await,
                 }
                 let _test_is_over = ended.send(());
             }
@@ -158,7 +160,8 @@ impl Peer<TcpStream> {
     }
 }
 
-fn is_whole(request: &[u8]) -> bool {
+/// Whether a request has come to its end.
+pub(crate) fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length =

@@ -27,6 +27,7 @@ async fn other_answers_do_not_acknowledge() {
     for (line, expected) in [
         ("304 Not Modified", "refused redirect"),
         ("400 Bad Request", "rejected rejected"),
+        ("413 Content Too Large", "rejected body-too-large"),
         ("401 Unauthorized", "refused credentials"),
         ("404 Not Found", "refused misconfigured"),
         ("408 Request Timeout", "retry unavailable"),
@@ -218,7 +219,23 @@ async fn a_header_without_end_is_given_up() {
         })
         .await;
         let outcome = deliver(&route(&endpoint.url(), LONG)).await;
-        assert_eq!(word(&outcome), "unknown too-large", "{filler:?}");
+        assert_eq!(word(&outcome), "unknown header-too-large", "{filler:?}");
         endpoint.connection_ended().await;
+    }
+}
+
+/// A header section that is whole, but larger than is taken, acknowledges nothing.
+///
+/// The broken variant is the client alone, which reads much more: it sees a success.
+#[tokio::test]
+async fn a_header_of_more_than_16_kib_does_not_acknowledge() {
+    for (kib, expected) in
+        [(15, "acknowledged"), (17, "unknown header-too-large"), (200, "unknown header-too-large")]
+    {
+        let field = format!("X-Filler: {}\r\n", "x".repeat(kib * 1024));
+        let endpoint = Endpoint::saying(status("200 OK", &field)).await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{kib}");
+        let careless = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        assert_eq!(careless.post(endpoint.url()).body("x").send().await.unwrap().status(), StatusCode::OK);
     }
 }

@@ -57,7 +57,10 @@ async fn a_trickling_header_is_unknown() {
     })
     .await;
     let outcome = deliver(&route(&endpoint.url(), SHORT)).await;
-    assert!(["unknown timeout", "unknown too-large"].contains(&word(&outcome).as_str()), "{outcome:?}");
+    assert!(
+        ["unknown timeout", "unknown header-too-large"].contains(&word(&outcome).as_str()),
+        "{outcome:?}"
+    );
     endpoint.connection_ended().await;
 }
 

@@ -1,10 +1,14 @@
 //! What the `http` driver sends, and through which connections.
 
-use alerter::drivers::Driver as _;
+use alerter::drivers::http::{Body, Http, Options};
+use alerter::drivers::{Driver as _, Message};
+use marks::time::Timestamp;
+use reqwest::Method;
+use reqwest::header::HeaderMap;
 
 use crate::endpoint::{Endpoint, OK};
 use crate::myself;
-use crate::route::{BODY, deliver, deliver_to, route, word, word_of};
+use crate::route::{BODY, SECRET, deliver, deliver_to, id, options, route, word, word_of};
 
 fn text(request: &[u8]) -> String {
     String::from_utf8(request.to_vec()).unwrap()
@@ -30,6 +34,34 @@ async fn the_request_is_the_stored_body_with_its_key() {
         assert!(fields.iter().any(|f| f == field), "{field} is not in {fields:?}");
     }
     assert!(!fields.iter().any(|f| f.starts_with("accept-encoding")), "nothing asks for a compressed answer");
+}
+
+/// Where the receiver wants it so: another method, and headers of its own beside ours.
+#[tokio::test]
+async fn the_method_and_more_headers_are_the_routes_choice() {
+    let endpoint = Endpoint::saying(OK).await;
+    let headers = HeaderMap::from_iter([("x-auth-token".parse().unwrap(), SECRET.parse().unwrap())]);
+    let route = Http::new(Options { method: Method::PUT, headers, ..options(&endpoint.url()) }).unwrap();
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+    let request = text(&endpoint.requests()[0]);
+    assert!(request.starts_with("PUT /v1/host-failures"), "{request}");
+    for field in [&format!("x-auth-token: {SECRET}\r\n"), "content-type: application/json\r\n"] {
+        assert_eq!(request.matches(field).count(), 1, "{request}");
+    }
+}
+
+/// A CloudEvent is sent as one.
+#[tokio::test]
+async fn a_cloud_event_is_sent_with_its_type() {
+    let endpoint = Endpoint::saying(OK).await;
+    let body = Body::CloudEvents { source: "/x".to_owned() };
+    let route = Http::new(Options { body, ..options(&endpoint.url()) }).unwrap();
+    let id = id();
+    let event = route.test_body(&id, Timestamp(0));
+    assert_eq!(word(&route.deliver(Message { id: &id, body: &event }).await), "acknowledged");
+    let request = text(&endpoint.requests()[0]);
+    assert!(request.contains("content-type: application/cloudevents+json\r\n"), "{request}");
+    assert!(request.as_bytes().ends_with(&event));
 }
 
 /// S1-16, S1-40: every retry is the same request, byte for byte.

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use alerter::drivers::event::TimeFormat;
-use alerter::drivers::http::{Http, Options};
+use alerter::drivers::http::{Http, Options, SigningKey};
 use alerter::drivers::{Driver, Failure, Message, Outcome};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use marks::id::MarkId;
 use reqwest::{Certificate, Url};
 
@@ -26,11 +27,22 @@ pub(crate) fn route(url: &str, timeout: Duration) -> Http {
     route_with_ca(url, timeout, None)
 }
 
-pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_pem: Option<&str>) -> Http {
+/// Where to, with the secret in the query, and nothing but defaults.
+pub(crate) fn options(url: &str) -> Options {
     let mut url = Url::parse(url).unwrap();
     url.set_query(Some(&format!("token={SECRET}")));
+    Options::to(url)
+}
+
+pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_pem: Option<&str>) -> Http {
     let ca = ca_pem.map(|pem| Certificate::from_pem_bundle(pem.as_bytes()).unwrap());
-    Http::new(Options { url, ca, timeout, time_format: TimeFormat::Epoch }).unwrap()
+    Http::new(Options { ca, timeout, ..options(url) }).unwrap()
+}
+
+/// A key of the signature scheme, with its text.
+pub(crate) fn signing_key(byte: u8) -> (SigningKey, String) {
+    let text = format!("whsec_{}", STANDARD.encode([byte; 32]));
+    (SigningKey::parse(&text).unwrap(), text)
 }
 
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
 
 use crate::drivers::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome};
 
 /// However short, an endpoint that says "too many" gets this pause.
 pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
+
+/// A larger header section is no answer that an endpoint of ours gives; the client itself stops reading at 408 KiB.
+const HEADER_BYTES: usize = 16 * 1024;
 
 /// The outcome of an answer whose header section was complete. `wish` is its `Retry-After`.
 ///
@@ -36,12 +40,19 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
             let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
             Outcome::Retry(says("throttled", "").after(Some(pause)))
         }
-        400 | 411 | 413 | 422 | 431 => {
+        413 => Outcome::Rejected(says("body-too-large", ": raise what it takes to 64 KiB")),
+        400 | 411 | 422 | 431 => {
             Outcome::Rejected(says("rejected", ": it does not take this message, look into its log"))
         }
         400..=599 => Outcome::Refused(says("misconfigured", ": check url, and what runs at that address")),
         _ => Outcome::Unknown(says("protocol", ", which is no HTTP status")),
     }
+}
+
+/// Whether an answer's header section is larger than is taken.
+pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    fields.sum::<usize>() > HEADER_BYTES
 }
 
 /// The number with its name from the standard; the endpoint's own words are not repeated.
@@ -69,9 +80,11 @@ fn http_date(text: &str) -> Option<jiff::Timestamp> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use reqwest::header::{HeaderName, HeaderValue};
 
     /// Every word that an answer can get.
-    const WORDS: [&str; 9] = [
+    const WORDS: [&str; 10] = [
+        "body-too-large",
         "interim",
         "redirect",
         "credentials",
@@ -126,6 +139,21 @@ mod tests {
         assert_eq!(pause(Some(Duration::from_secs(1))), Some(SHORTEST_THROTTLE));
         assert_eq!(pause(Some(Duration::from_secs(60))), Some(Duration::from_secs(60)));
         assert_eq!(outcome(503, None).failure().and_then(|failure| failure.after), None);
+    }
+
+    /// The limit counts names, values and what stands between them. The broken variant counts the fields alone.
+    #[test]
+    fn a_header_section_has_a_size() {
+        let with = |length: usize| {
+            HeaderMap::from_iter([(
+                HeaderName::from_static("x"),
+                HeaderValue::try_from("v".repeat(length)).unwrap(),
+            )])
+        };
+        let most = HEADER_BYTES - "x: \r\n".len();
+        assert!(!is_too_large(&with(most)) && is_too_large(&with(most + 1)));
+        let careless = |headers: &HeaderMap| headers.len() > 64;
+        assert!(!careless(&with(most + 1)));
     }
 
     #[test]

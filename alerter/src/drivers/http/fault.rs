@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use rustls::CertificateError;
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
 
 use crate::drivers::{Failure, Outcome};
 
@@ -22,7 +22,7 @@ pub(super) enum Fault {
     Tls(Tls),
     /// No answer within the time for the whole exchange.
     Timeout,
-    /// The answer was too large for the client's limits.
+    /// The answer's header section was too large.
     TooLarge,
     /// The answer was no HTTP.
     Protocol,
@@ -43,7 +43,11 @@ pub(super) enum Tls {
     Name,
     /// It is a CA's own certificate, as `openssl req -x509` makes it.
     SelfSigned,
-    /// Anything else: no common version, no TLS at all, a broken handshake.
+    /// The endpoint speaks none of the versions that we do.
+    Version,
+    /// The endpoint does not take our own certificate, or wants one.
+    ClientCertificate,
+    /// Anything else: no TLS at all, a broken handshake.
     Other,
 }
 
@@ -52,6 +56,7 @@ impl Fault {
     pub(super) fn outcome(&self) -> Outcome {
         let failure = Failure::new(self.kind(), &self.detail());
         match self {
+            Self::Tls(Tls::ClientCertificate) => Outcome::Refused(failure),
             Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_) => {
                 Outcome::Unreachable(failure)
             }
@@ -67,7 +72,7 @@ impl Fault {
             Self::ConnectTimeout => "connect-timeout",
             Self::Tls(tls) => tls.kind(),
             Self::Timeout => "timeout",
-            Self::TooLarge => "too-large",
+            Self::TooLarge => "header-too-large",
             Self::Protocol => "protocol",
             Self::Closed => "closed",
         }
@@ -84,7 +89,9 @@ impl Fault {
             }
             Self::Tls(tls) => tls.detail(),
             Self::Timeout => "the endpoint took the message and did not answer in time",
-            Self::TooLarge => "the endpoint's answer has a longer header than is read",
+            Self::TooLarge => {
+                "the endpoint's answer has a longer header than is taken: check what runs at url"
+            }
             Self::Protocol => "the endpoint's answer is not HTTP: check url",
             Self::Closed => "the endpoint closed the connection before its answer was complete",
         };
@@ -100,6 +107,8 @@ impl Tls {
             Self::UnknownCa => "tls-unknown-ca",
             Self::Name => "tls-name",
             Self::SelfSigned => "tls-self-signed",
+            Self::Version => "tls-version",
+            Self::ClientCertificate => "tls-client-certificate",
             Self::Other => "tls",
         }
     }
@@ -111,9 +120,13 @@ impl Tls {
             Self::UnknownCa => {
                 "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did"
             }
-            Self::Name => "the endpoint's certificate is for another name than the one in url",
+            Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
             Self::SelfSigned => {
                 "the endpoint's certificate is a CA's own: give the endpoint one that this CA signed"
+            }
+            Self::Version => "the endpoint speaks no TLS that is new enough: update it, or lower tls-min",
+            Self::ClientCertificate => {
+                "the endpoint does not take our certificate: check certificate-file and what it trusts"
             }
             Self::Other => "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there",
         }
@@ -124,6 +137,10 @@ impl Tls {
 pub(super) fn of(error: &reqwest::Error) -> Fault {
     if error.is_connect() {
         return before_sending(error);
+    }
+    // TLS 1.3: the endpoint looks at our certificate after the handshake, and takes no message without it.
+    if find::<rustls::Error>(error).map(tls_of) == Some(Tls::ClientCertificate) {
+        return Fault::Tls(Tls::ClientCertificate);
     }
     let hyper = find::<hyper::Error>(error);
     match hyper {
@@ -150,7 +167,34 @@ fn before_sending(error: &reqwest::Error) -> Fault {
 }
 
 fn tls_of(error: &rustls::Error) -> Tls {
-    let rustls::Error::InvalidCertificate(certificate) = error else { return Tls::Other };
+    match error {
+        rustls::Error::InvalidCertificate(certificate) => certificate_of(certificate),
+        rustls::Error::AlertReceived(alert) => alert_of(*alert),
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => Tls::Version,
+        _ => Tls::Other,
+    }
+}
+
+/// What the endpoint has against us.
+fn alert_of(alert: AlertDescription) -> Tls {
+    match alert {
+        AlertDescription::ProtocolVersion => Tls::Version,
+        AlertDescription::CertificateRequired
+        | AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => Tls::ClientCertificate,
+        _ => Tls::Other,
+    }
+}
+
+fn certificate_of(certificate: &CertificateError) -> Tls {
     match certificate {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::Expired,
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
@@ -183,7 +227,15 @@ mod tests {
 
     #[test]
     fn what_happened_before_the_message_was_sent_is_not_ambiguous() {
-        let tls = [Tls::Expired, Tls::NotYetValid, Tls::UnknownCa, Tls::Name, Tls::SelfSigned, Tls::Other];
+        let tls = [
+            Tls::Expired,
+            Tls::NotYetValid,
+            Tls::UnknownCa,
+            Tls::Name,
+            Tls::SelfSigned,
+            Tls::Version,
+            Tls::Other,
+        ];
         let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
         before.extend([Fault::Request, Fault::Dns, Fault::Connect(None), Fault::ConnectTimeout]);
         for fault in before {
@@ -192,6 +244,15 @@ mod tests {
         for fault in [Fault::Timeout, Fault::TooLarge, Fault::Protocol, Fault::Closed] {
             assert!(matches!(fault.outcome(), Outcome::Unknown(_)), "{fault:?}");
         }
+    }
+
+    /// Somebody must change something: the next attempt would end the same way.
+    #[test]
+    fn a_certificate_of_ours_that_is_not_taken_is_refused() {
+        assert!(matches!(Fault::Tls(Tls::ClientCertificate).outcome(), Outcome::Refused(_)));
+        assert_eq!(alert_of(AlertDescription::CertificateRequired), Tls::ClientCertificate);
+        assert_eq!(alert_of(AlertDescription::ProtocolVersion), Tls::Version);
+        assert_eq!(alert_of(AlertDescription::InternalError), Tls::Other);
     }
 
     #[test]

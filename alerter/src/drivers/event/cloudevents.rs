@@ -1,0 +1,102 @@
+//! The body as a CloudEvent 1.0 in structured mode: one JSON object with the standard payload as its data.
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use super::{Payload, Time, TimeFormat, bytes};
+
+/// How the body begins: this tells it from the others.
+pub(super) const BEGINNING: &[u8] = br#"{"specversion":"#;
+/// What the body is, as a header.
+pub(super) const CONTENT_TYPE: &str = "application/cloudevents+json";
+/// What a failure of a host is called. Receivers choose by it, so it never changes.
+const TYPE: &str = "org.openstack.nova-host-alerter.host.failed";
+/// What a test is called.
+const TEST: &str = "org.openstack.nova-host-alerter.test";
+
+/// Serialised in the order of its fields: the order is part of the contract.
+#[derive(Serialize)]
+struct Event<'a> {
+    specversion: &'a str,
+    id: &'a MarkId,
+    source: &'a str,
+    r#type: &'a str,
+    time: Time,
+    datacontenttype: &'a str,
+    data: Payload<'a>,
+}
+
+/// The body that tells a mark: the same bytes for the same mark and source. Its time is that of the failure.
+pub fn of_mark(mark: &Mark, source: &str, format: TimeFormat) -> Vec<u8> {
+    body(&mark.id, source, TYPE, mark.failure_time, Payload::of_mark(mark, format))
+}
+
+/// The body of a test: of another type, and about a host that cannot exist.
+pub fn of_test(id: &MarkId, now: Timestamp, source: &str, format: TimeFormat) -> Vec<u8> {
+    body(id, source, TEST, now, Payload::of_test(now, format))
+}
+
+fn body(id: &MarkId, source: &str, r#type: &str, time: Timestamp, data: Payload<'_>) -> Vec<u8> {
+    let time = TimeFormat::Rfc3339.write(time);
+    let datacontenttype = "application/json";
+    bytes(&Event { specversion: "1.0", id, source, r#type, time, datacontenttype, data })
+}
+
+/// Reads a source: a URI, or the path of one, of at most 256 characters.
+///
+/// # Errors
+/// One sentence.
+pub fn source(text: &str) -> Result<String, String> {
+    let of_a_uri = |b: u8| b.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&b);
+    match (1..=256).contains(&text.len()) && text.bytes().all(of_a_uri) {
+        true => Ok(text.to_owned()),
+        false => Err("must be a URI, or the path of one, of at most 256 characters".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::mark;
+    use super::*;
+
+    #[test]
+    fn the_body_is_a_cloud_event_with_the_standard_payload() {
+        let golden = concat!(
+            r#"{"specversion":"1.0","id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b","source":"/region-one","#,
+            r#""type":"org.openstack.nova-host-alerter.host.failed","time":"2026-07-21T02:13:20Z","#,
+            r#""datacontenttype":"application/json","data":{"hostname":"Compute1.my.cloud.com","#,
+            r#""on_shared_storage":true,"failure_time":1784600000}}"#
+        );
+        let body = of_mark(&mark(), "/region-one", TimeFormat::Epoch);
+        assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
+        assert!(body.starts_with(BEGINNING));
+        let (event, standard): (serde_json::Value, serde_json::Value) = (
+            serde_json::from_slice(&body).unwrap(),
+            serde_json::from_slice(&super::super::of_mark(&mark(), TimeFormat::Epoch)).unwrap(),
+        );
+        assert_eq!(event["data"], standard["payload"]);
+    }
+
+    /// The broken variant is a test of the type of a failure.
+    #[test]
+    fn a_test_has_another_type_and_another_host() {
+        let test = of_test(&mark().id, Timestamp(0), "/x", TimeFormat::Rfc3339);
+        let failures = |body: &[u8]| String::from_utf8_lossy(body).matches(TYPE).count();
+        assert_eq!((failures(&test), failures(&of_mark(&mark(), "/x", TimeFormat::Rfc3339))), (0, 1));
+        let data = Payload::of_test(Timestamp(0), TimeFormat::Epoch);
+        assert_eq!(failures(&body(&mark().id, "/x", TYPE, Timestamp(0), data)), 1);
+        assert!(String::from_utf8(test).unwrap().contains("send-test.invalid"));
+    }
+
+    #[test]
+    fn a_source_is_a_uri_or_its_path() {
+        for text in ["/nova-host-alerter", "https://ctl1.my.cloud.com/alerter?region=one", "urn:uuid:1"] {
+            assert!(source(text).is_ok(), "{text}");
+        }
+        for text in ["", "a b", "ä", "<a>", "a\nb", &"x".repeat(257)] {
+            assert!(source(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The HTTP client of a route: the settings that must not be left to defaults, each with its reason.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONNECTION, HeaderMap, HeaderValue};
+use reqwest::{Client, ClientBuilder, Url, redirect, retry};
+use thiserror::Error;
+
+use super::Options;
+
+const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
+/// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
+/// connection is told from one that does not answer.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// More header fields are no answer; the client itself stops reading them at 408 KiB.
+const HEADER_FIELDS: usize = 64;
+
+/// Why there is no client: one sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{sentence}")]
+pub struct Unusable {
+    /// The key that must be changed.
+    pub key: &'static str,
+    sentence: String,
+}
+
+impl Unusable {
+    pub(super) fn new(key: &'static str, sentence: impl Into<String>) -> Self {
+        Self { key, sentence: sentence.into() }
+    }
+}
+
+/// Makes the client. The files of its own certificate are read here.
+pub(super) fn build(options: &Options) -> Result<Client, Unusable> {
+    let alone = builder(options).build().map_err(|_| no_ca(options))?;
+    let Some(files) = &options.identity else { return Ok(alone) };
+    let mismatch = "key-file does not hold the key of the first certificate in certificate-file";
+    let with_identity = builder(options).identity(files.read()?).build();
+    with_identity.map_err(|_| Unusable::new("key-file", mismatch))
+}
+
+fn no_ca(options: &Options) -> Unusable {
+    match options.ca {
+        Some(_) => Unusable::new(
+            "ca-file",
+            "a certificate in ca-file cannot be used: it must hold CA certificates in PEM",
+        ),
+        None => Unusable::new(
+            "url",
+            "the system has no CA certificates: install them (ca-certificates), or set ca-file",
+        ),
+    }
+}
+
+fn builder(options: &Options) -> ClientBuilder {
+    let client = Client::builder()
+        .user_agent(USER_AGENT)
+        .default_headers(HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]))
+        // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
+        .redirect(redirect::Policy::none())
+        // The environment of whoever started the daemon is no configuration.
+        .no_proxy()
+        // Every attempt is one exchange, counted and journalled; the client makes none of its own.
+        .retry(retry::never())
+        // A connection serves one exchange: what an endpoint said before it was asked acknowledges nothing.
+        .pool_max_idle_per_host(0)
+        .http1_only()
+        .http1_max_headers(HEADER_FIELDS)
+        .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
+        .timeout(options.timeout);
+    placed(trusting(client, options), options)
+}
+
+fn trusting(client: ClientBuilder, options: &Options) -> ClientBuilder {
+    let tls = options.url.scheme() == "https";
+    let client = client.https_only(tls).tls_version_min(options.tls_min);
+    match &options.ca {
+        Some(certificates) => client.tls_certs_only(certificates.clone()),
+        // Without TLS no certificates are needed, and a host without any would refuse to make a client.
+        None if !tls => client.tls_certs_only([]),
+        None => client,
+    }
+}
+
+fn placed(client: ClientBuilder, options: &Options) -> ClientBuilder {
+    match (&options.socket, &options.server_name) {
+        (Some(socket), _) => client.unix_socket(socket.as_path()),
+        (None, Some(_)) => client.dns_resolver(Host(host(&options.url).to_owned())),
+        (None, None) => client,
+    }
+}
+
+/// The url that the client is given: it takes the name in TLS from there.
+pub(super) fn target(options: &Options) -> Url {
+    let mut url = options.url.clone();
+    if options.server_name.is_some() {
+        url.set_host(options.server_name.as_deref()).expect("the name was read as a url's host before");
+    }
+    url
+}
+
+/// Finds the address of the url's host, whatever name the client asks for: that one is only for TLS.
+struct Host(String);
+
+impl Resolve for Host {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let host = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// A url's host as a name server or a socket takes it.
+pub(super) fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}

@@ -1,0 +1,117 @@
+//! Credentials: read again for every attempt, so that a token that was replaced is used at once.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+use super::secret;
+
+/// Who the endpoint is told that we are. It holds no secret, only where that stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// `bearer-file`: the token stands in this file.
+    Bearer(PathBuf),
+    /// `username` and `password-file`.
+    Basic {
+        /// Without a colon.
+        username: String,
+        /// The password stands in this file.
+        password_file: PathBuf,
+    },
+}
+
+impl Credentials {
+    /// Reads `bearer-file`; what stands in the file now is checked too.
+    pub(super) fn bearer(file: &str) -> Result<Self, String> {
+        let bearer = Self::Bearer(file.into());
+        bearer.headers().map(|_| bearer)
+    }
+
+    /// The header of one attempt.
+    ///
+    /// # Errors
+    /// One sentence, without a secret: the file cannot be read, or holds no such thing.
+    pub(super) fn headers(&self) -> Result<HeaderMap, String> {
+        let mut value = match self {
+            Self::Bearer(file) => secret::read_with(file, token),
+            Self::Basic { username, password_file } => {
+                secret::read_with(password_file, |password| basic(username, password))
+            }
+        }?;
+        value.set_sensitive(true);
+        Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    }
+
+    /// The key that names the file.
+    pub(super) fn key(&self) -> &'static str {
+        match self {
+            Self::Bearer(_) => "bearer-file",
+            Self::Basic { .. } => "password-file",
+        }
+    }
+}
+
+/// Reads `username`.
+pub(super) fn username(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(|c: char| c == ':' || c.is_control()) {
+        true => Err("a user name is not empty, and has neither a colon nor a control character".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// Reads `password-file`; what stands in the file now is checked too.
+pub(super) fn password_file(file: &str) -> Result<PathBuf, String> {
+    secret::read_with(Path::new(file), |password| basic("", password)).map(|_| file.into())
+}
+
+fn token(text: &str) -> Result<HeaderValue, String> {
+    let value = text.bytes().all(|b| b.is_ascii_graphic()).then(|| format!("Bearer {text}"));
+    let wrong = || "the token must be one word of printable ASCII".to_owned();
+    HeaderValue::try_from(value.ok_or_else(wrong)?).map_err(|_| wrong())
+}
+
+fn basic(username: &str, password: &str) -> Result<HeaderValue, String> {
+    match password.contains(char::is_control) {
+        true => Err("the password must stand on one line".to_owned()),
+        false => {
+            Ok(HeaderValue::try_from(format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
+                .expect("base64 is plain text"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 7617.
+    #[test]
+    fn basic_credentials_are_the_standards() {
+        assert_eq!(basic("Aladdin", "open sesame").unwrap(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+    }
+
+    #[test]
+    fn a_file_with_more_than_one_line_is_no_secret() {
+        for text in ["a\nb", "a b", "a\r\nX: y", "ä"] {
+            assert!(token(text).is_err(), "{text}");
+        }
+        assert!(basic("a", "b\nc").is_err());
+        for name in ["", "a:b", "a\nb"] {
+            assert!(username(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn credentials_do_not_print_themselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("token");
+        std::fs::write(&file, "s3kr1t\n").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let credentials = Credentials::bearer(file.to_str().unwrap()).unwrap();
+        let headers = credentials.headers().unwrap();
+        assert_eq!(headers[AUTHORIZATION], "Bearer s3kr1t");
+        assert!(!format!("{credentials:?} {headers:?}").contains("s3kr1t"));
+    }
+}

@@ -1,0 +1,258 @@
+//! The keys of `[http.NAME]`: what is wrong with them, alone and together, is said before anything runs.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Certificate, Method, Url, tls};
+
+use super::client::host;
+use super::credentials::{self, Credentials};
+use super::{Body, Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
+use crate::config::{TableReader, read_trusted};
+use crate::drivers::Driver;
+use crate::drivers::event::{TimeFormat, cloudevents};
+
+/// Where CloudEvents come from, unless the route says it.
+const SOURCE: &str = "/nova-host-alerter";
+
+/// Reads `[http.NAME]`.
+pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = options(table);
+    if !table.has("url") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
+    }
+    let options = options?;
+    if table.is_sound() {
+        fitting(table, &options.url);
+    }
+    if !table.is_sound() {
+        return None;
+    }
+    match Http::new(options) {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
+}
+
+/// Asks for every key, so that each is checked whatever is wrong with the others.
+fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    let socket = table.text("socket", absolute);
+    // What goes through a socket stays on this machine.
+    let plain = allow_http || table.has("socket");
+    let url = table.text("url", |text| address(text, plain));
+    let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
+    let headers = headers::read(table.section("headers"));
+    let credentials = credentials(table);
+    let signing_keys = signing_keys(table);
+    let ca = table.text("ca-file", |text| certificates(Path::new(text)));
+    let identity = identity(table);
+    let server_name = table.text("server-name", server_name);
+    let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
+    let tls_min = table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2);
+    let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
+    let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
+    let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
+    let body = body(table);
+    let timeout = Duration::from_secs(seconds.into());
+    Some(Options {
+        url: url?,
+        socket,
+        method: method.into(),
+        headers,
+        credentials,
+        signing_keys,
+        ca,
+        identity,
+        server_name,
+        tls_min,
+        timeout,
+        body,
+        time_format,
+    })
+}
+
+/// `body`, and `cloudevents-source` where it says something.
+fn body(table: &mut TableReader<'_, '_>) -> Body {
+    let (key, word) = ("cloudevents-source", "cloudevents");
+    let source = table.text(key, cloudevents::source);
+    let body = table.choice("body", &[("standard", "standard"), ("doctor", "doctor"), (word, word)]);
+    if table.has(key) && body != Some(word) {
+        table.complain(
+            key,
+            format!("{key} says nothing about this body: set body = \"{word}\", or remove {key}"),
+        );
+    }
+    match body {
+        Some("doctor") => Body::Doctor,
+        Some("cloudevents") => Body::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
+        _ => Body::Standard,
+    }
+}
+
+/// `bearer-file`, or `username` and `password-file`.
+fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
+    let bearer = table.text("bearer-file", Credentials::bearer);
+    let username = table.text("username", credentials::username);
+    let password_file = table.text("password-file", credentials::password_file);
+    both_or_neither(table, "username", "password-file");
+    if table.has("bearer-file") && (table.has("username") || table.has("password-file")) {
+        table.complain(
+            "bearer-file",
+            "a request has room for one: use bearer-file, or username and password-file",
+        );
+    }
+    bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
+}
+
+/// `certificate-file` and `key-file`; the client reads them.
+fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
+    let certificate = table.text("certificate-file", absolute);
+    let key = table.text("key-file", absolute);
+    both_or_neither(table, "certificate-file", "key-file");
+    Some(IdentityFiles { certificate: certificate?, key: key? })
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() { Ok(path) } else { Err("must be an absolute path".to_owned()) }
+}
+
+/// A DNS name; an address would be verified as the url's host anyway.
+fn server_name(text: &str) -> Result<String, String> {
+    let url = Url::parse(&format!("https://{text}/")).ok();
+    let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
+    name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
+}
+
+/// Says which of two keys is missing.
+fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'static str) {
+    for (there, missing) in [(one, other), (other, one)] {
+        if table.has(there) && !table.has(missing) {
+            table.complain(there, format!("{there} has no meaning without {missing}: set both, or neither"));
+        }
+    }
+}
+
+/// `secret-files`: the first signs first.
+fn signing_keys(table: &mut TableReader<'_, '_>) -> Vec<SigningKey> {
+    let key = "secret-files";
+    let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop));
+    if files.as_ref().is_some_and(|files| !(1..=2).contains(&files.len())) {
+        table.complain(key, "name one file, or two while one secret replaces the other");
+    }
+    let files = files.unwrap_or_default();
+    files.into_iter().filter_map(|file| SigningKey::read(Path::new(file)).ok()).collect()
+}
+
+/// A word for a method: [`TableReader::choice`] wants one that can be copied.
+#[derive(Clone, Copy)]
+enum Verb {
+    Post,
+    Put,
+}
+
+impl From<Verb> for Method {
+    fn from(verb: Verb) -> Self {
+        match verb {
+            Verb::Post => Self::POST,
+            Verb::Put => Self::PUT,
+        }
+    }
+}
+
+/// Says which keys have no meaning with TLS, or without.
+fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
+    if url.scheme() == "https" {
+        if table.has("socket") {
+            table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
+        }
+        return;
+    }
+    for key in ["ca-file", "certificate-file", "key-file", "server-name", "tls-min"] {
+        if table.has(key) {
+            table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));
+        }
+    }
+}
+
+/// Reads a url. It may hold a password or a token: nothing of it stands in a message.
+fn address(text: &str, allow_http: bool) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|why| format!("no valid url: {why}"))?;
+    let wrong = match url.scheme() {
+        "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
+            "a url must not hold a user name or password"
+        }
+        "http" if !allow_http && !is_loopback(&url) => {
+            "plain http can be read and changed on its way: use https, or set allow-http = true"
+        }
+        "http" | "https" if url.fragment().is_some() => "a url with a fragment (#) has no meaning here",
+        "http" | "https" if url.port() == Some(0) => "port 0 is no port",
+        "http" | "https" => return Ok(url),
+        _ => "the url must begin with https:// or http://",
+    };
+    Err(wrong.to_owned())
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = host(url);
+    host.parse::<IpAddr>().map_or(host == "localhost", |address| address.to_canonical().is_loopback())
+}
+
+/// Reads the CA certificates of a route. Who can write the file can pretend to be the endpoint.
+fn certificates(path: &Path) -> Result<Vec<Certificate>, String> {
+    if !path.is_absolute() {
+        return Err("must be an absolute path".to_owned());
+    }
+    let bytes = read_trusted(path).map_err(|why| format!("ca-file: {why}"))?;
+    match Certificate::from_pem_bundle(&bytes) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err("ca-file holds no certificate in PEM".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_needs_a_word_unless_it_stays_on_this_machine() {
+        for text in [
+            "http://127.0.0.1/x",
+            "http://127.8.7.6:80",
+            "http://[::1]:8080/",
+            "http://localhost/",
+            "http://[::ffff:127.0.0.1]/",
+        ] {
+            assert!(address(text, false).is_ok(), "{text}");
+        }
+        for text in
+            ["http://recovery.example/", "http://10.0.0.1/", "http://localhost.example/", "http://[::2]/"]
+        {
+            assert!(address(text, false).is_err(), "{text}");
+            assert!(address(text, true).is_ok(), "{text}");
+        }
+        assert!(address("https://recovery.example/", false).is_ok());
+    }
+
+    #[test]
+    fn a_url_with_credentials_is_refused_and_not_repeated() {
+        for text in [
+            "https://admin:s3kr1t@h/",
+            "https://s3kr1t@h/",
+            "http://:s3kr1t@h/",
+            "s3kr1t://h",
+            "https://s3kr1t:99999/",
+            "s3kr1t",
+        ] {
+            let why = address(text, true).unwrap_err();
+            assert!(!why.contains("s3kr1t"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Credentials: what stands in their files at an attempt is what the attempt shows.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use alerter::drivers::http::{Credentials, Http, Options};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::endpoint::{Endpoint, OK};
+use crate::route::{SECRET, deliver, options, signing_key, word};
+
+fn write(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+fn route(endpoint: &Endpoint, credentials: Credentials) -> Http {
+    Http::new(Options { credentials: Some(credentials), ..options(&endpoint.url()) }).unwrap()
+}
+
+fn has(request: &[u8], field: &str) -> bool {
+    String::from_utf8_lossy(request).lines().any(|line| line == field)
+}
+
+/// The broken variant reads the file once, when the route is made: its second request shows the old token.
+#[tokio::test]
+async fn a_token_that_was_replaced_is_used_at_once() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("token");
+    write(&file, &format!("{SECRET}-old\n"));
+    let endpoint = Endpoint::saying(OK).await;
+    let route = route(&endpoint, Credentials::Bearer(file.clone()));
+    let careless = fs::read_to_string(&file).unwrap();
+    for (number, age) in ["old", "new"].into_iter().enumerate() {
+        write(&file, &format!("{SECRET}-{age}\n"));
+        assert_eq!(word(&deliver(&route).await), "acknowledged");
+        let request = &endpoint.requests()[number];
+        assert!(has(request, &format!("authorization: Bearer {SECRET}-{age}")));
+        assert_eq!(has(request, &format!("authorization: Bearer {}", careless.trim())), age == "old");
+    }
+}
+
+#[tokio::test]
+async fn a_user_name_goes_with_its_password() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("password");
+    write(&file, "open sesame\n");
+    let endpoint = Endpoint::saying(OK).await;
+    let credentials = Credentials::Basic { username: "Aladdin".to_owned(), password_file: file };
+    assert_eq!(word(&deliver(&route(&endpoint, credentials)).await), "acknowledged");
+    assert!(has(&endpoint.requests()[0], "authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+}
+
+/// Without its credentials nothing is sent: an endpoint that takes anybody would not notice that they are gone.
+#[tokio::test]
+async fn a_file_that_cannot_be_read_is_refused_and_nothing_is_sent() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("token");
+    let endpoint = Endpoint::saying(OK).await;
+    let route = route(&endpoint, Credentials::Bearer(file.clone()));
+    assert_eq!(word(&deliver(&route).await), "refused credentials");
+    for (text, mode) in [(SECRET, 0o644), (&*format!("{SECRET} {SECRET}"), 0o600), ("", 0o600)] {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(word(&deliver(&route).await), "refused credentials", "{mode:o}");
+    }
+    assert_eq!(endpoint.connections(), 0);
+    write(&file, SECRET);
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+}
+
+/// A secret in every place that has room for one, and every kind of failure: no message shows it, and no part of it.
+///
+/// The broken variant prints what the driver holds.
+#[tokio::test]
+async fn no_failure_shows_a_secret() {
+    let room = tempfile::tempdir().unwrap();
+    let file = room.path().join("token");
+    write(&file, SECRET);
+    let (key, signing_secret) = signing_key(77);
+    let headers =
+        HeaderMap::from_iter([(HeaderName::from_static("x-token"), HeaderValue::from_static(SECRET))]);
+    assert!(format!("{headers:?}").contains(SECRET));
+    for answer in [
+        format!("HTTP/1.1 401 {SECRET}\r\nWWW-Authenticate: {SECRET}\r\nContent-Length: 0\r\n\r\n"),
+        format!("{SECRET}\r\n\r\n"),
+        format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", SECRET.repeat(5000)),
+        String::new(),
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        let route = Http::new(Options {
+            credentials: Some(Credentials::Bearer(file.clone())),
+            signing_keys: vec![key.clone()],
+            headers: headers.clone(),
+            ..options(&endpoint.url())
+        })
+        .unwrap();
+        let outcome = deliver(&route).await;
+        assert!(outcome.failure().is_some(), "and `deliver` looks for the secret");
+        let shown = format!("{outcome:?} {route:?} {key:?}");
+        assert!(!shown.contains(&signing_secret) && !shown.contains("77, 77"), "{shown}");
+    }
+}
