@@ -149,17 +149,16 @@ impl Engine {
     /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
     /// again. Set forward, everything is due, and each endpoint's window is what it gets.
     async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
-        let (then, at) = std::mem::replace(&mut self.clocks, (Instant::now(), Timestamp::now()));
-        let (passed, shown) = (self.clocks.0 - then, self.clocks.1);
-        if shown + CLOCK_SLACK >= at + passed {
-            return Ok(());
+        let (now, shown) = (Instant::now(), Timestamp::now());
+        let (then, at) = self.clocks;
+        if shown + CLOCK_SLACK < at + (now - then) {
+            let limit = shown + schedule::CAP;
+            self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
+            let seconds = schedule::CAP.as_secs();
+            warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
         }
-        warn!(
-            "the clock was set back: attempts that were put off by the old time are made within {} s",
-            schedule::CAP.as_secs()
-        );
-        let limit = shown + schedule::CAP;
-        self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit).map(drop)).await
+        self.clocks = (now, shown);
+        Ok(())
     }
 
     /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
@@ -241,7 +240,11 @@ impl Engine {
             None | Some(Change::Opened) => Ok(()),
             Some(Change::Parked | Change::Recovered) => {
                 let wake = move |journal: &mut Journal| journal.wake_parked(&route, Timestamp::now());
-                self.shared.store.run(wake).await.map(drop)
+                match self.shared.store.run(wake).await {
+                    // They are tried all the same, when their own time has come.
+                    Err(error) if error.may_pass() => self.survive(error).map(drop),
+                    woken => woken.map(drop),
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
-use marks::mark::Source;
+use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::register::{Entries, Entry, MarkEntry, Watermark};
 use marks::time::Timestamp;
 use tracing::warn;
@@ -102,14 +102,23 @@ impl Intake<'_> {
 
     /// A mark of another alerter: the same id, the same content, and so the same bytes.
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
-        if self.journal.mark(entry.mark.id)?.is_some() {
-            return Ok(());
+        if let Some(known) = self.journal.mark(entry.mark.id)? {
+            return self.believe_again(&known);
         }
         if self.is_forged(entry, entries)? {
             warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
         self.make(&MarkRow::of_entry(entry), Taken::Register)
+    }
+
+    /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
+    /// has just joined may look before its peers have told it what they know.
+    fn believe_again(&mut self, known: &MarkRow) -> Done {
+        if known.standing == Standing::Doubtful(Doubt::OutcomeUnknown) && known.settled.is_none() {
+            return self.prove(known.id, Proof::Journal, true);
+        }
+        Ok(())
     }
 
     /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.

@@ -444,6 +444,30 @@ fn an_open_mark_of_an_old_journal_is_held_when_the_register_is_lost() {
     }
 }
 
+/// A controller that has just joined looks before its peers have told it what they know: held for a moment, and told when
+/// the register is there.
+#[test]
+fn a_register_that_comes_late_ends_the_doubt() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    site.down.extend(["nova", "backup"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 20);
+    drop(first);
+    site.back("compute1", "ctl2");
+    let register = std::mem::take(&mut site.register);
+    let mut again = Alerter::start(&site, "ctl1");
+    again.run(&mut site, 4);
+    assert_eq!(again.standings("compute1"), ["outcome-unknown"]);
+    site.register.extend(register);
+    site.down.clear();
+    again.run(&mut site, 60);
+    site.assert_all_told();
+}
+
 /// W18: a mark that cannot be published waits for a minute and goes then.
 #[test]
 fn a_mute_register_delays_a_mark_and_loses_none() {

@@ -10,35 +10,47 @@ use crate::time::Timestamp;
 /// A mark that is open, or was settled at `?1` or later.
 const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
 
+/// What a fencing `f` was folded into.
+const FOLDED: &str = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
+             WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)";
+
 impl Journal {
-    /// Every entry that should stand in the register now, in the order in which they are published: fencings that are
-    /// not looked at yet or belong to a mark that is open or was settled at `since` or later, unless it may have been told
-    /// already: where they stood alone, others would tell it again; of these marks those that may go out, with what became
-    /// of all of them; decisions and watermarks. `by` is this controller.
+    /// Every entry that should stand in the register now, in the order in which they are published: what is open comes
+    /// first, and nothing of a mark that has ended (at `since` or later) stands there without its end. `by` is this
+    /// controller.
     ///
     /// # Errors
     /// As any read; damaged rows are left out.
     pub fn entries(&self, since: Timestamp, by: &str) -> Result<Vec<Entry>, JournalError> {
         let marks = self.marks_that(CURRENT, [since.0])?.sound;
+        let (open, ended): (Vec<&MarkRow>, Vec<&MarkRow>) =
+            marks.iter().partition(|row| row.settled.is_none());
         let mut all: Vec<Entry> = Vec::new();
-        all.extend(self.current_fencings(since)?.into_iter().map(Entry::Fencing));
-        all.extend(marks.iter().filter_map(mark_entry).map(Entry::Mark));
+        all.extend(self.open_fencings()?.into_iter().map(Entry::Fencing));
+        all.extend(open.into_iter().filter_map(mark_entry).map(Entry::Mark));
+        all.extend(ended.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
         let taken = self.current_deliveries(since)?;
         all.extend(taken.iter().filter_map(|delivery| taken_entry(delivery, by)).map(Entry::Acknowledged));
-        all.extend(marks.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
         all.extend(marks.iter().filter_map(|row| returned_entry(row, by)).map(Entry::Returned));
+        all.extend(self.ended_fencings(since)?.into_iter().map(Entry::Fencing));
+        all.extend(ended.into_iter().filter_map(mark_entry).map(Entry::Mark));
         all.extend(self.current_decisions(since)?.into_iter().map(Entry::Decision));
         all.extend(self.watermarks()?.into_iter().map(Entry::Watermark));
         Ok(all)
     }
 
-    fn current_fencings(&self, since: Timestamp) -> Result<Vec<Fencing>, JournalError> {
-        let folded = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
-             WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)";
+    /// Those that are not looked at yet, or belong to an open mark; but not where it may have been told already: alone,
+    /// they would have others tell it again.
+    fn open_fencings(&self) -> Result<Vec<Fencing>, JournalError> {
+        let open = "m.settlement IS NULL AND m.standing != 'outcome-unknown'";
         let condition = format!(
-            "NOT EXISTS (SELECT 1 {folded}) OR EXISTS (SELECT 1 {folded} AND m.id IS NOT NULL AND {CURRENT}
-               AND (m.settlement IS NOT NULL OR m.standing != 'outcome-unknown'))"
+            "NOT EXISTS (SELECT 1 {FOLDED}) OR EXISTS (SELECT 1 {FOLDED} AND m.id IS NOT NULL AND {open})"
         );
+        Ok(self.fencings_that(&condition, [])?.sound)
+    }
+
+    fn ended_fencings(&self, since: Timestamp) -> Result<Vec<Fencing>, JournalError> {
+        let condition = format!("EXISTS (SELECT 1 {FOLDED} AND m.settled_at >= ?1)");
         Ok(self.fencings_that(&condition, [since.0])?.sound)
     }
 
@@ -106,7 +118,7 @@ mod tests {
         let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
         assert_eq!(keys(&journal, NOW), Vec::<String>::new());
         journal.dismiss(mark, "it was told", "alice", NOW).unwrap();
-        assert_eq!(keys(&journal, NOW), [format!("f.{mark}"), format!("s.{mark}")]);
+        assert_eq!(keys(&journal, NOW), [format!("s.{mark}"), format!("f.{mark}")]);
     }
 
     #[test]
@@ -172,7 +184,7 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let doubtful = marked_as(&mut journal, "compute1", NOW, HELD);
         journal.dismiss(doubtful, "no", "alice", NOW).unwrap();
-        assert_eq!(keys(&journal, NOW), [format!("f.{doubtful}"), format!("s.{doubtful}")]);
+        assert_eq!(keys(&journal, NOW), [format!("s.{doubtful}"), format!("f.{doubtful}")]);
     }
 
     #[test]
