@@ -5,6 +5,7 @@ mod certificates;
 mod check_config;
 mod config;
 mod doubt;
+mod drivers;
 mod endpoint;
 mod exec;
 mod exec_config;
