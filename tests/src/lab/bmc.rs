@@ -74,7 +74,8 @@ pub enum MarkMode {
     Real,
     /// A recorder that runs the real agent.
     Recorded,
-    /// A recorder that runs nothing and fails.
+    /// A recorder that runs nothing and fails where a mark is asked for, and runs the real agent else: a device whose monitor
+    /// fails is stopped, and does not fail then.
     Failing,
     /// A recorder that runs nothing and succeeds: for the tests of the lab itself.
     StandIn,
@@ -192,7 +193,11 @@ impl Bmc {
         if is_off {
             drop(self.released.wait_while(lock(&self.held), |held| *held));
         }
-        json!({"call": call, "mode": word(*lock(&self.mode))})
+        let mode = match *lock(&self.mode) {
+            MarkMode::Failing if !is_off => MarkMode::Recorded,
+            mode => mode,
+        };
+        json!({"call": call, "mode": word(mode)})
     }
 
     fn returned(&self, answer: &Value) -> Value {
