@@ -70,7 +70,9 @@ impl Engine {
             );
         }
         shared.report_damage(&open.damaged);
-        *shared.troubles() = Troubles::from_open_deliveries(&open.sound);
+        // No mark waits for a route that was not required and is not configured any more.
+        let tried = open.sound.iter().filter(|d| d.required || shared.route(&d.route).is_some());
+        *shared.troubles() = Troubles::from_open_deliveries(tried);
         let endpoints = endpoints(&shared, &open.sound, now);
         let (attempts, clocks) = (JoinSet::new(), (Instant::now(), now));
         Ok(Self { shared, watch, identity, lookout, attempts, endpoints, clocks })
@@ -136,8 +138,18 @@ impl Engine {
             self.endpoints.values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
         }
         let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
-        let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
-        let work = self.shared.store.run(begin).await?;
+        let horizon = self.shared.settings.intake.horizon;
+        let begin = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            Ok((journal.cancel_unrequired(now - horizon, now)?, Work::begin(journal, &room, gate)))
+        };
+        let (cancelled, work) = self.shared.store.run(begin).await?;
+        if cancelled > 0 {
+            warn!(
+                cancelled,
+                "settled marks are not told any more to routes that are not required: see [intake] horizon"
+            );
+        }
         self.shared.report_damage(&work.damaged);
         for due in work.begun {
             self.spawn(due);

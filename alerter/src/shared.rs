@@ -75,7 +75,8 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        let mut reasons = self.troubles().lasting(now, self.settings.degraded_after);
+        let is_required = |name: &str| self.route(name).is_none_or(|route| route.required);
+        let mut reasons = self.troubles().lasting(now, self.settings.degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
         reasons.extend(self.seen().reasons());
         reasons
