@@ -16,7 +16,7 @@ use crate::cluster::View;
 use crate::config::Route;
 use crate::delivery::endpoint::{Change, Endpoint};
 use crate::delivery::trouble::Troubles;
-use crate::delivery::{self, Ended, schedule};
+use crate::delivery::{self, schedule};
 use crate::intake::apply;
 use crate::lookout::Lookout;
 use crate::shared::Shared;
@@ -28,8 +28,8 @@ const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 /// Two clocks that keep time differ by less than this from one pass to the next.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// A route, and what came of an exchange with its endpoint.
-type Attempted = (String, Result<Ended, JournalError>);
+/// A route, and what an exchange has changed about its endpoint.
+type Attempted = (String, Result<Option<Change>, JournalError>);
 
 /// The loop with the attempts that are under way.
 pub struct Engine {
@@ -39,8 +39,6 @@ pub struct Engine {
     /// None where there is no cluster to ask.
     lookout: Option<Lookout>,
     attempts: JoinSet<Attempted>,
-    /// One for each route: one that hangs must not use up another's time.
-    endpoints: HashMap<String, Endpoint>,
     /// Both clocks at the last pass.
     clocks: (Instant, Timestamp),
 }
@@ -70,10 +68,13 @@ impl Engine {
             );
         }
         shared.report_damage(&open.damaged);
-        *shared.troubles() = Troubles::from_open_deliveries(&open.sound);
+        // No mark waits for a route that was not required and is not configured any more.
+        let tried = open.sound.iter().filter(|d| d.required || shared.route(&d.route).is_some());
+        *shared.troubles() = Troubles::from_open_deliveries(tried);
         let endpoints = endpoints(&shared, &open.sound, now);
+        *shared.endpoints() = endpoints;
         let (attempts, clocks) = (JoinSet::new(), (Instant::now(), now));
-        Ok(Self { shared, watch, identity, lookout, attempts, endpoints, clocks })
+        Ok(Self { shared, watch, identity, lookout, attempts, clocks })
     }
 
     /// Runs until `stop`, or until the journal is beyond use.
@@ -133,16 +134,27 @@ impl Engine {
             return Ok(rest);
         }
         if std::mem::take(&mut *self.shared.probes()) {
-            self.endpoints.values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
+            self.shared.endpoints().values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
         }
         let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
-        let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
-        let work = self.shared.store.run(begin).await?;
+        let horizon = self.shared.settings.intake.horizon;
+        let begin = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            Ok((journal.cancel_unrequired(now - horizon, now)?, Work::begin(journal, &room, gate)))
+        };
+        let (cancelled, work) = self.shared.store.run(begin).await?;
+        if cancelled > 0 {
+            warn!(
+                cancelled,
+                "settled marks are not told any more to routes that are not required: see [intake] horizon"
+            );
+        }
         self.shared.report_damage(&work.damaged);
         for due in work.begun {
             self.spawn(due);
         }
-        let probe = self.endpoints.values().filter_map(|endpoint| endpoint.rest(Instant::now())).min();
+        let now = Instant::now();
+        let probe = self.shared.endpoints().values().filter_map(|endpoint| endpoint.rest(now)).min();
         work.fault.map_or(Ok(work.next.into_iter().chain(rest).chain(probe).min()), Err)
     }
 
@@ -185,10 +197,10 @@ impl Engine {
 
     /// How many more attempts each route may have under way, in the order of the configuration.
     fn room(&self) -> Vec<(String, usize)> {
-        let now = Instant::now();
+        let (now, endpoints) = (Instant::now(), self.shared.endpoints());
         let room = |route: &Route| {
             let name = route.name.as_str().to_owned();
-            let room = self.endpoints.get(&name).map_or(0, |endpoint| endpoint.room(now));
+            let room = endpoints.get(&name).map_or(0, |endpoint| endpoint.room(now));
             (name, room)
         };
         self.shared.settings.routes.iter().map(room).collect()
@@ -196,13 +208,13 @@ impl Engine {
 
     fn spawn(&mut self, due: DueDelivery) {
         let (shared, route) = (Arc::clone(&self.shared), due.delivery.route.clone());
-        self.endpoints.entry(route.clone()).and_modify(Endpoint::begin);
+        self.shared.endpoints().entry(route.clone()).and_modify(Endpoint::begin);
         self.attempts.spawn(async move { (route, delivery::attempt(shared, due).await) });
     }
 
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Result<(), JournalError> {
         match self.event(next, stop).await {
-            Some((route, ended)) => self.note(route, &ended?).await,
+            Some((route, change)) => self.note(route, change?).await,
             None => Ok(()),
         }
     }
@@ -233,10 +245,9 @@ impl Engine {
         }
     }
 
-    /// What an exchange says of its endpoint. Where the fault was the endpoint's, no mark waits for its sake any longer.
-    async fn note(&mut self, route: String, ended: &Ended) -> Result<(), JournalError> {
-        let Some(endpoint) = self.endpoints.get_mut(&route) else { return Ok(()) };
-        match endpoint.end(&ended.sign, ended.wish, Instant::now(), fastrand::f64()) {
+    /// Where the fault was the endpoint's, no mark waits for its sake any longer.
+    async fn note(&mut self, route: String, change: Option<Change>) -> Result<(), JournalError> {
+        match change {
             None | Some(Change::Opened) => Ok(()),
             Some(Change::Parked | Change::Recovered) => {
                 let wake = move |journal: &mut Journal| journal.wake_parked(&route, Timestamp::now());

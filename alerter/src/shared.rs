@@ -1,6 +1,6 @@
 //! What the engine, the attempts and the control socket share.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -12,6 +12,7 @@ use tracing::error;
 
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Route, Settings};
+use crate::delivery::endpoint::Endpoint;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
 use crate::store::Store;
@@ -35,6 +36,7 @@ pub struct Shared {
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     probes: Mutex<bool>,
+    endpoints: Mutex<HashMap<String, Endpoint>>,
     reported: Mutex<HashSet<Damage>>,
     seen: Mutex<Seen>,
 }
@@ -53,6 +55,7 @@ impl Shared {
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             probes: Mutex::default(),
+            endpoints: Mutex::default(),
             reported: Mutex::default(),
             seen: Mutex::default(),
         }
@@ -75,7 +78,8 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        let mut reasons = self.troubles().lasting(now, self.settings.degraded_after);
+        let is_required = |name: &str| self.route(name).is_none_or(|route| route.required);
+        let mut reasons = self.troubles().lasting(now, self.settings.degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
         reasons.extend(self.seen().reasons());
         reasons
@@ -89,6 +93,11 @@ impl Shared {
     /// Whether every endpoint is to be probed at once: an operator does not wait.
     pub fn probes(&self) -> MutexGuard<'_, bool> {
         self.probes.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// The routes' endpoints by the routes' names; empty until the engine knows what a former daemon left.
+    pub fn endpoints(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
+        self.endpoints.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// A configured route.

@@ -41,12 +41,13 @@ impl State {
         Self::Cancelled,
     ];
 
-    /// What becomes of the open deliveries of a mark that ends so.
-    pub fn at_the_end(how: Settlement) -> Self {
+    /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
+    /// nothing of a route that is not required.
+    pub fn at_the_end(how: Settlement, required: bool) -> Self {
         match how {
-            Settlement::Acknowledged => Self::Acknowledged,
+            Settlement::Acknowledged if required => Self::Acknowledged,
             Settlement::Dismissed => Self::Dismissed,
-            Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
+            Settlement::Acknowledged | Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
         }
     }
 
@@ -112,6 +113,8 @@ pub struct Delivery {
     pub mark: MarkId,
     /// The route's name.
     pub route: String,
+    /// Whether the mark stays open until this route has it; as configured when the delivery was made.
+    pub required: bool,
     /// Where it stands.
     pub state: State,
     /// The exact bytes that are sent, made once and the same on every attempt.

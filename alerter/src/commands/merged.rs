@@ -40,6 +40,8 @@ pub(super) struct Found {
     pub(super) mark: MarkRow,
     /// Else only the register knows it.
     pub(super) in_journal: bool,
+    /// Whether the journal itself has it as settled: what is open of it all the same is still tried.
+    pub(super) settled_here: bool,
 }
 
 impl Look {
@@ -170,13 +172,14 @@ pub(super) fn marks(
     wanted: impl Fn(&MarkRow) -> bool,
 ) -> Result<Vec<Found>, JournalError> {
     let ended = |mut mark: MarkRow| {
+        let settled_here = mark.settled.is_some();
         mark.settled = mark.settled.or_else(|| look.settled(mark.id).map(|end| (end.how, end.at)));
-        Found { mark, in_journal: true }
+        Found { mark, in_journal: true, settled_here }
     };
     let mut all: Vec<Found> = rows.into_iter().map(ended).filter(|found| wanted(&found.mark)).collect();
     for mark in look.marks().filter(&wanted) {
         if is_strange(journal, mark.id)? {
-            all.push(Found { mark, in_journal: false });
+            all.push(Found { mark, in_journal: false, settled_here: false });
         }
     }
     all.sort_by_key(|found| (found.mark.failure_time, found.mark.id));
@@ -193,11 +196,13 @@ fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalEr
 }
 
 /// Shows a delivery as ended that another alerter has ended: what the daemon will write when it runs here.
-pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, mark: &MarkRow, look: &Look) {
-    let taken = look.acknowledged(mark.id).into_iter().find(|taken| taken.route == delivery.route);
-    let end = match (taken, look.settled(mark.id)) {
+pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: &Look) {
+    let mark = found.mark.id;
+    let taken = look.acknowledged(mark).into_iter().find(|taken| taken.route == delivery.route);
+    let settled = look.settled(mark).filter(|_| !found.settled_here);
+    let end = match (taken, settled) {
         (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
-        (None, Some(settled)) => (State::at_the_end(settled.how), settled.at, &settled.by),
+        (None, Some(settled)) => (State::at_the_end(settled.how, delivery.required), settled.at, &settled.by),
         (None, None) => return,
     };
     let (state, at, by) = end;
@@ -279,12 +284,13 @@ pub(super) mod tests {
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
     use marks::id::NoteId;
-    use marks::journal::{NewDelivery, Role, Taken};
+    use marks::journal::{NewDelivery, Role, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::DecisionKind;
 
     use super::*;
     use crate::commands::report::report;
+    use crate::commands::text;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -347,8 +353,9 @@ pub(super) mod tests {
         journal.append_fencing(first).unwrap();
         let row =
             MarkRow { standing: Standing::Proven(Proof::Journal), ..look(vec![]).row(&entry(first, "ctl1")) };
-        let delivery = NewDelivery { route: "recovery".into(), body: b"{}".to_vec() };
-        journal.make_mark(&row, Taken::Fencing(first), &[delivery], NOW).unwrap();
+        let to = |route: &str, required| NewDelivery { route: route.into(), body: b"{}".to_vec(), required };
+        let both = [to("recovery", true), to("wiki", false)];
+        journal.make_mark(&row, Taken::Fencing(first), &both, NOW).unwrap();
         journal
     }
 
@@ -397,8 +404,34 @@ pub(super) mod tests {
         let acknowledged = settled(&first, Settlement::Acknowledged);
         let open = journal.open_marks().unwrap().sound;
         let look = look(vec![acknowledged]);
+        let all = found(Some(&journal), &look);
+        let ends = report(Some(&journal), &look, &all[0]).unwrap().deliveries;
+        let ends: Vec<State> = ends.iter().map(|delivery| delivery.state).collect();
+        assert_eq!(
+            ends,
+            [State::Acknowledged, State::Cancelled],
+            "nobody knows of a route that is not required"
+        );
         let listed = marks(Some(&journal), open, &look, |mark| mark.settled.is_none()).unwrap();
         assert!(listed.is_empty(), "`list` shows what is open");
+    }
+
+    /// What a journal says of its own settled mark: the register's word on its end comes from there.
+    #[test]
+    fn what_is_still_tried_is_shown_as_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = fencing("compute1", "ctl1");
+        let mut journal = journal(dir.path(), &first);
+        let mark = first.id.into();
+        journal.begin_attempt(mark, "recovery").unwrap();
+        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() };
+        assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap());
+        let look = look(vec![settled(&first, Settlement::Acknowledged)]);
+        let all = found(Some(&journal), &look);
+        let shown = report(Some(&journal), &look, &all[0]).unwrap();
+        let wiki = &shown.deliveries[1];
+        assert_eq!((shown.state, wiki.state, wiki.required), ("acknowledged", State::Pending, false));
+        assert!(text::line(&shown)[5].ends_with("wiki pending (0 attempt(s), not required)"));
     }
 
     #[test]

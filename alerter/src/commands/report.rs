@@ -42,6 +42,7 @@ pub(super) struct Taken {
 #[derive(Debug, Serialize)]
 pub(super) struct DeliveryReport {
     pub(super) route: String,
+    pub(super) required: bool,
     pub(super) state: State,
     pub(super) attempts: u32,
     pub(super) ambiguous: u32,
@@ -81,7 +82,7 @@ pub(super) fn report(
     };
     let kept = journal.deliveries_of(mark.id)?;
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
-    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, &mark, look));
+    deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
     let report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
     Ok(MarkReport { damaged: kept.damaged, ..report })
 }
@@ -132,6 +133,7 @@ impl From<Delivery> for DeliveryReport {
             next_due: Some(d.next_due).filter(|_| d.state.may_be_sent()),
             body: String::from_utf8_lossy(&d.body).into_owned(),
             route: d.route,
+            required: d.required,
             state: d.state,
             attempts: d.attempts,
             ambiguous: d.ambiguous,

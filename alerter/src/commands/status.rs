@@ -156,6 +156,7 @@ fn route(route: &RouteStatus) -> Vec<String> {
         }
         _ => "ready".to_owned(),
     };
+    let state = if route.required { state } else { format!("not required; {state}") };
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), route.endpoint.clone(), state]
 }
 

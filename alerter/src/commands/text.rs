@@ -93,7 +93,9 @@ pub(super) fn listing(lines: Vec<Vec<String>>, view: &str) -> String {
 fn short(delivery: &DeliveryReport) -> String {
     let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final());
     let why = last.map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
-    format!("{} {} ({} attempt(s){why})", delivery.route, delivery.state.as_str(), delivery.attempts)
+    let required = if delivery.required { "" } else { ", not required" };
+    let (route, state) = (&delivery.route, delivery.state.as_str());
+    format!("{route} {state} ({} attempt(s){why}{required})", delivery.attempts)
 }
 
 /// All of `show`.

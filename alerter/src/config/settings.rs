@@ -78,8 +78,19 @@ pub struct HostRules {
 pub struct Route {
     /// Unique over all drivers.
     pub name: RouteName,
+    /// `hosts`: the nodes whose marks it gets; none means all of them.
+    pub hosts: Option<HostPatterns>,
+    /// `required`: whether a mark stays open until this route has it.
+    pub required: bool,
     /// What speaks with the endpoint.
     pub driver: Arc<dyn Driver>,
+}
+
+impl Route {
+    /// Whether it gets the marks of this node.
+    pub fn covers(&self, node: &HostName) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts.covers(node))
+    }
 }
 
 /// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
@@ -152,10 +163,7 @@ fn domain(text: &str) -> Result<String, String> {
 }
 
 fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
-    let patterns = section.texts("match", |text| match HostPatterns::from_entries([text]) {
-        Ok(_) => Ok(()),
-        Err(why) => Err(why.to_string()),
-    })?;
+    let patterns = patterns(section, "match")?;
     if patterns.is_empty() {
         section.complain(
             "match",
@@ -163,6 +171,14 @@ fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
         );
     }
     HostPatterns::from_entries(patterns).ok()
+}
+
+/// A list of node names or patterns.
+fn patterns<'a>(section: &mut Section<'a, '_>, key: &'static str) -> Option<Vec<&'a str>> {
+    section.texts(key, |text| match HostPatterns::from_entries([text]) {
+        Ok(_) => Ok(()),
+        Err(why) => Err(why.to_string()),
+    })
 }
 
 /// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused.
@@ -227,6 +243,7 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
     let mut routes = Vec::new();
     let mut seen = BTreeMap::new();
     let mut any = false;
+    let mut surely_told = Vec::new();
     for kind in kinds {
         let mut of_kind = root.section(kind.word);
         any |= of_kind.entries().next().is_some();
@@ -237,7 +254,10 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
                     format!("[{other}.{key}] has this name already: names are unique over all drivers");
                 of_kind.named_section(key).complain_here(message);
             }
-            routes.extend(route(of_kind.named_section(key), key, kind));
+            let mut section = of_kind.named_section(key);
+            let reach = reach(&mut section);
+            surely_told.push(reach.hosts.is_none() && reach.required);
+            routes.extend(route(section, key, kind, reach));
         }
     }
     if !any {
@@ -245,6 +265,10 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
             "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
             kinds[0].word
         ));
+    } else if !surely_told.is_empty() && !surely_told.contains(&true) {
+        root.missing(
+            "no required route takes every host, so a mark could end untold: leave hosts and required = false out of one route",
+        );
     }
     routes
 }
@@ -265,14 +289,37 @@ fn only_tables(of_kind: &mut Section<'_, '_>) {
     }
 }
 
-fn route(mut section: Section<'_, '_>, key: &str, kind: &drivers::Kind) -> Option<Route> {
+/// What of a route is the framework's own, whatever its driver.
+struct Reach {
+    hosts: Option<HostPatterns>,
+    required: bool,
+}
+
+fn reach(section: &mut Section<'_, '_>) -> Reach {
+    let hosts = patterns(section, "hosts");
+    if hosts.as_ref().is_some_and(Vec::is_empty) {
+        section.complain(
+            "hosts",
+            "the list is empty, so this route would get no mark: name hosts, or remove the key",
+        );
+    }
+    let hosts = hosts.and_then(|hosts| HostPatterns::from_entries(hosts).ok());
+    Reach { hosts, required: section.flag("required").unwrap_or(true) }
+}
+
+fn route(
+    mut section: Section<'_, '_>,
+    key: &str,
+    kind: &drivers::Kind,
+    Reach { hosts, required }: Reach,
+) -> Option<Route> {
     let name = RouteName::parse(key);
     if name.is_none() {
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
     let driver = (kind.configure)(&mut section);
     section.finish();
-    Some(Route { name: name?, driver: driver? })
+    Some(Route { name: name?, hosts, required, driver: driver? })
 }
 
 #[cfg(test)]

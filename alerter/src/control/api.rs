@@ -54,6 +54,8 @@ pub struct RouteStatus {
     pub driver: String,
     /// Where it leads, without secrets.
     pub endpoint: String,
+    /// Whether marks stay open until it has them.
+    pub required: bool,
     /// Open deliveries.
     pub waiting: usize,
     /// Milliseconds since the epoch since when nothing was accepted; absent while all is well.

@@ -20,7 +20,7 @@ use axum::{Json, Router};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, JournalError, NewHistory};
+use marks::journal::{Journal, JournalError, MarkRow, NewHistory};
 use marks::time::Timestamp;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixListener;
@@ -208,6 +208,7 @@ fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
         name: route.name.as_str().to_owned(),
         driver: route.driver.kind().to_owned(),
         endpoint: route.driver.endpoint(),
+        required: route.required,
         waiting,
         failing_since: trouble.map(|t| t.since.0),
         failure: trouble.map(|t| t.kind.clone()),
@@ -310,7 +311,7 @@ async fn unmark(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<UnmarkRequest>,
 ) -> Answer<ChangeAnswer> {
-    let marks = open_marks_of(&shared, &request.target).await?;
+    let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let changed = shared
         .store
@@ -328,7 +329,7 @@ async fn unmark(
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer {
         changed,
-        message: format!("{} open mark(s) of {} ended by you", changed, plain(&request.target)),
+        message: format!("{} mark(s) of {} ended by you", changed, plain(&request.target)),
     }))
 }
 
@@ -361,7 +362,7 @@ async fn release(
 
 async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryRequest>) -> Answer<ChangeAnswer> {
     let marks = match &request.target {
-        Some(target) => open_marks_of(&shared, target).await?.into_iter().map(Some).collect(),
+        Some(target) => unfinished_marks_of(&shared, target).await?.into_iter().map(Some).collect(),
         None => vec![None],
     };
     let user = person(&request.user);
@@ -379,7 +380,15 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
 
 /// The open marks that a host name or a mark's id stands for.
 async fn open_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    let open = shared.store.run(|journal| journal.open_marks()).await?.sound;
+    those_of(shared.store.run(|journal| journal.open_marks()).await?.sound, target)
+}
+
+/// The same, with settled marks that a route which is not required has not taken yet.
+async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+    those_of(shared.store.run(|journal| journal.unfinished_marks()).await?.sound, target)
+}
+
+fn those_of(open: Vec<MarkRow>, target: &str) -> Result<Vec<MarkId>, Refusal> {
     let id = MarkId::parse(target).ok();
     let host = HostName::parse(target).ok();
     let meant = open.into_iter().filter(|mark| Some(mark.id) == id || Some(&mark.node) == host.as_ref());

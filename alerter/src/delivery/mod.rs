@@ -5,9 +5,9 @@ pub mod schedule;
 pub mod trouble;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use endpoint::Sign;
+use endpoint::{Change, Sign};
 use marks::delivery::{Delivery, State};
 use marks::journal::{DueDelivery, Journal, JournalError, Verdict};
 use marks::time::Timestamp;
@@ -19,33 +19,25 @@ use crate::shared::Shared;
 /// How long an answer that could not be written down is kept until the next try.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// What an exchange says of its endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// How it answered.
-    pub sign: Sign,
-    /// How long it asked to be left alone.
-    pub wish: Option<Duration>,
-}
-
-/// One exchange, and what it came to on record. The record is tried until it holds: an acknowledgement that is
-/// forgotten would be asked for again.
+/// One exchange, and what it came to on record; gives what it has changed about the endpoint. The record is tried until it
+/// holds: an acknowledgement that is forgotten would be asked for again.
 ///
 /// # Errors
 /// A journal that cannot be trusted any more.
-pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<Ended, JournalError> {
+pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<Option<Change>, JournalError> {
     let route =
         shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
     let message = Message { id: &due.mark.id, body: &due.delivery.body };
     let outcome = route.driver.deliver(message).await;
-    let ended = ended(&due, &outcome);
+    // Before the record: whoever sees that has to find the endpoint as it is.
+    let change = note(&shared, &due, &outcome);
     let verdict = judge(&shared, &due, &outcome);
     let mut said = false;
     loop {
         let (mark, name, kept) = (due.mark.id, due.delivery.route.clone(), verdict.clone());
         let write = move |journal: &mut Journal| journal.finish_attempt(mark, &name, &kept, Timestamp::now());
         match shared.store.run(write).await {
-            Ok(_settled) => return Ok(ended),
+            Ok(_settled) => return Ok(change),
             Err(error) if error.may_pass() => {
                 if !said {
                     error!(mark = %due.mark.id, kind = error.kind(), "the answer about {} could not be written down and is kept in memory: {error}", due.mark.node);
@@ -58,7 +50,8 @@ pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<Ended, Jou
     }
 }
 
-fn ended(due: &DueDelivery, outcome: &Outcome) -> Ended {
+/// What an exchange says of its endpoint.
+fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Option<Change> {
     let wish = outcome.failure().and_then(|failure| failure.after);
     let sign = match outcome {
         Outcome::Acknowledged { .. } => Sign::Takes,
@@ -68,7 +61,8 @@ fn ended(due: &DueDelivery, outcome: &Outcome) -> Ended {
         Outcome::Refused(_) => Sign::Refuses,
         Outcome::Rejected(_) => Sign::Rejects(due.mark.node.clone()),
     };
-    Ended { sign, wish }
+    let mut endpoints = shared.endpoints();
+    endpoints.get_mut(&due.delivery.route)?.end(&sign, wish, Instant::now(), fastrand::f64())
 }
 
 /// Turns a driver's outcome into what is written down, and says what is news.

@@ -24,7 +24,7 @@ pub struct Troubles(BTreeMap<String, Trouble>);
 
 impl Troubles {
     /// What a former daemon left: a restart must not make an old trouble look young.
-    pub fn from_open_deliveries(open: &[Delivery]) -> Self {
+    pub fn from_open_deliveries<'a>(open: impl IntoIterator<Item = &'a Delivery>) -> Self {
         let mut troubles = Self::default();
         for delivery in open {
             if let Some(last) = &delivery.last {
@@ -58,9 +58,15 @@ impl Troubles {
         self.0.get(route)
     }
 
-    /// One sentence for each route that has been in trouble for longer than `limit`.
-    pub fn lasting(&self, now: Timestamp, limit: Duration) -> Vec<String> {
-        let lasting = self.0.iter().filter(|(_, trouble)| now.since(trouble.since) > limit);
+    /// One sentence for each route that has been in trouble for longer than `limit`, of those that marks wait for.
+    pub fn lasting(
+        &self,
+        now: Timestamp,
+        limit: Duration,
+        is_required: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let lasting =
+            self.0.iter().filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
         lasting
             .map(|(route, trouble)| {
                 let seconds = now.since(trouble.since).as_secs();
@@ -89,10 +95,12 @@ mod tests {
         assert!(troubles.failed("a", "connect", "refused", at(0)));
         assert!(!troubles.failed("a", "connect", "refused", at(200)), "the same word is no news");
         assert!(troubles.failed("a", "http-503", "busy", at(250)));
-        assert!(troubles.lasting(at(300), LIMIT).is_empty());
-        assert_eq!(troubles.lasting(at(301), LIMIT).len(), 1);
+        let lasting = |troubles: &Troubles, second| troubles.lasting(at(second), LIMIT, |_| true);
+        assert!(lasting(&troubles, 300).is_empty());
+        assert_eq!(lasting(&troubles, 301).len(), 1);
+        assert!(troubles.lasting(at(301), LIMIT, |route| route != "a").is_empty(), "nothing waits for it");
         assert!(troubles.accepted("a") && !troubles.accepted("a"));
-        assert!(troubles.lasting(at(999), LIMIT).is_empty());
+        assert!(lasting(&troubles, 999).is_empty());
     }
 
     #[test]

@@ -201,8 +201,12 @@ pub(super) fn announce(row: &MarkRow) {
     }
 }
 
+/// One for each route that gets the marks of this host.
 pub(super) fn deliveries(shared: &Shared, mark: &Mark) -> Vec<NewDelivery> {
-    let new =
-        |route: &Route| NewDelivery { route: route.name.as_str().to_owned(), body: route.driver.body(mark) };
-    shared.settings.routes.iter().map(new).collect()
+    let new = |route: &Route| NewDelivery {
+        route: route.name.as_str().to_owned(),
+        body: route.driver.body(mark),
+        required: route.required,
+    };
+    shared.settings.routes.iter().filter(|route| route.covers(&mark.node)).map(new).collect()
 }

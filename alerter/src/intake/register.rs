@@ -4,7 +4,7 @@ use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
 use marks::mark::{Doubt, Proof, Source, Standing};
-use marks::register::{Entries, Entry, MarkEntry, Watermark};
+use marks::register::{Entries, Entry, Key, MarkEntry, Watermark};
 use marks::time::Timestamp;
 use tracing::warn;
 
@@ -53,7 +53,8 @@ impl Intake<'_> {
         self.shared.seen().register.as_ref() == Some(entries)
     }
 
-    /// What others told or ended, after all marks that it may be about are made, and before any is due.
+    /// What others told or ended, after all marks that it may be about are made, and before any is due. What the routes took
+    /// stands before how a mark ended (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
         if self.is_known(entries) && self.touched.is_empty() {
             return Ok(());
@@ -61,7 +62,10 @@ impl Intake<'_> {
         let now = self.around.now;
         for entry in entries.sound.values() {
             match entry {
-                Entry::Acknowledged(end) => drop(self.journal.acknowledged_elsewhere(end, now)?),
+                Entry::Acknowledged(end) => {
+                    let is_settled = entries.sound.contains_key(&Key::Settled(end.mark));
+                    self.journal.acknowledged_elsewhere(end, is_settled, now)?;
+                }
                 Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
                 _ => {}
             }

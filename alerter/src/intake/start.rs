@@ -1,5 +1,6 @@
 //! What a starting daemon makes of the marks that an older one left open.
 
+use marks::delivery::Delivery;
 use marks::host::resolve_fqdn;
 use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
@@ -97,8 +98,9 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     }
     let mut missing = deliveries(shared, mark);
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
-    for old in existing.sound.iter().filter(|old| !old.state.is_final() && shared.route(&old.route).is_none())
-    {
+    let is_stuck =
+        |old: &&Delivery| old.required && !old.state.is_final() && shared.route(&old.route).is_none();
+    for old in existing.sound.iter().filter(is_stuck) {
         warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
     }
     if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark.id, &missing, now) }

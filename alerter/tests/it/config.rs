@@ -229,6 +229,38 @@ fn without_a_route_nobody_would_be_told() {
     assert_eq!(Site::new("[http]\n").problem(), expected);
 }
 
+/// A route of its own for some hosts, and one that nothing waits for.
+#[test]
+fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
+    let url = "url = \"http://127.0.0.1:9/\"\n";
+    let east = format!("[http.east]\nhosts = [\"compute-east-*\", \"Gpu1\"]\n{url}");
+    let wiki = "[exec.wiki]\nrequired = false\ncommand = [\"/bin/true\"]\n";
+    let routes = Site::new(&format!("{ROUTE}{east}{wiki}")).settings().routes;
+    let read: Vec<(&str, bool, bool, bool)> = routes
+        .iter()
+        .map(|route| {
+            let covers = |name| route.covers(&host(name));
+            (route.name.as_str(), route.required, covers("COMPUTE-EAST-7") && covers("gpu1"), covers("gpu11"))
+        })
+        .collect();
+    let wanted = [("east", true, true, false), ("recovery", true, true, true), ("wiki", false, true, true)];
+    assert_eq!(read, wanted);
+}
+
+#[test]
+fn a_required_route_for_all_hosts_is_a_must() {
+    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end untold: leave hosts and required = false out of one route";
+    let other = ROUTE.replace("recovery", "other");
+    for rest in [
+        format!("{ROUTE}hosts = [\"*\"]\n"),
+        format!("{ROUTE}required = false\n"),
+        format!("{ROUTE}hosts = [\"c*\"]\n{other}required = false\n"),
+    ] {
+        assert_eq!(Site::new(&rest).problem(), expected, "{rest}");
+    }
+    Site::new(&format!("{ROUTE}required = true\n{other}hosts = [\"c1\"]\nrequired = false\n")).settings();
+}
+
 /// S1-27, S1-28: the register is one of a closed set.
 #[test]
 fn a_register_is_one_of_three() {
@@ -306,6 +338,22 @@ fn each_mistake_in_a_route_has_its_sentence() {
         (
             "[http.b]\nurl = \"http://recovery.example/\"",
             "2:7: plain http can be read and changed on its way: use https, or set allow-http = true",
+        ),
+        (
+            "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = []",
+            "3:9: the list is empty, so this route would get no mark: name hosts, or remove the key",
+        ),
+        (
+            "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = \"c1\"",
+            "3:9: must be a list such as [\"a\", \"b\"], not text",
+        ),
+        (
+            "[http.b]\nurl = \"http://127.0.0.1/\"\nhosts = [\"c1;c2\"]",
+            "3:10: a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')",
+        ),
+        (
+            "[http.b]\nurl = \"http://127.0.0.1/\"\nrequired = 0",
+            "3:12: must be true or false, not a whole number",
         ),
         ("[http.b]\nurl = \"https://admin:pw@h/\"", "2:7: a url must not hold a user name or password"),
         (

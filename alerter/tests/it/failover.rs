@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Settlement;
@@ -166,6 +167,39 @@ fn a_failover_with_one_route_open() {
     let mut second = Alerter::start(&site, "ctl2");
     second.run(&mut site, 30);
     site.assert_all_told();
+}
+
+/// A route that is not required is told late by the alerter that settled the mark; another one, which knows only that the
+/// mark is settled, does not tell it, and does not say that it was told.
+#[test]
+fn a_failover_with_a_route_open_that_is_not_required() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        site.leave_the_backup_free();
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 10);
+        let settled = alerter.marks("compute1")[0].settled;
+        assert!(settled.is_some_and(|(how, _)| how == Settlement::Acknowledged));
+        site.down.clear();
+        alerter = Alerter::start(&site, if moves { "ctl2" } else { "ctl1" });
+        alerter.run(&mut site, 30);
+        let told: Vec<&str> = site.told.iter().map(|told| told.route.as_str()).collect();
+        let (wanted, end) = match moves {
+            true => (&["nova"][..], State::Cancelled),
+            false => (&["nova", "backup"][..], State::Acknowledged),
+        };
+        assert_eq!(told, wanted);
+        let mark = &alerter.marks("compute1")[0];
+        assert_eq!(mark.settled, settled);
+        let deliveries = alerter.journal.deliveries_of(mark.id).unwrap().sound;
+        let ends: Vec<State> = deliveries.iter().map(|delivery| delivery.state).collect();
+        assert_eq!(ends, [end, State::Acknowledged], "backup, nova");
+    }
 }
 
 /// W19: the host is back before anybody could be told of its outage, and the alerter moves. Told all the same, once.

@@ -19,6 +19,8 @@ pub struct NewDelivery {
     pub route: String,
     /// What every attempt will send.
     pub body: Vec<u8>,
+    /// Whether the mark stays open until this route has it.
+    pub required: bool,
 }
 
 /// What an attempt came to, and what follows.
@@ -165,6 +167,30 @@ impl Journal {
             })?;
         }
         Ok(late.len())
+    }
+
+    /// Cancels what is still open on routes that are not required, of marks that are settled and whose host failed before
+    /// `before`: it would be no news any more. One that is under way is left alone, since its answer is awaited. Says how
+    /// many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = "d.required = 0 AND d.state IN ('pending', 'parked', 'held') AND EXISTS (
+             SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL AND m.failure_time < ?1)";
+        let old = self.deliveries_that(condition, [before.0])?.sound;
+        for delivery in &old {
+            self.change(delivery.mark, &delivery.route, |delivery, transaction| {
+                move_to(delivery, State::Cancelled)?;
+                delivery.ended_at = Some(now);
+                let route = &delivery.route;
+                let detail = format!(
+                    "route {route} is not required and has not taken it in time: see [intake] horizon"
+                );
+                Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+            })?;
+        }
+        Ok(old.len())
     }
 
     /// The deliveries of one mark.
@@ -316,10 +342,11 @@ pub(super) fn insert(
     new: &[NewDelivery],
     now: Timestamp,
 ) -> rusqlite::Result<()> {
-    for NewDelivery { route, body } in new {
+    for NewDelivery { route, body, required } in new {
         let delivery = Delivery {
             mark,
             route: route.clone(),
+            required: *required,
             state: State::Pending,
             body: body.clone(),
             attempts: 0,
@@ -336,16 +363,14 @@ pub(super) fn insert(
 
 /// The deliveries of a mark that are not final, without damaged ones.
 pub(super) fn load_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<Delivery>> {
-    let routes: Vec<String> = {
-        let mut query = transaction.prepare_cached("SELECT route FROM delivery WHERE mark = ?1")?;
-        let rows = query.query_map([mark.to_string()], |row| row.get(0))?;
-        rows.collect::<rusqlite::Result<_>>()?
-    };
-    let mut open = Vec::new();
-    for route in routes {
-        open.extend(load(transaction, mark, &route)?.filter(|delivery| !delivery.state.is_final()));
-    }
-    Ok(open)
+    let sound = delivery_row::load_all(transaction, mark)?.into_iter().flatten();
+    Ok(sound.filter(|delivery| !delivery.state.is_final()).collect())
+}
+
+/// Whether a mark has a delivery that is not final, damaged ones too.
+pub(super) fn any_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled'))";
+    transaction.query_row(sql, [mark.to_string()], |row| row.get(0))
 }
 
 /// Ends every open delivery of a mark by an operator's word.

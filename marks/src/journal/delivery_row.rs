@@ -8,7 +8,7 @@ use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.digest";
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.digest";
 
 pub(super) fn load(
     transaction: &Transaction<'_>,
@@ -21,13 +21,23 @@ pub(super) fn load(
     Ok(read.and_then(Result::ok))
 }
 
+/// All deliveries of a mark, damaged ones too.
+pub(super) fn load_all(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+) -> rusqlite::Result<Vec<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([mark.to_string()], |row| Ok(decode(row, 0)))?.collect()
+}
+
 pub(super) fn update(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, digest = ?13 WHERE mark = ?1 AND route = ?2";
+    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, digest = ?14 WHERE mark = ?1 AND route = ?2";
     write(transaction, sql, delivery)
 }
 
 pub(super) fn insert(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     write(transaction, sql, delivery)
 }
 
@@ -46,6 +56,7 @@ fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Re
         last.map(|l| l.detail.as_str()),
         d.reference,
         d.ended_at.map(|at| at.0),
+        d.required,
         digest(d),
     ])?;
     Ok(())
@@ -66,6 +77,7 @@ fn digest(d: &Delivery) -> Vec<u8> {
         .maybe_text(last.map(|l| l.detail.as_str()))
         .maybe_text(d.reference.as_deref())
         .maybe_int(d.ended_at.map(|at| at.0))
+        .int(d.required.into())
         .finish()
 }
 
@@ -78,7 +90,7 @@ pub(super) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
     };
     let damage = || Damage { table: "delivery", key: key() };
     let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(first + 12).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(first + 13).map_err(|_| damage())?;
     if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
 }
 
@@ -95,6 +107,7 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
     Some(Delivery {
         mark: MarkId::parse(&row.get::<_, String>(first).ok()?).ok()?,
         route: row.get(first + 1).ok()?,
+        required: row.get(first + 12).ok()?,
         state: State::parse(&row.get::<_, String>(first + 2).ok()?)?,
         body: row.get(first + 3).ok()?,
         attempts: row.get(first + 4).ok()?,

@@ -42,7 +42,8 @@ impl Journal {
     /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their
     /// host on their route. A damaged one is put into quarantine on the way, and one of a doubtful mark is passed over:
     /// neither goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not
-    /// go out either, but stands before the later ones of its host.
+    /// go out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not
+    /// required and has not taken it yet.
     ///
     /// # Errors
     /// As any write.
@@ -92,7 +93,7 @@ impl Journal {
              WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1
                AND d.route = ?3 AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
                SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-               WHERE n.settlement IS NULL AND n.node = m.node AND e.route = d.route
+               WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                  AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
                  AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
              ORDER BY m.failure_time, m.id LIMIT ?2",

@@ -10,14 +10,17 @@ use crate::register::{Acknowledgement, Settled};
 use crate::time::Timestamp;
 
 impl Journal {
-    /// Ends the delivery of which the register says that its route took the mark, and the mark with it where all are
-    /// final. One that is under way ends too: what comes back is history. Says whether there was one to end.
+    /// Ends the delivery of which the register says that its route took the mark. The mark ends with it where all required
+    /// routes have it, unless the register says itself how it ended (`is_settled`): [`Self::settled_elsewhere`] is then for
+    /// all that is left of it. One that is under way ends too: what comes back is history. Says whether there was one to
+    /// end.
     ///
     /// # Errors
     /// As any write.
     pub fn acknowledged_elsewhere(
         &mut self,
         entry: &Acknowledgement,
+        is_settled: bool,
         now: Timestamp,
     ) -> Result<bool, JournalError> {
         self.write(|transaction| {
@@ -32,20 +35,23 @@ impl Journal {
             delivery.last = Some(Attempt { at, kind: kind.to_owned(), detail: detail.clone() });
             deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
             deliveries::note(transaction, &delivery, now, kind, &detail)?;
-            endings::settle_if_done(transaction, entry.mark, now)?;
+            if !is_settled {
+                endings::settle_if_done(transaction, entry.mark, now)?;
+            }
             Ok(true)
         })
     }
 
-    /// Ends an open mark of which the register says how it ended, with its open deliveries. Says whether there was one.
+    /// Ends an open mark of which the register says how it ended, with its open deliveries: nobody knows whether a route
+    /// that is not required has it, so that one is cancelled. Says whether there was one.
     ///
     /// # Errors
     /// As any write.
     pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
         self.write(|transaction| {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
-            let end = State::at_the_end(entry.how);
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
+                let end = State::at_the_end(entry.how, delivery.required);
                 deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
             }
             if entry.how == Settlement::Dismissed {
@@ -67,7 +73,8 @@ mod tests {
     use super::*;
     use crate::id::MarkId;
     use crate::journal::tests::{
-        Home, NOW, acknowledged, again, events, fencing, marked, row_of, to_recovery,
+        Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, row_of, states,
+        to_recovery,
     };
     use crate::journal::{NewDelivery, Role, Taken};
 
@@ -87,18 +94,14 @@ mod tests {
         Settled { mark, how, at: THEN, by: "ctl2".into() }
     }
 
-    fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
-        journal.deliveries_of(mark).unwrap().sound.iter().map(|delivery| delivery.state).collect()
-    }
-
     #[test]
     fn a_mark_that_another_controller_told_is_not_told_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
-        assert!(!journal.acknowledged_elsewhere(&taken(mark, "other"), NOW).unwrap(), "no such route");
-        assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
-        assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "other"), false, NOW).unwrap(), "no such route");
+        assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
         assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
         let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
         assert_eq!((delivery.state, delivery.ended_at), (State::Acknowledged, Some(THEN)));
@@ -113,12 +116,42 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = fencing("compute1");
         journal.append_fencing(&first).unwrap();
-        let other = NewDelivery { route: "other".into(), body: Vec::new() };
+        let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true };
         let row = row_of(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
-        assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), NOW).unwrap());
+        assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), false, NOW).unwrap());
         assert_eq!(journal.mark(row.id).unwrap().unwrap().settled, None);
         assert_eq!(states(&journal, row.id), [State::Pending, State::Acknowledged]);
+    }
+
+    /// Nobody knows whether a route that is not required has it; one of which the register says so has it.
+    #[test]
+    fn what_is_not_required_is_not_called_acknowledged_with_its_mark() {
+        for wiki_has_it in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            for route in ["recovery", "wiki"].iter().take(1 + usize::from(wiki_has_it)) {
+                assert!(journal.acknowledged_elsewhere(&taken(mark, route), true, NOW).unwrap());
+            }
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "the register says how it ended");
+            assert!(journal.settled_elsewhere(&settled(mark, Settlement::Acknowledged), NOW).unwrap());
+            let wiki = if wiki_has_it { State::Acknowledged } else { State::Cancelled };
+            assert_eq!(states(&journal, mark), [State::Acknowledged, wiki]);
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, THEN)));
+        }
+    }
+
+    #[test]
+    fn the_registers_word_on_a_mark_that_was_settled_here_ends_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Acknowledged), NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+        assert!(journal.acknowledged_elsewhere(&taken(mark, "wiki"), true, NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
     }
 
     #[test]
@@ -128,7 +161,7 @@ mod tests {
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             journal.begin_attempt(mark, "recovery").unwrap();
-            assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+            assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
             assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
             assert_eq!(states(&journal, mark), [State::Acknowledged]);
             assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
@@ -165,7 +198,7 @@ mod tests {
             let mark = marked(&mut journal, "compute1", NOW);
             home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
             assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
-            assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), NOW).unwrap());
+            assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
             assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
             let state: String =
                 home.raw().query_row("SELECT state FROM delivery", [], |row| row.get(0)).unwrap();
@@ -178,7 +211,7 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let unknown = fencing("compute1").id.into();
-        assert!(!journal.acknowledged_elsewhere(&taken(unknown, "recovery"), NOW).unwrap());
+        assert!(!journal.acknowledged_elsewhere(&taken(unknown, "recovery"), false, NOW).unwrap());
         assert!(!journal.settled_elsewhere(&settled(unknown, Settlement::Acknowledged), NOW).unwrap());
     }
 

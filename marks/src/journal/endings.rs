@@ -1,17 +1,19 @@
-//! How a mark ends: every route has it, an operator ends it, or it is too old to be told.
+//! How a mark ends: every required route has it, an operator ends it, or it is too old to be told.
 
 use rusqlite::Transaction;
 
+use super::fencings::Checked;
 use super::marks::{ALERTER, note};
 use super::row::{self, MarkRow};
-use super::{Fault, Journal, JournalError, deliveries};
-use crate::delivery::State;
+use super::{Fault, Journal, JournalError, deliveries, delivery_row};
+use crate::delivery::{Delivery, State};
 use crate::id::MarkId;
 use crate::mark::Settlement;
 use crate::time::Timestamp;
 
 impl Journal {
-    /// Ends an open mark by an operator's word. Says whether there was one to end.
+    /// Ends an open mark by an operator's word, or what is still open of one that is settled. Says whether there was
+    /// anything to end.
     ///
     /// # Errors
     /// As any write.
@@ -23,9 +25,18 @@ impl Journal {
         now: Timestamp,
     ) -> Result<bool, JournalError> {
         self.write(|transaction| {
-            let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
+            let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
+            let is_settled = row.settled.is_some();
+            if is_settled && !deliveries::any_open(transaction, mark)? {
+                return Ok(false);
+            }
             deliveries::dismiss(transaction, mark, now)?;
-            settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;
+            if is_settled {
+                let detail = format!("what was still open of {} is dismissed: {reason}", row.node);
+                note(transaction, &row, now, "dismissed", &detail, actor)?;
+            } else {
+                settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;
+            }
             Ok(true)
         })
     }
@@ -52,20 +63,25 @@ impl Journal {
     }
 }
 
-/// Ends a mark whose deliveries are all final.
+/// Ends a mark that every route has which is required.
 pub(super) fn settle_if_done(
     transaction: &Transaction<'_>,
     mark: MarkId,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let open: i64 = transaction.query_row(
-        "SELECT count(*) FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
-        [mark.to_string()],
-        |row| row.get(0),
-    )?;
-    let Some(row) = row::load_open(transaction, mark)?.filter(|_| open == 0) else { return Ok(false) };
-    settle(transaction, row, Settlement::Acknowledged, "every route acknowledged", ALERTER, now)?;
+    let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
+    if !is_done(&delivery_row::load_all(transaction, mark)?) {
+        return Ok(false);
+    }
+    settle(transaction, row, Settlement::Acknowledged, "every required route acknowledged", ALERTER, now)?;
     Ok(true)
+}
+
+/// A damaged row keeps its mark open: it may be that of a required route.
+fn is_done(deliveries: &[Checked<Delivery>]) -> bool {
+    let is_settled = |row: &Checked<Delivery>| row.as_ref().is_ok_and(|d| !d.required || d.state.is_final());
+    let any_required = deliveries.iter().flatten().any(|delivery| delivery.required);
+    any_required && deliveries.iter().all(is_settled)
 }
 
 fn settle(
@@ -91,4 +107,152 @@ pub(super) fn end(
     row.settled = Some(settled);
     row::update(transaction, &row)?;
     Ok(note(transaction, &row, now, event, detail, actor)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::Role;
+    use crate::journal::tests::{
+        Home, NOW, acknowledged, again, attempt, events, marked, marked_for_two, states,
+    };
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn settled(journal: &Journal, mark: MarkId) -> Option<Settlement> {
+        journal.mark(mark).unwrap().unwrap().settled.map(|(how, _)| how)
+    }
+
+    /// The broken variant: with both routes required the same mark stays open.
+    #[test]
+    fn a_route_that_is_not_required_keeps_no_mark_open() {
+        for required in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            if required {
+                require_wiki(&mut journal, mark);
+            }
+            assert!(!attempt(&mut journal, mark, "wiki", &again(NOW)));
+            assert_eq!(attempt(&mut journal, mark, "recovery", &acknowledged()), !required);
+            let end = (!required).then_some(Settlement::Acknowledged);
+            assert_eq!(settled(&journal, mark), end);
+            assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+            assert_eq!(attempt(&mut journal, mark, "wiki", &acknowledged()), required, "it is still told");
+            assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
+            assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
+        }
+    }
+
+    fn require_wiki(journal: &mut Journal, mark: MarkId) {
+        let change = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+            let wiki =
+                delivery_row::load(transaction, mark, "wiki")?.map(|d| Delivery { required: true, ..d });
+            Ok(delivery_row::update(transaction, &wiki.expect("it was made"))?)
+        };
+        journal.write(change).unwrap();
+    }
+
+    #[test]
+    fn the_acknowledgement_of_a_route_that_is_not_required_settles_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, mark), None);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+    }
+
+    /// The broken variant: a row that was changed to look as if nobody had to wait for it.
+    #[test]
+    fn a_requirement_that_somebody_took_away_by_hand_is_damage() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        home.raw().execute("UPDATE delivery SET required = 0 WHERE route = 'recovery'", []).unwrap();
+        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, mark), None);
+        assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
+    }
+
+    #[test]
+    fn an_operator_ends_what_is_open_of_a_mark_before_and_after_it_is_settled() {
+        for told in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            if told {
+                assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+            }
+            assert_eq!(journal.unfinished_marks().unwrap().sound.len(), 1);
+            assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+            assert!(!journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+            assert!(journal.unfinished_marks().unwrap().sound.is_empty());
+            let (first, end, event) = match told {
+                true => (State::Acknowledged, Settlement::Acknowledged, "dismissed"),
+                false => (State::Dismissed, Settlement::Dismissed, "settled"),
+            };
+            assert_eq!(states(&journal, mark), [first, State::Dismissed]);
+            assert_eq!(settled(&journal, mark), Some(end));
+            assert_eq!(events(&journal, mark).last().unwrap(), event);
+        }
+    }
+
+    #[test]
+    fn what_is_not_required_is_cancelled_when_it_is_old_and_its_mark_is_settled() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let told = marked_for_two(&mut journal, "compute1", NOW);
+        let open = marked_for_two(&mut journal, "compute2", NOW);
+        let sent = marked_for_two(&mut journal, "compute3", NOW);
+        for mark in [told, sent] {
+            assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        }
+        journal.begin_attempt(sent, "wiki").unwrap();
+        let late = NOW + DAY + Duration::from_secs(1);
+        let mut cancel = |now: Timestamp| journal.cancel_unrequired(now - DAY, now).unwrap();
+        assert_eq!((cancel(NOW + DAY), cancel(late), cancel(late)), (0, 1, 0));
+        assert_eq!(states(&journal, told), [State::Acknowledged, State::Cancelled]);
+        assert_eq!(states(&journal, open), [State::Pending; 2]);
+        assert_eq!(states(&journal, sent), [State::Acknowledged, State::InFlight], "its answer is awaited");
+        assert_eq!(events(&journal, told).last().unwrap(), "cancelled");
+        assert_eq!(settled(&journal, told), Some(Settlement::Acknowledged));
+    }
+
+    #[test]
+    fn a_new_daemon_takes_up_what_is_open_of_settled_marks() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        journal.begin_attempt(mark, "wiki").unwrap();
+        assert_eq!(journal.open_deliveries().unwrap().sound.len(), 1);
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        assert_eq!(journal.due(NOW, "wiki", 10, None).unwrap().sound.len(), 1);
+    }
+
+    /// In order on its own route, also behind a settled mark, and in nobody's way on another.
+    #[test]
+    fn a_settled_mark_is_told_before_the_next_one_of_its_host_on_the_same_route_alone() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked_for_two(&mut journal, "compute1", NOW);
+        let second = marked_for_two(&mut journal, "Compute1", NOW + Duration::from_secs(3600));
+        let other = marked(&mut journal, "compute2", NOW);
+        assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
+        let late = NOW + DAY;
+        assert!(!attempt(&mut journal, first, "wiki", &again(late + DAY)));
+        let mut due = |route: &str| -> Vec<MarkId> {
+            let rows = journal.due(late, route, 10, None).unwrap();
+            rows.sound.iter().map(|due| due.mark.id).collect()
+        };
+        assert_eq!(due("wiki"), [], "the first one waits, and the second one behind it");
+        assert_eq!(due("recovery"), [other, second]);
+        assert_eq!(journal.put_off_no_longer_than(late).unwrap(), 1);
+        attempt(&mut journal, first, "wiki", &acknowledged());
+        let next = journal.due(late, "wiki", 10, None).unwrap().sound;
+        assert_eq!(next.iter().map(|due| due.mark.id).collect::<Vec<_>>(), [second]);
+    }
 }

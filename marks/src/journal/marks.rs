@@ -163,6 +163,16 @@ impl Journal {
         self.marks_where("m.settlement IS NULL", None)
     }
 
+    /// Marks that are not settled, and settled ones of which something is still open, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unfinished_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        let open =
+            "SELECT d.mark FROM delivery d WHERE d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+        self.marks_where(&format!("m.settlement IS NULL OR m.id IN ({open})"), None)
+    }
+
     /// The newest marks, settled ones too, oldest first.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 17] = [
+const OBJECTS: [(&str, &str); 18] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -59,7 +59,7 @@ const OBJECTS: [(&str, &str); 17] = [
         "CREATE TABLE delivery (
   mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
-  last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, digest BLOB NOT NULL,
+  last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
@@ -97,6 +97,7 @@ const OBJECTS: [(&str, &str); 17] = [
 ) STRICT",
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
+    ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
     ("delivery_due", "CREATE INDEX delivery_due ON delivery (state, next_due)"),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),

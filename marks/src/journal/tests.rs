@@ -89,7 +89,28 @@ pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standi
 }
 
 pub(super) fn to_recovery(body: &str) -> NewDelivery {
-    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec() }
+    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec(), required: true }
+}
+
+/// A mark that two routes get, of which `wiki` is not required.
+pub(super) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+    let first = Fencing { asked_at: at, ..fencing(node) };
+    journal.append_fencing(&first).unwrap();
+    let row = row_of(&first);
+    let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], at).unwrap();
+    row.id
+}
+
+/// One attempt and what it came to; says whether the mark is settled with it.
+pub(super) fn attempt(journal: &mut Journal, mark: MarkId, route: &str, verdict: &Verdict) -> bool {
+    journal.begin_attempt(mark, route).unwrap();
+    journal.finish_attempt(mark, route, verdict, NOW).unwrap()
+}
+
+/// The states of a mark's deliveries in the order of their routes.
+pub(super) fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
+    journal.deliveries_of(mark).unwrap().sound.iter().map(|delivery| delivery.state).collect()
 }
 
 /// The events of a mark's history, oldest first.

@@ -34,6 +34,7 @@ pub(crate) fn group() -> Group {
         half_an_answer_acknowledges_nothing,
         no_host_waits_for_another,
         no_route_waits_for_another,
+        a_mark_waits_for_no_route_that_is_not_required,
         the_marks_of_one_host_are_told_in_order,
         many_hosts_at_once_are_each_told_once,
         a_daemon_killed_in_an_exchange_sends_the_same_again,
@@ -250,6 +251,58 @@ fn no_route_waits_for_another() {
     assert_eq!(hosts.len(), 4);
     assert_eq!(hanging.wait_for(2, LIMIT).unwrap().len(), 2, "two at once, as configured");
     assert_eq!(json(&site, &["list"]).as_array().unwrap().len(), 4, "each waits for its other route");
+}
+
+/// A route that is not required is down: its marks are settled all the same, no resource is degraded, and it is told when
+/// it is back. A third route gets one host alone.
+fn a_mark_waits_for_no_route_that_is_not_required() {
+    let (recovery, mut site) = stopped();
+    let (mut wiki, east) = (Receiver::on_loopback().unwrap(), Receiver::on_loopback().unwrap());
+    wiki.down();
+    let more = format!(
+        "\n[http.wiki]\nurl = \"http://{}/\"\nrequired = false\n\n[http.east]\nurl = \"http://{}/\"\nhosts = [\"east*\"]\n\n[delivery]\ndegraded-after = 1\n",
+        wiki.address(),
+        east.address()
+    );
+    fs::write(site.config(), fs::read_to_string(site.config()).unwrap() + &more).unwrap();
+    site.start().unwrap();
+    for name in ["compute1", "east1"] {
+        site.fence(name).unwrap();
+    }
+    recovery.wait_for(2, LIMIT).unwrap();
+    until_settled(&site);
+    assert_eq!(json(&site, &["show", "compute1"])[0]["state"], "acknowledged");
+    let to = |host: &str| -> Vec<(String, bool, String)> {
+        let shown = json(&site, &["show", host])[0]["deliveries"].clone();
+        let word = |value: &Value| value.as_str().unwrap().to_owned();
+        let all = shown.as_array().unwrap().iter();
+        all.map(|d| (word(&d["route"]), d["required"] == true, word(&d["state"]))).collect()
+    };
+    let of = |route: &str, required, state: &str| (route.to_owned(), required, state.to_owned());
+    let taken = |route| of(route, true, "acknowledged");
+    assert_eq!(to("compute1")[0], taken("recovery"));
+    assert_eq!(to("east1")[..2], [taken("east"), taken("recovery")]);
+    for wiki in [&to("compute1")[1], &to("east1")[2]] {
+        assert!(!wiki.1 && matches!(wiki.2.as_str(), "pending" | "in-flight"), "{wiki:?}");
+    }
+    let failing = |route: &Value| route["name"] == "wiki" && route["failing_since"].is_i64();
+    until("the route that is down was tried for longer than a second", || {
+        let status = json(&site, &["status"]);
+        let since =
+            status["daemon"]["routes"].as_array().and_then(|all| all.iter().find(|r| failing(r)).cloned());
+        let now = Timestamp::now().0;
+        since.is_some_and(|route| now - route["failing_since"].as_i64().unwrap() > 1_500)
+    });
+    assert_eq!(site.alerter(&["status", "--ocf"]).unwrap().status.code(), Some(0));
+    for words in [&["status"][..], &["show", "east1"]] {
+        assert!(text(&site.alerter(words).unwrap()).contains("not required"), "{words:?}");
+    }
+    wiki.up().unwrap();
+    let told: Vec<String> = wiki.wait_for(2, LIMIT).unwrap().iter().map(host).collect();
+    assert_eq!(told, ["compute1.my.cloud.com", "east1.my.cloud.com"]);
+    until("it has both", || to("east1")[2] == of("wiki", false, "acknowledged"));
+    let told: Vec<String> = east.received().iter().map(host).collect();
+    assert_eq!(told, ["east1.my.cloud.com"]);
 }
 
 fn the_marks_of_one_host_are_told_in_order() {

@@ -121,6 +121,15 @@ impl Site {
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
+    /// No controller's configuration requires the last of the routes any more.
+    pub(crate) fn leave_the_backup_free(&self) {
+        for controller in CONTROLLERS {
+            let file = self.settings(controller);
+            let text = fs::read_to_string(&file).unwrap() + "required = false\n";
+            fs::write(file, text).unwrap();
+        }
+    }
+
     fn home(&self, controller: &str) -> PathBuf {
         self.directory.path().join(controller)
     }
