@@ -106,9 +106,10 @@ pub(super) fn connection_before(connections: &[Incarnation], at: Timestamp) -> O
     before.max_by_key(|c| c.connected_at()).cloned()
 }
 
-/// Whether clocks alone make it one outage: near enough, and the host was not seen in between.
+/// Whether clocks alone make it one outage: near enough, and the host was not seen in between. Pacemaker notes a return in
+/// whole seconds, and tells of a fencing a moment after it.
 fn is_near(at: Timestamp, outage: &Outage, coalesce: Duration) -> bool {
-    let back = outage.returned_at.is_some_and(|back| back < at);
+    let back = outage.returned_at.is_some_and(|back| back + SKEW < at);
     let after = at.since(outage.newest) <= coalesce;
     let before = outage.first.since(at) <= coalesce;
     !back && after && before
@@ -238,6 +239,19 @@ mod tests {
         let outages = [outage(100, Some(10)), outage(400, None)];
         let found = of_fencing(&already_down(fencing(50_000, Some(10))), &outages, COALESCE);
         assert_eq!(found, Some(&outages[1]), "the connection of the second is unknown");
+    }
+
+    /// A host that boots in a second is back in the second in which its fencing is told. Seen in the lab.
+    #[test]
+    fn what_is_told_of_a_fencing_in_the_second_of_the_return_belongs_to_it() {
+        let known = returned(
+            472,
+            Outage { first: Timestamp(471_871), newest: Timestamp(471_871), ..outage(471, None) },
+        );
+        let older = [connection(381)];
+        let found = |moment| at(Timestamp(moment), &older, std::slice::from_ref(&known), COALESCE);
+        assert_eq!(found(472_080), Some(&known));
+        assert_eq!(found(478_000), None, "that is another one");
     }
 
     /// It was fenced after its return by something that is not known here yet.
