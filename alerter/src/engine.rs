@@ -133,9 +133,6 @@ impl Engine {
         if !permitted {
             return Ok(rest);
         }
-        if std::mem::take(&mut *self.shared.probes()) {
-            self.shared.endpoints().values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
-        }
         let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
         let horizon = self.shared.settings.intake.horizon;
         let begin = move |journal: &mut Journal| {

@@ -35,7 +35,6 @@ pub struct Shared {
     pub poke: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
-    probes: Mutex<bool>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
     reported: Mutex<HashSet<Damage>>,
     seen: Mutex<Seen>,
@@ -54,7 +53,6 @@ impl Shared {
             poke: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
-            probes: Mutex::default(),
             endpoints: Mutex::default(),
             reported: Mutex::default(),
             seen: Mutex::default(),
@@ -88,11 +86,6 @@ impl Shared {
     /// Why the journal cannot be written at the moment; a passing fault.
     pub fn journal_trouble(&self) -> MutexGuard<'_, Option<String>> {
         self.journal_trouble.lock().expect("a panic anywhere ends the whole daemon")
-    }
-
-    /// Whether every endpoint is to be probed at once: an operator does not wait.
-    pub fn probes(&self) -> MutexGuard<'_, bool> {
-        self.probes.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// The routes' endpoints by the routes' names; empty until the engine knows what a former daemon left.

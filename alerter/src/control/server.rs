@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use axum::extract::connect_info::Connected;
@@ -373,7 +374,7 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
             marks.into_iter().map(|mark| journal.retry_now(mark, &user, now)).sum()
         })
         .await?;
-    *shared.probes() = true;
+    shared.endpoints().values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
 }

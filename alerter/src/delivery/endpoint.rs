@@ -12,7 +12,7 @@ use marks::host::HostName;
 use super::schedule;
 
 /// So many exchanges in a row without an answer that is worth one open the breaker.
-const STREAK: u32 = 3;
+const STREAK: usize = 3;
 /// Or half of the last so many.
 const MEMORY: usize = 10;
 /// So many exchanges may be under way at least: where one hangs, another host's need not wait for its end.
@@ -76,7 +76,6 @@ pub struct Endpoint {
     /// How many were taken since the window has its width.
     taken: usize,
     under_way: usize,
-    streak: u32,
     /// Whether each of the last exchanges was in vain.
     memory: VecDeque<bool>,
     /// Whose messages it rejected since it took one.
@@ -92,7 +91,6 @@ impl Endpoint {
             window: limit.max(1),
             taken: 0,
             under_way: 0,
-            streak: 0,
             memory: VecDeque::with_capacity(MEMORY),
             rejected: BTreeSet::new(),
         }
@@ -152,15 +150,14 @@ impl Endpoint {
             Breaker::Closed => None,
             // It began before the breaker opened, and says nothing new.
             Breaker::Open(open) if !open.is_half => None,
-            Breaker::Open(open) if is_fine(sign) && !self.rejects_all() => {
+            Breaker::Open(_) if is_fine(sign) && !self.rejects_all() => {
                 self.close();
-                (open.failures > 0).then_some(Change::Recovered)
+                Some(Change::Recovered)
             }
             Breaker::Open(open) => {
                 let failures = open.failures.saturating_add(1);
                 let change = self.open(sign, failures, (now, wish, random));
-                let is_news = failures == 1 || (change == Change::Parked && !open.is_parked);
-                is_news.then_some(change)
+                (change == Change::Parked && !open.is_parked).then_some(change)
             }
         }
     }
@@ -168,7 +165,6 @@ impl Endpoint {
     /// What is remembered of the last exchanges.
     fn note(&mut self, sign: &Sign) {
         let in_vain = matches!(sign, Sign::Busy | Sign::Throttles);
-        self.streak = if in_vain { self.streak + 1 } else { 0 };
         if self.memory.len() == MEMORY {
             self.memory.pop_front();
         }
@@ -202,12 +198,13 @@ impl Endpoint {
 
     /// Whether a closed breaker opens.
     fn is_enough(&self, sign: &Sign) -> bool {
+        let in_a_row = self.memory.iter().rev().take_while(|vain| **vain).count();
         let half =
             self.memory.len() == MEMORY && self.memory.iter().filter(|vain| **vain).count() * 2 >= MEMORY;
         match sign {
             Sign::Takes => false,
             Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
-            Sign::Busy => self.streak >= STREAK || half,
+            Sign::Busy => in_a_row >= STREAK || half,
             Sign::Rejects(_) => self.rejects_all(),
         }
     }
