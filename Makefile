@@ -23,7 +23,7 @@ test: deps build ## all tests, those of the real cluster too (as root)
 
 ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row
-	NHA_REQUIRE_CLUSTER=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked -p tests --test failover --test cluster
+	NHA_REQUIRE_CLUSTER=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked --no-fail-fast -p tests --test failover --test cluster
 
 bench: ## speed and memory, as ratios to a floor of this machine
 	$(CARGO) build --locked --release --workspace --bins

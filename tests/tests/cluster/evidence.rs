@@ -1,6 +1,8 @@
 //! What Pacemaker's alerts say of a fencing, kept on every controller.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -25,6 +27,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(30);
 /// One file for each operation, on every controller, with the same ids: of a fencing by the cluster, and of one that an
 /// operator only confirms.
 fn every_controller_keeps_the_evidence_of_a_fencing(cloud: &mut Cloud) -> anyhow::Result<()> {
+    forget_earlier_rounds(&cloud.lab)?;
     without_the_alert_there_is_none(cloud)?;
     let before = cloud.begin()?;
     cloud.run(&["cibadmin", "--modify", "--scope", "configuration", "--xml-text", ALERTS])?;
@@ -38,6 +41,16 @@ fn every_controller_keeps_the_evidence_of_a_fencing(cloud: &mut Cloud) -> anyhow
     ensure!(all.iter().any(|one| one.executor.as_str() != "a human"), "{all:#?}");
     cloud.run(&["cibadmin", "--delete", "--xml-text", r#"<alert id="alert-mark"/>"#])?;
     cloud.host_returns()
+}
+
+/// Nothing takes evidence in here: what an earlier round of this scenario left would still lie there.
+fn forget_earlier_rounds(lab: &Lab) -> anyhow::Result<()> {
+    for controller in lab.controllers() {
+        for left in fs::read_dir(directory(lab, controller)?)? {
+            fs::remove_file(left?.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The broken variant: a cluster that was given no alert. The check below must see that.
@@ -80,11 +93,14 @@ fn complete(cloud: &Cloud, before: &Before) -> anyhow::Result<Vec<Evidence>> {
 /// As the alerter on that controller will read it.
 fn read(lab: &Lab, controller: &str) -> anyhow::Result<Vec<Evidence>> {
     let owner = User::from_name(evidence::OWNER)?.context("the cluster's user is missing")?.uid;
-    let path = evidence::DIRECTORY.strip_prefix("/var/lib/").context("not below /var/lib")?;
-    let path = lab.directory().join("nodes").join(controller).join("var-lib").join(path);
-    let reading = Directory::open(&path, owner)?.read_all()?;
+    let reading = Directory::open(&directory(lab, controller)?, owner)?.read_all()?;
     ensure!(reading.broken.is_empty() && !reading.more, "{reading:?}");
     let all: Vec<Evidence> = reading.sound.into_iter().map(|found| found.evidence).collect();
     ensure!(all.iter().all(|one| one.target.as_str() == HOST), "{all:#?}");
     Ok(all)
+}
+
+fn directory(lab: &Lab, controller: &str) -> anyhow::Result<PathBuf> {
+    let path = evidence::DIRECTORY.strip_prefix("/var/lib/").context("not below /var/lib")?;
+    Ok(lab.directory().join("nodes").join(controller).join("var-lib").join(path))
 }
