@@ -193,8 +193,10 @@ mod tests {
         lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
         assert!(lane.next(now).is_some() && lane.next(now).is_none());
         assert!(!lane.is_running_dry(now.instant));
-        (0..2).for_each(|_| drop(lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5)));
-        (0..2).for_each(|_| drop(lane.next(now)));
+        for _ in 0..2 {
+            lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+            assert!(lane.next(now).is_some());
+        }
         assert!(lane.is_running_dry(now.instant), "less than half is left");
     }
 

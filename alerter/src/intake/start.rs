@@ -33,7 +33,14 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     })?;
     shared.report_damage(&damaged);
     // A damaged mark may be mended.
-    if damaged.is_empty() { journal.note_served(&routes) } else { Ok(()) }
+    if !damaged.is_empty() {
+        return Ok(());
+    }
+    match journal.note_served(&routes) {
+        // The next start looks at every mark again.
+        Err(error) if error.may_pass() => Ok(()),
+        noted => noted,
+    }
 }
 
 /// Everything that decides which marks get which deliveries.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
-use super::delivery_row::{self, COLUMNS, update};
+use super::delivery_row::{self, COLUMNS, load, update};
 use super::fencings::Rows;
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
@@ -198,50 +198,50 @@ impl Journal {
         change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<usize, JournalError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM delivery d WHERE {condition} AND (d.mark, d.route) > (?1, ?2)
+            "SELECT d.mark, d.route FROM delivery d WHERE {condition} AND (d.mark, d.route) > (?1, ?2)
              ORDER BY d.mark, d.route LIMIT {PAGE}"
         );
         let (mut changed, mut last) = (0, (String::new(), String::new()));
         loop {
-            let (mark, route) = (last.0.into(), last.1.into());
-            let keyed = [mark, route].into_iter().chain(parameters.iter().cloned()).collect();
-            let page = self.write(|transaction| change_page(transaction, &sql, keyed, &change))?;
-            changed += page.changed;
-            match page.last {
-                Some(key) => last = key,
-                None => return Ok(changed),
-            }
+            let start = [last.0.into(), last.1.into()];
+            let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
+            // Where there is nothing to change, nobody's lock matters.
+            let Some(end) = keys.last() else { return Ok(changed) };
+            last = end.clone();
+            changed += self.write(|transaction| change_page(transaction, &keys, &change))?;
         }
+    }
+
+    fn keys(
+        &self,
+        sql: &str,
+        parameters: impl Iterator<Item = Value>,
+    ) -> Result<Vec<(String, String)>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map(params_from_iter(parameters), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        self.sqlite(read())
     }
 }
 
-struct Page {
-    changed: usize,
-    /// The key of the last row; none where no row is left.
-    last: Option<(String, String)>,
-}
-
+/// Says how many rows could be believed.
 fn change_page(
     transaction: &Transaction<'_>,
-    sql: &str,
-    parameters: Vec<Value>,
+    keys: &[(String, String)],
     change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-) -> Result<Page, Fault> {
-    let rows: Vec<_> = {
-        let mut query = transaction.prepare_cached(sql)?;
-        let keyed = |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), delivery_row::decode(row, 0)));
-        query.query_map(params_from_iter(parameters), keyed)?.collect::<rusqlite::Result<_>>()?
-    };
-    let mut page = Page { changed: 0, last: None };
-    for (key, row) in rows {
-        page.last = Some(key);
-        if let Ok(mut delivery) = row {
+) -> Result<usize, Fault> {
+    let mut changed = 0;
+    for (mark, route) in keys {
+        let Ok(mark) = MarkId::parse(mark) else { continue };
+        if let Some(mut delivery) = load(transaction, mark, route)? {
             change(&mut delivery, transaction)?;
             update(transaction, &delivery)?;
-            page.changed += 1;
+            changed += 1;
         }
     }
-    Ok(page)
+    Ok(changed)
 }
 
 pub(super) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
