@@ -1,24 +1,28 @@
-//! The daemon's loop: fold what was fenced, start what is due, wait for the next reason to look.
+//! The daemon's loop: fold what was fenced, begin what is due, put on record what came of it, wait for the next reason to
+//! look.
 
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use marks::delivery::Delivery;
-use marks::journal::{Damage, DueDelivery, Gate, Journal, JournalError};
+use marks::id::MarkId;
+use marks::journal::{Damage, DueDelivery, Ended, Gate, Journal, JournalError, Tried};
 use marks::time::Timestamp;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::cluster::View;
 use crate::config::Route;
+use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::endpoint::{Change, Endpoint};
+use crate::delivery::lane::{FRESH, Lane, Moment};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
 use crate::intake::apply;
-use crate::lookout::Lookout;
+use crate::lookout::{self, Lookout};
 use crate::shared::Shared;
 use crate::watch::{Identity, Watch};
 
@@ -28,8 +32,8 @@ const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 /// Two clocks that keep time differ by less than this from one pass to the next.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// A route, and what an exchange has changed about its endpoint.
-type Attempted = (String, Result<Option<Change>, JournalError>);
+/// How often deliveries are looked for that have become too old.
+const CANCELLING: Duration = Duration::from_secs(60);
 
 /// The loop with the attempts that are under way.
 pub struct Engine {
@@ -38,9 +42,21 @@ pub struct Engine {
     identity: Identity,
     /// None where there is no cluster to ask.
     lookout: Option<Lookout>,
-    attempts: JoinSet<Attempted>,
+    /// One task for each exchange that may be under way at once.
+    exchanges: JoinSet<()>,
+    coming: UnboundedReceiver<Answer>,
+    sender: UnboundedSender<Answer>,
+    answers: Answers,
+    /// Begun in the journal, not sent, and still to be taken back.
+    unsent: Vec<DueDelivery>,
+    /// Something may be new in the journal or in the cluster.
+    look: bool,
+    /// Something went on record since the last look: the register is behind.
+    told: bool,
+    looked: Option<Instant>,
+    cancelled: Option<Instant>,
     /// Both clocks at the last pass.
-    clocks: (Instant, Timestamp),
+    clocks: Moment,
 }
 
 impl Engine {
@@ -54,27 +70,44 @@ impl Engine {
         identity: Identity,
         lookout: Option<Lookout>,
     ) -> Result<Self, JournalError> {
-        let now = Timestamp::now();
-        let open = shared.store.run(move |journal| {
+        let clocks = Moment::now();
+        let now = clocks.wall;
+        let tried = shared.store.run(move |journal| {
             let unknown = journal.recover(now)?;
             journal.put_off_no_longer_than(now + schedule::CAP)?;
-            Ok((unknown, journal.open_deliveries()?))
+            Ok((unknown, journal.tried()?))
         });
-        let (unknown, open) = open.await?;
+        let (unknown, tried) = tried.await?;
         if unknown > 0 {
             warn!(
                 unknown,
                 "attempts were cut off when the last daemon ended; they may have arrived and are made again"
             );
         }
-        shared.report_damage(&open.damaged);
+        let new_lanes = lanes(&shared, &tried, now);
+        *shared.lanes() = new_lanes;
         // No mark waits for a route that was not required and is not configured any more.
-        let tried = open.sound.iter().filter(|d| d.required || shared.route(&d.route).is_some());
-        *shared.troubles() = Troubles::from_open_deliveries(tried);
-        let endpoints = endpoints(&shared, &open.sound, now);
-        *shared.endpoints() = endpoints;
-        let (attempts, clocks) = (JoinSet::new(), (Instant::now(), now));
-        Ok(Self { shared, watch, identity, lookout, attempts, clocks })
+        let tried = tried.into_iter().filter(|tried| tried.required || shared.route(&tried.route).is_some());
+        *shared.troubles() = Troubles::from_former(tried);
+        let (sender, coming) = mpsc::unbounded_channel();
+        let answers = Answers::new(shared.settings.ack_batch);
+        let exchanges = JoinSet::new();
+        Ok(Self {
+            shared,
+            watch,
+            identity,
+            lookout,
+            exchanges,
+            coming,
+            sender,
+            answers,
+            unsent: Vec::new(),
+            look: true,
+            told: false,
+            looked: None,
+            cancelled: None,
+            clocks,
+        })
     }
 
     /// Runs until `stop`, or until the journal is beyond use.
@@ -88,23 +121,44 @@ impl Engine {
                     *self.shared.journal_trouble() = None;
                     next
                 }
-                Err(error) => Some(self.survive(error)?),
+                Err(error) => {
+                    // What was to be done is still to be done.
+                    self.look = true;
+                    let pause = self.survive(error)?;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => continue,
+                        () = stop.cancelled() => return Ok(()),
+                    }
+                }
             };
-            self.wait(next, stop).await?;
+            self.wait(next, stop).await;
         }
         Ok(())
     }
 
     /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
     pub async fn drain(&mut self, grace: Duration) {
-        let ended = tokio::time::timeout(grace, async { while self.attempts.join_next().await.is_some() {} });
-        if ended.await.is_err() {
+        let taken_back = self.take_back(Lane::remove_all).await;
+        let ended = async { while self.exchanges.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, ended).await.is_err() {
             warn!(
-                under_way = self.attempts.len(),
+                under_way = self.exchanges.len(),
                 "attempts were cut off by the stop; they are made again at the next start"
             );
-            self.attempts.shutdown().await;
+            self.exchanges.shutdown().await;
         }
+        if let Err(error) = taken_back.and(self.record_all().await) {
+            let kind = error.kind();
+            error!(kind, "{error}; what could not be written down is told once more by the next daemon");
+        }
+    }
+
+    async fn record_all(&mut self) -> Result<(), JournalError> {
+        self.gather();
+        while !self.answers.is_empty() {
+            self.record_group().await?;
+        }
+        Ok(())
     }
 
     /// Before the daemon ends: what was acknowledged last goes into the register, so that the next alerter does not tell
@@ -121,106 +175,202 @@ impl Engine {
         }
     }
 
-    /// One look at everything; gives the wait until the next thing is due.
+    /// One look at what may have changed; gives the wait until the next thing is due.
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
             return Err(JournalError::Damaged { path: self.shared.settings.store.path.clone(), reason });
         }
         self.mind_the_clock().await?;
-        let permitted = self.take_in().await?;
-        let rest = self.lookout.as_ref().map(Lookout::rest);
-        if !permitted {
-            return Ok(rest);
+        self.gather();
+        while self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO) {
+            self.record_group().await?;
         }
-        let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
-        let horizon = self.shared.settings.intake.horizon;
-        let begin = move |journal: &mut Journal| {
+        let permitted = self.take_in().await?;
+        let now = Moment::now();
+        self.take_back(|lane| if permitted { lane.remove_stale(now) } else { lane.remove_all() }).await?;
+        if !permitted {
+            return Ok(self.lookout.as_ref().map(Lookout::rest));
+        }
+        self.cancel_unrequired().await?;
+        let next = self.begin().await?;
+        let (rest, moment) = (self.rest(), Moment::now());
+        let lanes = self.shared.lanes();
+        let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
+        let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
+        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).min())
+    }
+
+    /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
+    /// again. Set forward, everything is due, and each endpoint's window is what it gets.
+    async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
+        let (then, now) = (self.clocks, Moment::now());
+        if now.wall + CLOCK_SLACK < then.wall + (now.instant - then.instant) {
+            let limit = now.wall + schedule::CAP;
+            self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
+            let seconds = schedule::CAP.as_secs();
+            warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
+        }
+        self.clocks = now;
+        Ok(())
+    }
+
+    /// Takes up the answers that have come.
+    fn gather(&mut self) {
+        while let Ok(answer) = self.coming.try_recv() {
+            self.answers.add(answer, Instant::now());
+        }
+        while self.exchanges.try_join_next().is_some() {}
+    }
+
+    /// Puts the first answers on record, together. After an error they are still there.
+    async fn record_group(&mut self) -> Result<(), JournalError> {
+        let group = self.answers.group();
+        let count = group.len();
+        let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
+        let woken: Vec<String> = group.iter().filter_map(wakes).collect();
+        let record = move |journal: &mut Journal| {
+            journal.finish_attempts(&ended)?;
             let now = Timestamp::now();
-            Ok((journal.cancel_unrequired(now - horizon, now)?, Work::begin(journal, &room, gate)))
+            Ok(woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop)))
         };
-        let (cancelled, work) = self.shared.store.run(begin).await?;
+        let woken = self.shared.store.run(record).await?;
+        self.answers.remove(count, Instant::now());
+        self.told = true;
+        // Those that were not woken are tried when their own time has come.
+        woken
+    }
+
+    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date, unless nothing can be
+    /// new. Says whether marks may be told now.
+    async fn take_in(&mut self) -> Result<bool, JournalError> {
+        if !self.look && self.rest().is_none_or(|rest| !rest.is_zero()) {
+            return Ok(true);
+        }
+        let permitted = match &mut self.lookout {
+            Some(lookout) => look(&self.shared, lookout).await?,
+            None => fold(&self.shared, None).await.map(|()| true)?,
+        };
+        (self.look, self.told, self.looked) = (false, false, Some(Instant::now()));
+        Ok(permitted)
+    }
+
+    /// How long until the cluster is to be looked at.
+    fn rest(&self) -> Option<Duration> {
+        let lookout = self.lookout.as_ref()?;
+        if !lookout.permits() {
+            return Some(Duration::ZERO);
+        }
+        let since = self.looked.map_or(Duration::MAX, |at| at.elapsed());
+        let upkeep = self.told.then(|| lookout::UPKEEP.saturating_sub(since));
+        Some(upkeep.into_iter().fold(lookout.rest(), Duration::min))
+    }
+
+    /// What began in the journal and cannot be sent now begins anew later. After an error it is still to be taken back.
+    async fn take_back(
+        &mut self,
+        remove: impl FnMut(&mut Lane) -> Vec<DueDelivery>,
+    ) -> Result<(), JournalError> {
+        self.unsent.extend(self.shared.lanes().values_mut().flat_map(remove));
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let unsent = self.unsent.clone();
+        self.shared.store.run(move |journal| journal.take_back(&keys(&unsent))).await?;
+        self.unsent.clear();
+        Ok(())
+    }
+
+    async fn cancel_unrequired(&mut self) -> Result<(), JournalError> {
+        if self.cancelled.is_some_and(|done| done.elapsed() < CANCELLING) {
+            return Ok(());
+        }
+        let horizon = self.shared.settings.intake.horizon;
+        let cancel = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            journal.cancel_unrequired(now - horizon, now)
+        };
+        let cancelled = self.shared.store.run(cancel).await?;
+        self.cancelled = Some(Instant::now());
         if cancelled > 0 {
             warn!(
                 cancelled,
                 "settled marks are not told any more to routes that are not required: see [intake] horizon"
             );
         }
-        self.shared.report_damage(&work.damaged);
-        for due in work.begun {
-            self.spawn(due);
-        }
-        let now = Instant::now();
-        let probe = self.shared.endpoints().values().filter_map(|endpoint| endpoint.rest(now)).min();
-        work.fault.map_or(Ok(work.next.into_iter().chain(rest).chain(probe).min()), Err)
-    }
-
-    /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
-    /// again. Set forward, everything is due, and each endpoint's window is what it gets.
-    async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
-        let (now, shown) = (Instant::now(), Timestamp::now());
-        let (then, at) = self.clocks;
-        if shown + CLOCK_SLACK < at + (now - then) {
-            let limit = shown + schedule::CAP;
-            self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
-            let seconds = schedule::CAP.as_secs();
-            warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
-        }
-        self.clocks = (now, shown);
         Ok(())
     }
 
-    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
-    /// may be told now.
-    async fn take_in(&mut self) -> Result<bool, JournalError> {
-        let Some(lookout) = &mut self.lookout else {
-            fold(&self.shared, None).await?;
-            return Ok(true);
-        };
-        let view = lookout.look(&self.shared).await;
-        fold(&self.shared, Some(view)).await?;
-        let wanted = std::mem::take(&mut self.shared.seen().history_wanted);
-        if wanted {
-            let view = lookout.look_now(&self.shared, true).await;
-            fold(&self.shared, Some(view)).await?;
+    /// Begins what is due and has room, and sends it; gives the wait until the next thing is due.
+    async fn begin(&mut self) -> Result<Option<Duration>, JournalError> {
+        let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
+        let asked: HashMap<String, usize> = room.iter().cloned().collect();
+        let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
+        let work = self.shared.store.run(begin).await?;
+        self.shared.report_damage(&work.damaged);
+        let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
+        for (route, begun) in work.begun {
+            let room = asked.get(&route).copied().unwrap_or_default();
+            if let Some(lane) = self.shared.lanes().get_mut(&route) {
+                lane.take_up(begun, room, left, now);
+            }
         }
-        lookout.keep_up(&self.shared).await?;
-        if !lookout.permits() {
-            // Writing may have taken long; where it did not, the answer stays no.
-            lookout.look(&self.shared).await;
-        }
-        Ok(lookout.permits())
+        self.send();
+        work.fault.map_or(Ok(work.next), Err)
     }
 
-    /// How many more attempts each route may have under way, in the order of the configuration.
+    /// How many more attempts each route may have begun, in the order of the configuration.
     fn room(&self) -> Vec<(String, usize)> {
-        let (now, endpoints) = (Instant::now(), self.shared.endpoints());
+        let (now, lanes) = (Instant::now(), self.shared.lanes());
         let room = |route: &Route| {
             let name = route.name.as_str().to_owned();
-            let room = endpoints.get(&name).map_or(0, |endpoint| endpoint.room(now));
+            let room = lanes.get(&name).map_or(0, |lane| lane.room(now));
             (name, room)
         };
         self.shared.settings.routes.iter().map(room).collect()
     }
 
-    fn spawn(&mut self, due: DueDelivery) {
-        let (shared, route) = (Arc::clone(&self.shared), due.delivery.route.clone());
-        self.shared.endpoints().entry(route.clone()).and_modify(Endpoint::begin);
-        self.attempts.spawn(async move { (route, delivery::attempt(shared, due).await) });
-    }
-
-    async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Result<(), JournalError> {
-        match self.event(next, stop).await {
-            Some((route, change)) => self.note(route, change?).await,
-            None => Ok(()),
+    /// Starts as many exchanges as there is room for.
+    fn send(&mut self) {
+        let now = Moment::now();
+        let mut lanes = self.shared.lanes();
+        for lane in lanes.values_mut() {
+            while let Some(due) = lane.next(now) {
+                let exchange = delivery::serve(Arc::clone(&self.shared), due, self.sender.clone());
+                self.exchanges.spawn(exchange);
+            }
         }
     }
 
-    /// Returns when there is a reason to look again: with the attempt that has ended, where it is that.
-    async fn event(&mut self, next: Option<Duration>, stop: &CancellationToken) -> Option<Attempted> {
+    /// Returns when there is a reason for another pass.
+    async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) {
+        let next = next.map(|wait| Instant::now() + wait);
+        loop {
+            let record = self.answers.rest(Instant::now(), !self.exchanges.is_empty());
+            if record == Some(Duration::ZERO) {
+                return;
+            }
+            let record = record.map(|rest| Instant::now() + rest);
+            match self.event(next.into_iter().chain(record).min(), stop).await {
+                Event::Look => {
+                    self.look = true;
+                    return;
+                }
+                Event::Time => return,
+                Event::Answer(answer) => self.answers.add(answer, Instant::now()),
+                Event::Ended => {}
+            }
+            let now = Instant::now();
+            if self.shared.lanes().values().any(|lane| lane.is_running_dry(now)) {
+                return;
+            }
+        }
+    }
+
+    async fn event(&mut self, next: Option<Instant>, stop: &CancellationToken) -> Event {
         let timer = async {
             match next {
-                Some(wait) => tokio::time::sleep(wait).await,
+                Some(at) => tokio::time::sleep_until(at.into()).await,
                 None => std::future::pending().await,
             }
         };
@@ -233,27 +383,13 @@ impl Engine {
         };
         let cluster = pin!(cluster);
         tokio::select! {
-            () = stop.cancelled() => None,
-            () = cluster => None,
-            () = self.watch.changed() => None,
-            () = self.shared.poke.notified() => None,
-            () = timer => None,
-            Some(Ok(attempted)) = self.attempts.join_next() => Some(attempted),
-        }
-    }
-
-    /// Where the fault was the endpoint's, no mark waits for its sake any longer.
-    async fn note(&mut self, route: String, change: Option<Change>) -> Result<(), JournalError> {
-        match change {
-            None | Some(Change::Opened) => Ok(()),
-            Some(Change::Parked | Change::Recovered) => {
-                let wake = move |journal: &mut Journal| journal.wake_parked(&route, Timestamp::now());
-                match self.shared.store.run(wake).await {
-                    // They are tried all the same, when their own time has come.
-                    Err(error) if error.may_pass() => self.survive(error).map(drop),
-                    woken => woken.map(drop),
-                }
-            }
+            () = stop.cancelled() => Event::Time,
+            () = cluster => Event::Look,
+            () = self.watch.changed() => Event::Look,
+            () = self.shared.poke.notified() => Event::Look,
+            () = timer => Event::Time,
+            Some(answer) = self.coming.recv() => Event::Answer(answer),
+            Some(_) = self.exchanges.join_next() => Event::Ended,
         }
     }
 
@@ -265,31 +401,68 @@ impl Engine {
         let sentence = error.to_string();
         let mut trouble = self.shared.journal_trouble();
         if trouble.as_deref() != Some(&sentence) {
-            error!(kind = error.kind(), "{sentence}; marks are kept and tried again");
+            error!(kind = error.kind(), "{sentence}; marks and answers are kept and tried again");
             *trouble = Some(sentence);
         }
         Ok(JOURNAL_PAUSE)
     }
 }
 
+/// Why the engine wakes.
+enum Event {
+    /// Something may be new.
+    Look,
+    /// Something is due.
+    Time,
+    /// An attempt has ended.
+    Answer(Answer),
+    /// A lane has nothing more to send.
+    Ended,
+}
+
+/// The route whose parked marks wait no longer for its sake: the fault was the endpoint's, or it is over.
+fn wakes(answer: &Answer) -> Option<String> {
+    let wakes = matches!(answer.change, Some(Change::Parked | Change::Recovered));
+    wakes.then(|| answer.ended.route.clone())
+}
+
+fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
+    due.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect()
+}
+
 /// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
 /// oftener than once a second.
-fn endpoints(shared: &Shared, open: &[Delivery], now: Timestamp) -> HashMap<String, Endpoint> {
+fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Lane> {
     let settings = &shared.settings;
     let new = |route: &Route| {
         let name = route.name.as_str().to_owned();
-        let own = open.iter().filter(|delivery| delivery.route == name);
-        let last = own.filter_map(|delivery| delivery.last.as_ref()).map(|attempt| attempt.at).max();
-        let endpoint = match last {
+        let endpoint = match tried.iter().find(|tried| tried.route == name) {
             None => Endpoint::new(settings.max_in_flight),
-            Some(at) => {
-                let wait = schedule::FLOOR.saturating_sub(now.since(at));
+            Some(tried) => {
+                let wait = schedule::FLOOR.saturating_sub(now.since(tried.last.at));
                 Endpoint::in_trouble(settings.max_in_flight, Instant::now() + wait)
             }
         };
-        (name, endpoint)
+        (name, Lane::new(endpoint))
     };
     settings.routes.iter().map(new).collect()
+}
+
+/// Says whether marks may be told now.
+async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, JournalError> {
+    let view = lookout.look(shared).await;
+    fold(shared, Some(view)).await?;
+    let wanted = std::mem::take(&mut shared.seen().history_wanted);
+    if wanted {
+        let view = lookout.look_now(shared, true).await;
+        fold(shared, Some(view)).await?;
+    }
+    lookout.keep_up(shared).await?;
+    if !lookout.permits() {
+        // Writing may have taken long; where it did not, the answer stays no.
+        lookout.look(shared).await;
+    }
+    Ok(lookout.permits())
 }
 
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
@@ -298,9 +471,10 @@ async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), Journ
 }
 
 /// What a look at the journal led to.
+#[derive(Default)]
 struct Work {
-    /// Deliveries of which the journal says that an attempt begins now: each must be made.
-    begun: Vec<DueDelivery>,
+    /// Deliveries of which the journal says that an attempt begins now, by route: each must be made or taken back.
+    begun: Vec<(String, Vec<DueDelivery>)>,
     damaged: Vec<Damage>,
     /// Until the next delivery is due.
     next: Option<Duration>,
@@ -311,7 +485,7 @@ struct Work {
 impl Work {
     /// Looks and begins in one go: between the two no operator can end a mark.
     fn begin(journal: &mut Journal, room: &[(String, usize)], gate: Option<Gate>) -> Self {
-        let mut work = Self { begun: Vec::new(), damaged: Vec::new(), next: None, fault: None };
+        let mut work = Self::default();
         work.fault = work.collect(journal, room, gate, Timestamp::now()).err();
         work
     }
@@ -327,8 +501,8 @@ impl Work {
             self.begin_on(journal, (route, *room), gate, now)?;
         }
         // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
-        let routes: Vec<String> = room.iter().map(|(route, _)| route.clone()).collect();
-        self.next = journal.next_due(now, &routes)?.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
+        let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()))?;
+        self.next = next.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
         Ok(())
     }
 
@@ -345,10 +519,10 @@ impl Work {
             let was_damaged = !due.damaged.is_empty();
             self.damaged.extend(due.damaged);
             room = if was_damaged { room - due.sound.len() } else { 0 };
-            for due in due.sound {
-                let delivery = journal.begin_attempt(due.mark.id, route)?;
-                self.begun.push(DueDelivery { delivery, ..due });
-            }
+            let deliveries = journal.begin_attempts(&keys(&due.sound))?;
+            let begun = due.sound.into_iter().zip(deliveries);
+            let begun = begun.map(|(due, delivery)| DueDelivery { delivery, ..due }).collect();
+            self.begun.push((route.to_owned(), begun));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ const HISTORY: Duration = Duration::from_secs(10);
 /// Two looks are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_millis(50);
 /// How often the register is compared with the journal where no mark is new.
-const UPKEEP: Duration = Duration::from_millis(100);
+pub const UPKEEP: Duration = Duration::from_millis(100);
 /// A mark that cannot be written into the register for so long is told all the same (design, section 6).
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often what has had its time is looked for.
@@ -104,6 +104,11 @@ impl Lookout {
     pub fn permits(&self) -> bool {
         let view = self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken));
         view.is_some_and(|view| view.permits().is_ok())
+    }
+
+    /// How much longer they may.
+    pub fn permitted_for(&self) -> Duration {
+        self.view.as_ref().filter(|_| self.permits()).map_or(Duration::ZERO, |view| view.stays_fresh())
     }
 
     /// Marks that are not in the register yet stay back for a while.

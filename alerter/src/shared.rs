@@ -12,7 +12,7 @@ use tracing::error;
 
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Route, Settings};
-use crate::delivery::endpoint::Endpoint;
+use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
 use crate::store::Store;
@@ -35,7 +35,7 @@ pub struct Shared {
     pub poke: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
-    endpoints: Mutex<HashMap<String, Endpoint>>,
+    lanes: Mutex<HashMap<String, Lane>>,
     reported: Mutex<HashSet<Damage>>,
     seen: Mutex<Seen>,
 }
@@ -53,7 +53,7 @@ impl Shared {
             poke: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
-            endpoints: Mutex::default(),
+            lanes: Mutex::default(),
             reported: Mutex::default(),
             seen: Mutex::default(),
         }
@@ -88,9 +88,9 @@ impl Shared {
         self.journal_trouble.lock().expect("a panic anywhere ends the whole daemon")
     }
 
-    /// The routes' endpoints by the routes' names; empty until the engine knows what a former daemon left.
-    pub fn endpoints(&self) -> MutexGuard<'_, HashMap<String, Endpoint>> {
-        self.endpoints.lock().expect("a panic anywhere ends the whole daemon")
+    /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.
+    pub fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        self.lanes.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// A configured route.

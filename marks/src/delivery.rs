@@ -115,6 +115,8 @@ pub struct Delivery {
     pub route: String,
     /// Whether the mark stays open until this route has it; as configured when the delivery was made.
     pub required: bool,
+    /// When its host failed: the mark's, for the order in which marks are told.
+    pub failure_time: Timestamp,
     /// Where it stands.
     pub state: State,
     /// The exact bytes that are sent, made once and the same on every attempt.

@@ -74,6 +74,11 @@ impl View {
         self.taken.elapsed() <= FRESH
     }
 
+    /// How long it will be.
+    pub fn stays_fresh(&self) -> Duration {
+        FRESH.saturating_sub(self.taken.elapsed())
+    }
+
     /// Why one of its parts could not be read, one sentence each.
     pub fn faults(&self) -> Vec<String> {
         let cib = self.cib.as_ref().err().map(|why| format!("the CIB cannot be read: {why}"));

@@ -30,6 +30,8 @@ pub struct Settings {
     pub degraded_after: Duration,
     /// `[delivery] max-in-flight`: how many exchanges each route may have under way.
     pub max_in_flight: usize,
+    /// `[delivery] ack-batch`: how many acknowledgements are written down together at most.
+    pub ack_batch: usize,
     /// `[log] level`.
     pub log_level: Level,
     /// `[DRIVER.NAME]`: one or more.
@@ -121,11 +123,12 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
     let intake = intake(root.section("intake"));
-    let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
+    let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log_level = log(root.section("log"));
     let routes = routes(&mut root, drivers::KINDS);
     root.finish();
-    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
+    let file = file.to_owned();
+    Settings { store, hosts, intake, degraded_after, max_in_flight, ack_batch, log_level, routes, file }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {
@@ -224,11 +227,19 @@ fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Du
     Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
 }
 
-fn delivery(mut section: Section<'_, '_>) -> (Duration, usize) {
-    let degraded_after = section.number("degraded-after", SECONDS).unwrap_or(300);
-    let max_in_flight = section.number("max-in-flight", 1..=1024).unwrap_or(32);
+/// `[delivery]`.
+struct Pace {
+    degraded_after: Duration,
+    max_in_flight: usize,
+    ack_batch: usize,
+}
+
+fn pace(mut section: Section<'_, '_>) -> Pace {
+    let degraded_after = seconds(&mut section, "degraded-after", 300);
+    let max_in_flight = section.number("max-in-flight", 1..=1024).unwrap_or(32) as usize;
+    let ack_batch = section.number("ack-batch", 1..=1024).unwrap_or(64) as usize;
     section.finish();
-    (Duration::from_secs(degraded_after.into()), max_in_flight as usize)
+    Pace { degraded_after, max_in_flight, ack_batch }
 }
 
 fn log(mut section: Section<'_, '_>) -> Level {

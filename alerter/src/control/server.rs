@@ -1,6 +1,5 @@
 //! The daemon's end of the control socket.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -175,7 +174,7 @@ fn health_of(shared: &Shared) -> Health {
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
-    let waiting = shared.store.run(|journal| waiting(journal)).await?;
+    let waiting = shared.store.run(|journal| journal.waiting()).await?;
     let routes = shared.settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
         route_status(&shared, route, count)
@@ -325,7 +324,7 @@ async fn unmark(
             Ok(ended)
         })
         .await?;
-    let waiting = shared.store.run(|journal| waiting(journal)).await?;
+    let waiting = shared.store.run(|journal| journal.waiting()).await?;
     shared.troubles().keep_only(|route| waiting.contains_key(route));
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer {
@@ -374,26 +373,46 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
             marks.into_iter().map(|mark| journal.retry_now(mark, &user, now)).sum()
         })
         .await?;
-    shared.endpoints().values_mut().for_each(|endpoint| endpoint.probe(Instant::now()));
+    shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
 }
 
 /// The open marks that a host name or a mark's id stands for.
 async fn open_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    those_of(shared.store.run(|journal| journal.open_marks()).await?.sound, target)
+    those_of(shared, target, |_, mark| Ok(mark.settled.is_none())).await
 }
 
 /// The same, with settled marks that a route which is not required has not taken yet.
 async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    those_of(shared.store.run(|journal| journal.unfinished_marks()).await?.sound, target)
+    let is_unfinished = |journal: &Journal, mark: &MarkRow| {
+        let deliveries = journal.deliveries_of(mark.id)?;
+        let any_open = deliveries.sound.iter().any(|delivery| !delivery.state.is_final());
+        Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
+    };
+    those_of(shared, target, is_unfinished).await
 }
 
-fn those_of(open: Vec<MarkRow>, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    let id = MarkId::parse(target).ok();
-    let host = HostName::parse(target).ok();
-    let meant = open.into_iter().filter(|mark| Some(mark.id) == id || Some(&mark.node) == host.as_ref());
-    let marks: Vec<MarkId> = meant.map(|mark| mark.id).collect();
+/// The marks of a host, or the mark of an id, for which `is_meant` holds.
+async fn those_of(
+    shared: &Shared,
+    target: &str,
+    is_meant: impl Fn(&Journal, &MarkRow) -> Result<bool, JournalError> + Send + 'static,
+) -> Result<Vec<MarkId>, Refusal> {
+    let (id, host) = (MarkId::parse(target).ok(), HostName::parse(target).ok());
+    let read = move |journal: &mut Journal| {
+        let by_id = id.map(|id| journal.mark(id)).transpose()?.flatten();
+        let by_host = host.map(|host| journal.marks_of(&host)).transpose()?;
+        let found = by_id.into_iter().chain(by_host.into_iter().flat_map(|rows| rows.sound));
+        let mut marks = Vec::new();
+        for mark in found {
+            if is_meant(journal, &mark)? {
+                marks.push(mark.id);
+            }
+        }
+        Ok(marks)
+    };
+    let marks = shared.store.run(read).await?;
     if marks.is_empty() {
         Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`"))
     } else {
@@ -443,13 +462,4 @@ fn person(name: &str) -> String {
 
 fn plain(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512).collect()
-}
-
-/// How many open deliveries each route has.
-fn waiting(journal: &Journal) -> Result<HashMap<String, usize>, JournalError> {
-    let mut waiting = HashMap::new();
-    for delivery in journal.open_deliveries()?.sound {
-        *waiting.entry(delivery.route).or_default() += 1;
-    }
-    Ok(waiting)
 }

@@ -17,6 +17,8 @@ const STREAK: usize = 3;
 const MEMORY: usize = 10;
 /// So many exchanges may be under way at least: where one hangs, another host's need not wait for its end.
 const FEWEST: usize = 2;
+/// An endpoint that answers within this time has the next exchanges at hand.
+const QUICK: Duration = Duration::from_millis(250);
 /// Where an endpoint rejects the messages of so many hosts, one after the other, the fault is not theirs.
 const REJECTED: usize = 3;
 
@@ -80,6 +82,8 @@ pub struct Endpoint {
     memory: VecDeque<bool>,
     /// Whose messages it rejected since it took one.
     rejected: BTreeSet<HostName>,
+    /// Whether the last exchange was a quick one.
+    is_quick: bool,
 }
 
 impl Endpoint {
@@ -93,6 +97,7 @@ impl Endpoint {
             under_way: 0,
             memory: VecDeque::with_capacity(MEMORY),
             rejected: BTreeSet::new(),
+            is_quick: false,
         }
     }
 
@@ -108,6 +113,23 @@ impl Endpoint {
             Breaker::Closed => self.window.saturating_sub(self.under_way),
             Breaker::Open(open) => usize::from(self.under_way == 0 && now >= open.probe_at),
         }
+    }
+
+    /// How many more exchanges may be prepared, so that none of its places waits for the disk: none where it is slow, or
+    /// where something has gone wrong of late.
+    pub fn ahead(&self) -> usize {
+        let is_well = self.is_closed() && self.window == self.limit && !self.memory.contains(&true);
+        if is_well && self.is_quick { self.limit } else { 0 }
+    }
+
+    /// Whether it is taken to take marks.
+    pub fn is_closed(&self) -> bool {
+        self.breaker == Breaker::Closed
+    }
+
+    /// How long the exchange took that ends next.
+    pub fn took(&mut self, time: Duration) {
+        self.is_quick = time <= QUICK;
     }
 
     /// How long it is to be left alone, where that is all that is in the way.

@@ -1,57 +1,54 @@
-//! One attempt: the exchange, what it came to, and that on record. It knows nothing of HTTP.
+//! One attempt after the other: the exchange, what it says of the endpoint, and what goes on record. It knows nothing of
+//! HTTP and nothing of the journal.
 
+pub mod answers;
 pub mod endpoint;
+pub mod lane;
 pub mod schedule;
 pub mod trouble;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use answers::Answer;
 use endpoint::{Change, Sign};
+use lane::Moment;
 use marks::delivery::{Delivery, State};
-use marks::journal::{DueDelivery, Journal, JournalError, Verdict};
+use marks::journal::{DueDelivery, Ended, Verdict};
 use marks::time::Timestamp;
-use tracing::{error, info, warn};
+use tokio::sync::mpsc::UnboundedSender;
+use tracing::{info, warn};
 
 use crate::drivers::{Failure, Message, Outcome};
 use crate::shared::Shared;
 
-/// How long an answer that could not be written down is kept until the next try.
-const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
-
-/// One exchange, and what it came to on record; gives what it has changed about the endpoint. The record is tried until it
-/// holds: an acknowledgement that is forgotten would be asked for again.
-///
-/// # Errors
-/// A journal that cannot be trusted any more.
-pub async fn attempt(shared: Arc<Shared>, due: DueDelivery) -> Result<Option<Change>, JournalError> {
-    let route =
-        shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
-    let message = Message { id: &due.mark.id, body: &due.delivery.body };
-    let outcome = route.driver.deliver(message).await;
-    // Before the record: whoever sees that has to find the endpoint as it is.
-    let change = note(&shared, &due, &outcome);
-    let verdict = judge(&shared, &due, &outcome);
-    let mut said = false;
-    loop {
-        let (mark, name, kept) = (due.mark.id, due.delivery.route.clone(), verdict.clone());
-        let write = move |journal: &mut Journal| journal.finish_attempt(mark, &name, &kept, Timestamp::now());
-        match shared.store.run(write).await {
-            Ok(_settled) => return Ok(change),
-            Err(error) if error.may_pass() => {
-                if !said {
-                    error!(mark = %due.mark.id, kind = error.kind(), "the answer about {} could not be written down and is kept in memory: {error}", due.mark.node);
-                }
-                said = true;
-                tokio::time::sleep(JOURNAL_PAUSE).await;
-            }
-            Err(error) => return Err(error),
+/// Makes attempts on a route, one after the other, for as long as its lane has one that may go.
+pub async fn serve(shared: Arc<Shared>, first: DueDelivery, answers: UnboundedSender<Answer>) {
+    let route = first.delivery.route.clone();
+    let mut next = Some(first);
+    while let Some(due) = next {
+        if answers.send(attempt(&shared, &due).await).is_err() {
+            return;
         }
+        next = shared.lanes().get_mut(&route).and_then(|lane| lane.next(Moment::now()));
     }
 }
 
+/// One exchange, and what it came to.
+async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
+    let route =
+        shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
+    let begun = Instant::now();
+    let outcome = route.driver.deliver(Message { id: &due.mark.id, body: &due.delivery.body }).await;
+    // Before the record: whoever sees that has to find the endpoint as it is.
+    let change = note(shared, due, &outcome, begun.elapsed());
+    let verdict = judge(shared, due, &outcome);
+    let (mark, route) = (due.mark.id, due.delivery.route.clone());
+    Answer { ended: Ended { mark, route, verdict, at: Timestamp::now() }, change }
+}
+
 /// What an exchange says of its endpoint.
-fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Option<Change> {
+fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -> Option<Change> {
     let wish = outcome.failure().and_then(|failure| failure.after);
     let sign = match outcome {
         Outcome::Acknowledged { .. } => Sign::Takes,
@@ -61,8 +58,10 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Option<Change>
         Outcome::Refused(_) => Sign::Refuses,
         Outcome::Rejected(_) => Sign::Rejects(due.mark.node.clone()),
     };
-    let mut endpoints = shared.endpoints();
-    endpoints.get_mut(&due.delivery.route)?.end(&sign, wish, Instant::now(), fastrand::f64())
+    let mut lanes = shared.lanes();
+    let endpoint = &mut lanes.get_mut(&due.delivery.route)?.endpoint;
+    endpoint.took(took);
+    endpoint.end(&sign, wish, Instant::now(), fastrand::f64())
 }
 
 /// Turns a driver's outcome into what is written down, and says what is news.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use marks::delivery::Delivery;
+use marks::delivery::Attempt;
+use marks::journal::Tried;
 use marks::time::Timestamp;
 use serde::Serialize;
 
@@ -24,14 +25,12 @@ pub struct Troubles(BTreeMap<String, Trouble>);
 
 impl Troubles {
     /// What a former daemon left: a restart must not make an old trouble look young.
-    pub fn from_open_deliveries<'a>(open: impl IntoIterator<Item = &'a Delivery>) -> Self {
-        let mut troubles = Self::default();
-        for delivery in open {
-            if let Some(last) = &delivery.last {
-                troubles.failed(&delivery.route, &last.kind, &last.detail, last.at);
-            }
-        }
-        troubles
+    pub fn from_former(tried: impl IntoIterator<Item = Tried>) -> Self {
+        let trouble = |Tried { route, since, last, .. }| {
+            let Attempt { kind, detail, .. } = last;
+            (route, Trouble { since, kind, detail })
+        };
+        Self(tried.into_iter().map(trouble).collect())
     }
 
     /// A route did not accept a mark. Says whether this is news.

@@ -11,6 +11,7 @@ use tracing::{error, warn};
 
 use super::apply::{Done, announce, deliveries, too_old};
 use super::fold::{is_surely_down, told_name};
+use crate::config::Route;
 use crate::shared::Shared;
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured.
@@ -19,15 +20,33 @@ use crate::shared::Shared;
 /// As any write.
 pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     let now = Timestamp::now();
-    let open = journal.open_marks()?;
-    shared.report_damage(&open.damaged);
-    for row in open.sound {
-        match row.told() {
-            Some(mark) => add_missing_routes(journal, shared, &mark, now)?,
-            None => name(journal, shared, row, now)?,
-        }
+    for row in journal.nameless_marks()?.sound {
+        name(journal, shared, row, now)?;
     }
-    Ok(())
+    let routes = served(shared);
+    if journal.served()?.as_ref() == Some(&routes) {
+        return Ok(());
+    }
+    let damaged = journal.each_open_mark(|journal, row| match row.told() {
+        Some(mark) => add_missing_routes(journal, shared, &mark, now),
+        None => Ok(()),
+    })?;
+    shared.report_damage(&damaged);
+    // A damaged mark may be mended.
+    if !damaged.is_empty() {
+        return Ok(());
+    }
+    match journal.note_served(&routes) {
+        // The next start looks at every mark again.
+        Err(error) if error.may_pass() => Ok(()),
+        noted => noted,
+    }
+}
+
+/// Everything that decides which marks get which deliveries.
+fn served(shared: &Shared) -> String {
+    let reach = |route: &Route| format!("{} {:?} {}", route.name, route.hosts, route.required);
+    shared.settings.routes.iter().map(reach).collect::<Vec<_>>().join("\n")
 }
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
@@ -43,9 +62,9 @@ pub fn settle_strangers(
     entries: &Entries,
 ) -> Done {
     let now = Timestamp::now();
-    for row in journal.open_marks()?.sound {
+    let settled = journal.each_open_mark(|journal, row| {
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= shared.started {
-            continue;
+            return Ok(());
         }
         let old = now.since(row.failure_time) > shared.settings.intake.horizon;
         let reason = match taken_over(&row, entries) {
@@ -53,15 +72,12 @@ pub fn settle_strangers(
                 format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
             }
             None if old => too_old(&row.node, row.failure_time),
-            None => {
-                doubt(journal, shared, register, row)?;
-                continue;
-            }
+            None => return doubt(journal, shared, register, row),
         };
         error!(mark = %row.id, "{reason}");
-        journal.expire(row.id, &reason, now)?;
-    }
-    Ok(())
+        journal.expire(row.id, &reason, now).map(drop)
+    });
+    settled.map(drop)
 }
 
 /// The register has lost a mark that stood there for all to tell. Nobody but this controller could tell one that never
@@ -103,7 +119,7 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     for old in existing.sound.iter().filter(is_stuck) {
         warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
     }
-    if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark.id, &missing, now) }
+    if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
 }
 
 fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, now: Timestamp) -> Done {

@@ -1,12 +1,15 @@
-//! Deliveries in the journal: what is due, what an attempt came to. Only the transition table decides what may change.
+//! Deliveries in the journal: made, put off, woken, ended, read. Only the transition table decides what may change.
 
-use rusqlite::{OptionalExtension, Params, Transaction, params, params_from_iter};
+use std::collections::BTreeMap;
+
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
 use super::delivery_row::{self, COLUMNS, load, update};
 use super::fencings::Rows;
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
-use super::{Fault, Journal, JournalError, endings};
+use super::{Fault, Journal, JournalError};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
@@ -23,104 +26,38 @@ pub struct NewDelivery {
     pub required: bool,
 }
 
-/// What an attempt came to, and what follows.
+/// What a route said last to a delivery that is still open.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The recovery controller took it.
-    Acknowledged {
-        /// Its reference, where it gave one.
-        reference: Option<String>,
-        /// One sentence.
-        detail: String,
-    },
-    /// It will be tried again.
-    Again {
-        /// `Pending` or `Parked`.
-        state: State,
-        /// Whether the receiver may have got it all the same.
-        ambiguous: bool,
-        /// The machine word.
-        kind: String,
-        /// One sentence.
-        detail: String,
-        /// When.
-        next_due: Timestamp,
-    },
+pub struct Tried {
+    /// The route's name.
+    pub route: String,
+    /// When the oldest of the failures that are known ended.
+    pub since: Timestamp,
+    /// The newest of them.
+    pub last: Attempt,
+    /// Whether a mark stays open until this route has it.
+    pub required: bool,
 }
 
+/// The states that are final.
+const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
+/// A delivery `d` that is not final, in the words of its index.
+pub(super) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// How many deliveries are changed in one transaction.
+const PAGE: usize = 256;
+
 impl Journal {
-    /// Writes down that an attempt begins, before a byte of it is sent.
-    ///
-    /// # Errors
-    /// `Transition` if the delivery may not be sent (any more).
-    pub fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<Delivery, JournalError> {
-        self.change(mark, route, |delivery, _| {
-            move_to(delivery, State::InFlight)?;
-            delivery.attempts = delivery.attempts.saturating_add(1);
-            Ok(())
-        })
-    }
-
-    /// Writes down what an attempt came to. Says whether the whole mark is settled with it.
-    ///
-    /// # Errors
-    /// As any write. After an error the attempt counts as one whose end nobody knows.
-    pub fn finish_attempt(
-        &mut self,
-        mark: MarkId,
-        route: &str,
-        verdict: &Verdict,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        self.write(|transaction| {
-            let Some(mut delivery) = load(transaction, mark, route)? else { return Ok(false) };
-            // An operator may have dismissed it while it was under way: what came back is history only.
-            if delivery.state != State::InFlight {
-                note(transaction, &delivery, now, "late-answer", verdict.detail())?;
-                return Ok(false);
-            }
-            let news = apply(&mut delivery, verdict, now)?;
-            update(transaction, &delivery)?;
-            if let Some(event) = news {
-                note(transaction, &delivery, now, event, verdict.detail())?;
-            }
-            endings::settle_if_done(transaction, mark, now)
-        })
-    }
-
-    /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
-        let cut_off = self.deliveries_where("d.state = 'in-flight'", None)?.sound;
-        for delivery in &cut_off {
-            self.change(delivery.mark, &delivery.route, |delivery, transaction| {
-                move_to(delivery, State::Pending)?;
-                delivery.ambiguous = delivery.ambiguous.saturating_add(1);
-                delivery.next_due = now;
-                let detail = "an attempt was cut off, it may have arrived";
-                Ok(note(transaction, delivery, now, "interrupted", detail)?)
-            })?;
-        }
-        Ok(cut_off.len())
-    }
-
     /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
     /// daemon, would wait too long. Says how many did.
     ///
     /// # Errors
     /// As any write.
     pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
-        let condition = "d.state IN ('pending', 'parked') AND d.next_due > ?1";
-        let late = self.deliveries_that(condition, [latest.0])?.sound;
-        for delivery in &late {
-            self.change(delivery.mark, &delivery.route, |delivery, _| {
-                delivery.next_due = delivery.next_due.min(latest);
-                Ok(())
-            })?;
-        }
-        Ok(late.len())
+        let condition = "d.state IN ('pending', 'parked') AND d.next_due > ?3";
+        self.change_each(condition, &[latest.0.into()], |delivery, _| {
+            delivery.next_due = delivery.next_due.min(latest);
+            Ok(())
+        })
     }
 
     /// Makes open deliveries due at once; those of one mark, or all. Says how many.
@@ -133,24 +70,14 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let of_one = if only.is_some() { "d.mark = ?1" } else { "true" };
-        let condition = format!("d.state IN ('pending', 'parked') AND {of_one}");
-        let waiting = self.deliveries_where(&condition, only)?;
-        for delivery in &waiting.sound {
-            self.change(delivery.mark, &delivery.route, |delivery, transaction| {
-                move_to(delivery, State::Pending)?;
-                delivery.next_due = now;
-                Ok(note_by(
-                    transaction,
-                    delivery,
-                    now,
-                    "retry",
-                    "an operator asked for an attempt at once",
-                    actor,
-                )?)
-            })?;
-        }
-        Ok(waiting.sound.len())
+        let condition = "d.state IN ('pending', 'parked') AND (?3 IS NULL OR d.mark = ?3)";
+        let only = only.map(|mark| mark.to_string()).into();
+        self.change_each(condition, &[only], |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.next_due = now;
+            let detail = "an operator asked for an attempt at once";
+            Ok(note_by(transaction, delivery, now, "retry", detail, actor)?)
+        })
     }
 
     /// Makes the parked deliveries of a route due: it was not these marks that it refused. Says how many.
@@ -158,15 +85,12 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
-        let condition = "d.state = 'parked' AND d.route = ?1 AND d.next_due > ?2";
-        let late = self.deliveries_that(condition, params![route, now.0])?.sound;
-        for delivery in &late {
-            self.change(delivery.mark, &delivery.route, |delivery, _| {
-                delivery.next_due = now;
-                Ok(())
-            })?;
-        }
-        Ok(late.len())
+        let condition =
+            "d.state = 'parked' AND d.state IN ('pending', 'parked') AND d.route = ?3 AND d.next_due > ?4";
+        self.change_each(condition, &[route.to_owned().into(), now.0.into()], |delivery, _| {
+            delivery.next_due = now;
+            Ok(())
+        })
     }
 
     /// Cancels what is still open on routes that are not required, of marks that are settled and whose host failed before
@@ -176,21 +100,59 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
-        let condition = "d.required = 0 AND d.state IN ('pending', 'parked', 'held') AND EXISTS (
-             SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL AND m.failure_time < ?1)";
-        let old = self.deliveries_that(condition, [before.0])?.sound;
-        for delivery in &old {
-            self.change(delivery.mark, &delivery.route, |delivery, transaction| {
-                move_to(delivery, State::Cancelled)?;
-                delivery.ended_at = Some(now);
-                let route = &delivery.route;
-                let detail = format!(
-                    "route {route} is not required and has not taken it in time: see [intake] horizon"
-                );
-                Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+        let condition = format!(
+            "{OPEN} AND d.failure_time < ?3 AND d.required = 0 AND d.state IN ('pending', 'parked', 'held')
+             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
+        );
+        self.change_each(&condition, &[before.0.into()], |delivery, transaction| {
+            move_to(delivery, State::Cancelled)?;
+            delivery.ended_at = Some(now);
+            let route = &delivery.route;
+            let detail =
+                format!("route {route} is not required and has not taken it in time: see [intake] horizon");
+            Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+        })
+    }
+
+    /// How many deliveries each route has that are not final; routes without any are left out.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
+        let sql = format!("SELECT d.route, count(*) FROM delivery d WHERE {OPEN} GROUP BY d.route");
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let rows = query.query_map([], |row| {
+                let count: i64 = row.get(1)?;
+                Ok((row.get(0)?, usize::try_from(count).unwrap_or(usize::MAX)))
             })?;
-        }
-        Ok(old.len())
+            rows.collect()
+        };
+        self.sqlite(read())
+    }
+
+    /// What routes said last to deliveries that are not final, and since when: what a former daemon left.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn tried(&self) -> Result<Vec<Tried>, JournalError> {
+        // SQLite takes the other columns from the row with the greatest value.
+        let sql = format!(
+            "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
+               (SELECT min(e.last_at) FROM delivery e
+                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}))
+             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} GROUP BY d.route"
+        );
+        let read = || {
+            let mut query = self.connection.prepare(&sql)?;
+            let rows = query.query_map([], |row| {
+                let last = Attempt { at: Timestamp(row.get(1)?), kind: row.get(2)?, detail: row.get(3)? };
+                let (route, required) = (row.get(0)?, row.get(4)?);
+                Ok(Tried { route, since: Timestamp(row.get(5)?), last, required })
+            })?;
+            rows.collect()
+        };
+        self.sqlite(read())
     }
 
     /// The deliveries of one mark.
@@ -206,7 +168,7 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn open_deliveries(&self) -> Result<Rows<Delivery>, JournalError> {
-        self.deliveries_where("d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')", None)
+        self.deliveries_where(OPEN, None)
     }
 
     fn deliveries_where(
@@ -227,68 +189,67 @@ impl Journal {
         self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
     }
 
-    /// Loads one delivery, changes it and writes it back, in one transaction.
-    fn change(
+    /// Changes every delivery `d` for which a condition of SQL holds and whose row can be believed, a page in each
+    /// transaction: there may be very many. The condition's parameters begin with `?3`. Says how many there were.
+    pub(super) fn change_each(
         &mut self,
-        mark: MarkId,
-        route: &str,
-        change: impl FnOnce(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-    ) -> Result<Delivery, JournalError> {
-        let path = self.path().to_owned();
-        self.write(|transaction| {
-            let missing = || JournalError::Damaged {
-                path,
-                reason: format!("the delivery of mark {mark} to {route} cannot be read"),
-            };
-            let mut delivery = load(transaction, mark, route)?.ok_or_else(missing)?;
-            change(&mut delivery, transaction)?;
-            update(transaction, &delivery)?;
-            Ok(delivery)
-        })
-    }
-}
-
-impl Verdict {
-    fn detail(&self) -> &str {
-        match self {
-            Self::Acknowledged { detail, .. } | Self::Again { detail, .. } => detail,
+        condition: &str,
+        parameters: &[Value],
+        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
+    ) -> Result<usize, JournalError> {
+        let sql = format!(
+            "SELECT d.mark, d.route FROM delivery d WHERE {condition} AND (d.mark, d.route) > (?1, ?2)
+             ORDER BY d.mark, d.route LIMIT {PAGE}"
+        );
+        let (mut changed, mut last) = (0, (String::new(), String::new()));
+        loop {
+            let start = [last.0.into(), last.1.into()];
+            let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
+            // Where there is nothing to change, nobody's lock matters.
+            let Some(end) = keys.last() else { return Ok(changed) };
+            last = end.clone();
+            changed += self.write(|transaction| change_page(transaction, &keys, &change))?;
         }
     }
+
+    fn keys(
+        &self,
+        sql: &str,
+        parameters: impl Iterator<Item = Value>,
+    ) -> Result<Vec<(String, String)>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map(params_from_iter(parameters), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        self.sqlite(read())
+    }
 }
 
-fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
+/// Says how many rows could be believed.
+fn change_page(
+    transaction: &Transaction<'_>,
+    keys: &[(String, String)],
+    change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
+) -> Result<usize, Fault> {
+    let mut changed = 0;
+    for (mark, route) in keys {
+        let Ok(mark) = MarkId::parse(mark) else { continue };
+        if let Some(mut delivery) = load(transaction, mark, route)? {
+            change(&mut delivery, transaction)?;
+            update(transaction, &delivery)?;
+            changed += 1;
+        }
+    }
+    Ok(changed)
+}
+
+pub(super) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
     if !delivery.state.may_become(next) {
         return Err(JournalError::Transition { from: delivery.state.as_str(), to: next.as_str() });
     }
     delivery.state = next;
     Ok(())
-}
-
-/// Applies a verdict. Gives the word for the history where something is new: an endpoint that has been dead for a day
-/// must not fill the history with the same line.
-fn apply(
-    delivery: &mut Delivery,
-    verdict: &Verdict,
-    now: Timestamp,
-) -> Result<Option<&'static str>, JournalError> {
-    match verdict {
-        Verdict::Acknowledged { reference, detail } => {
-            move_to(delivery, State::Acknowledged)?;
-            delivery.last =
-                Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
-            delivery.reference = reference.clone();
-            delivery.ended_at = Some(now);
-            Ok(Some("acknowledged"))
-        }
-        Verdict::Again { state, ambiguous, kind, detail, next_due } => {
-            move_to(delivery, *state)?;
-            let news = delivery.last.as_ref().is_none_or(|last| last.kind != *kind);
-            delivery.last = Some(Attempt { at: now, kind: kind.clone(), detail: detail.clone() });
-            delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
-            delivery.next_due = *next_due;
-            Ok(news.then_some(if *state == State::Parked { "refused" } else { "not-accepted" }))
-        }
-    }
 }
 
 /// Ends an open delivery by what an alerter on another controller did.
@@ -326,7 +287,8 @@ fn note_by(
     actor: &str,
 ) -> rusqlite::Result<()> {
     let node: Option<String> = transaction
-        .query_row("SELECT node FROM mark WHERE id = ?1", [delivery.mark.to_string()], |row| row.get(0))
+        .prepare_cached("SELECT node FROM mark WHERE id = ?1")?
+        .query_row([delivery.mark.to_string()], |row| row.get(0))
         .optional()?;
     let node = node.and_then(|name| HostName::parse(&name).ok());
     let (mark, route) = (Some(delivery.mark), Some(delivery.route.as_str()));
@@ -338,13 +300,14 @@ fn note_by(
 
 pub(super) fn insert(
     transaction: &Transaction<'_>,
-    mark: MarkId,
+    (mark, failure_time): (MarkId, Timestamp),
     new: &[NewDelivery],
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     for NewDelivery { route, body, required } in new {
         let delivery = Delivery {
             mark,
+            failure_time,
             route: route.clone(),
             required: *required,
             state: State::Pending,

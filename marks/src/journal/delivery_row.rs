@@ -8,7 +8,7 @@ use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.digest";
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.digest";
 
 pub(super) fn load(
     transaction: &Transaction<'_>,
@@ -32,12 +32,13 @@ pub(super) fn load_all(
 }
 
 pub(super) fn update(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, digest = ?14 WHERE mark = ?1 AND route = ?2";
+    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, failure_time = ?14, digest = ?15 WHERE mark = ?1 AND route = ?2";
     write(transaction, sql, delivery)
 }
 
 pub(super) fn insert(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    let sql =
+        "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     write(transaction, sql, delivery)
 }
 
@@ -57,6 +58,7 @@ fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Re
         d.reference,
         d.ended_at.map(|at| at.0),
         d.required,
+        d.failure_time.0,
         digest(d),
     ])?;
     Ok(())
@@ -78,6 +80,7 @@ fn digest(d: &Delivery) -> Vec<u8> {
         .maybe_text(d.reference.as_deref())
         .maybe_int(d.ended_at.map(|at| at.0))
         .int(d.required.into())
+        .int(d.failure_time.0)
         .finish()
 }
 
@@ -90,7 +93,7 @@ pub(super) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
     };
     let damage = || Damage { table: "delivery", key: key() };
     let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(first + 13).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(first + 14).map_err(|_| damage())?;
     if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
 }
 
@@ -116,5 +119,6 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
         last,
         reference: row.get(first + 10).ok()?,
         ended_at: ended.map(Timestamp),
+        failure_time: Timestamp(row.get(first + 13).ok()?),
     })
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 
+use super::deliveries::OPEN;
 use super::delivery_row;
 use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
@@ -72,12 +73,23 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn next_due(&self, now: Timestamp, routes: &[String]) -> Result<Option<Timestamp>, JournalError> {
+    pub fn next_due<'a>(
+        &self,
+        now: Timestamp,
+        routes: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Option<Timestamp>, JournalError> {
         let sql = "SELECT min(next_due) FROM delivery
-                   WHERE state IN ('pending', 'parked') AND next_due > ?1 AND route IN (SELECT value FROM json_each(?2))";
-        let read: rusqlite::Result<Option<i64>> =
-            self.connection.query_row(sql, params![now.0, json(routes)], |row| row.get(0));
-        Ok(self.sqlite(read)?.map(Timestamp))
+                   WHERE route = ?2 AND state IN ('pending', 'parked') AND next_due > ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut next: Option<i64> = None;
+            for route in routes {
+                let on_route: Option<i64> = query.query_row(params![now.0, route], |row| row.get(0))?;
+                next = next.into_iter().chain(on_route).min();
+            }
+            Ok(next.map(Timestamp))
+        };
+        self.sqlite(read())
     }
 
     /// The key comes beside the row, since the row may not be believed.
@@ -89,14 +101,14 @@ impl Journal {
         gate: Option<Gate>,
     ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
         let sql = format!(
-            "SELECT {}, {} FROM delivery d JOIN mark m ON m.id = d.mark
-             WHERE d.state IN ('pending', 'parked') AND d.next_due <= ?1
-               AND d.route = ?3 AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
+            "SELECT {}, {} FROM delivery d INDEXED BY delivery_open CROSS JOIN mark m ON m.id = d.mark
+             WHERE d.route = ?3 AND {OPEN} AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
+               AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
                SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
                WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                  AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
                  AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
-             ORDER BY m.failure_time, m.id LIMIT ?2",
+             ORDER BY d.failure_time, d.mark LIMIT ?2",
             row::COLUMNS,
             delivery_row::COLUMNS
         );
@@ -136,11 +148,6 @@ impl Journal {
             )?)
         })
     }
-}
-
-/// A list as one SQL parameter.
-fn json(routes: &[String]) -> String {
-    serde_json::Value::from(routes).to_string()
 }
 
 struct Key {

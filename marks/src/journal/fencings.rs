@@ -41,6 +41,7 @@ impl Journal {
     /// After an error the fencing may or may not be there: the caller must not say that the host is marked.
     pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
         let directory = self.place.handle()?;
+        self.all_folded.set(None);
         self.write(|transaction| {
             insert(transaction, fencing)?;
             let detail = format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by);
@@ -68,15 +69,24 @@ impl Journal {
         Ok(())
     }
 
-    /// Fencings that no mark and no rule has taken in yet, oldest first.
+    /// Fencings that no mark and no rule has taken in yet, oldest first. That there are none is remembered until somebody
+    /// writes: the look goes through everything that was ever fenced.
     ///
     /// # Errors
     /// As any read.
     pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
-        self.fencings_where(
+        // Before the look: what is written meanwhile is seen next time.
+        let version = self.others_version()?;
+        if self.all_folded.get() == Some(version) {
+            return Ok(Rows { sound: Vec::new(), damaged: Vec::new() });
+        }
+        let rows = self.fencings_where(
             "NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND digest = fold_digest(fencing, mark))",
             None,
-        )
+        )?;
+        let none = rows.sound.is_empty() && rows.damaged.is_empty();
+        self.all_folded.set(none.then_some(version));
+        Ok(rows)
     }
 
     /// The fencings of one mark, oldest first.
@@ -116,6 +126,7 @@ impl Journal {
     }
 }
 
+/// Whoever calls this forgets before that every fencing was folded.
 pub(super) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
     let digest = digest(fencing);
     transaction
@@ -186,4 +197,35 @@ fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
 pub(super) fn printable_key(row: &Row<'_>) -> String {
     let key: String = row.get(0).unwrap_or_default();
     key.chars().filter(char::is_ascii_graphic).take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::journal::Role;
+    use crate::journal::tests::{Home, NOW, fencing, marked};
+
+    /// The broken variant: where nobody writes, the same answer comes without a look.
+    #[test]
+    fn that_all_is_folded_is_remembered_until_somebody_writes() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "compute1", NOW);
+        let new = |journal: &crate::journal::Journal| {
+            let rows = journal.unfolded_fencings().unwrap().sound;
+            rows.into_iter().map(|fencing| fencing.node.to_string()).collect::<Vec<_>>()
+        };
+        assert!(new(&journal).is_empty() && journal.all_folded.get().is_some());
+        home.open(Role::Agent).append_fencing(&fencing("by-the-agent")).unwrap();
+        assert_eq!(new(&journal), ["by-the-agent"]);
+        assert_eq!(new(&journal), ["by-the-agent"], "until it is folded");
+        let found = journal.unfolded_fencings().unwrap().sound.remove(0);
+        journal.set_aside(&found, "not ours", NOW).unwrap();
+        assert!(new(&journal).is_empty());
+        journal.append_fencing(&fencing("by-hand")).unwrap();
+        assert_eq!(new(&journal), ["by-hand"]);
+        journal.set_aside(&journal.unfolded_fencings().unwrap().sound.remove(0), "not ours", NOW).unwrap();
+        assert!(new(&journal).is_empty());
+        journal.append_imported(&[fencing("in-the-register")], NOW).unwrap();
+        assert_eq!(new(&journal), ["in-the-register"]);
+    }
 }

@@ -19,6 +19,7 @@ impl Journal {
         if fencings.is_empty() {
             return Ok(0);
         }
+        self.all_folded.set(None);
         self.write(|transaction| {
             let mut count = 0;
             for fencing in fencings {

@@ -16,6 +16,8 @@ use crate::mark::{Doubt, Mark, Proof, Standing};
 use crate::time::Timestamp;
 
 pub(super) const ALERTER: &str = "nova-host-alerter";
+/// How many marks are in memory at once where all open ones are looked at.
+const PAGE: usize = 256;
 
 /// What a mark is made of.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +53,7 @@ impl Journal {
     ) -> Result<(), JournalError> {
         self.write(|transaction| {
             row::insert(transaction, row)?;
-            deliveries::insert(transaction, row.id, deliveries, now)?;
+            deliveries::insert(transaction, (row.id, row.failure_time), deliveries, now)?;
             match of {
                 Taken::Fencing(first) => folds::fold(transaction, first.id, Some(row.id))?,
                 Taken::Sighting(first) => sightings::insert(transaction, first, Some(row.id))?,
@@ -71,7 +73,7 @@ impl Journal {
             let Some(mut row) = row::load(transaction, mark.id)? else { return Ok(()) };
             row.fqdn = Some(mark.fqdn.clone());
             row::update(transaction, &row)?;
-            deliveries::insert(transaction, mark.id, &resolved.deliveries, now)?;
+            deliveries::insert(transaction, (mark.id, mark.failure_time), &resolved.deliveries, now)?;
             let detail = format!("{} will be told as {}", mark.node, mark.fqdn);
             Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
         })
@@ -83,11 +85,12 @@ impl Journal {
     /// As any write.
     pub fn add_deliveries(
         &mut self,
-        mark: MarkId,
+        mark: &Mark,
         missing: &[NewDelivery],
         now: Timestamp,
     ) -> Result<(), JournalError> {
-        self.write(|transaction| Ok(deliveries::insert(transaction, mark, missing, now)?))
+        let key = (mark.id, mark.failure_time);
+        self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
     }
 
     /// Takes the doubt from an open mark: somebody vouches for it now. Says whether there was one.
@@ -161,6 +164,41 @@ impl Journal {
     /// As any read.
     pub fn open_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
         self.marks_where("m.settlement IS NULL", None)
+    }
+
+    /// Runs `visit` on every mark that is not settled, in no order that means anything, without having all of them in
+    /// memory. Gives the damaged ones.
+    ///
+    /// # Errors
+    /// As any read, and what `visit` meets.
+    pub fn each_open_mark(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
+    ) -> Result<Vec<Damage>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > ?1 ORDER BY m.id LIMIT {PAGE}"
+        );
+        let (mut damaged, mut last) = (Vec::new(), String::new());
+        loop {
+            let page = self.rows(&sql, [&last], row::decode)?;
+            let ids = page.sound.iter().map(|row| row.id.to_string());
+            let Some(end) = ids.chain(page.damaged.iter().map(|damage| damage.key.clone())).max() else {
+                return Ok(damaged);
+            };
+            last = end;
+            damaged.extend(page.damaged);
+            for row in page.sound {
+                visit(self, row)?;
+            }
+        }
+    }
+
+    /// Open marks that nobody knows the name of under which they are told.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn nameless_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_where("m.settlement IS NULL AND m.fqdn IS NULL", None)
     }
 
     /// Marks that are not settled, and settled ones of which something is still open, oldest first.

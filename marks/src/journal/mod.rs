@@ -3,6 +3,7 @@
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
+mod attempts;
 mod connections;
 mod decisions;
 mod deliveries;
@@ -24,9 +25,11 @@ mod place;
 mod published;
 mod row;
 mod schema;
+mod served;
 mod sightings;
 mod watermarks;
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,7 +40,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
-pub use deliveries::{NewDelivery, Verdict};
+pub use attempts::{Ended, Verdict};
+pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate};
 pub use error::JournalError;
 use fencings::Checked;
@@ -60,6 +64,8 @@ const AGENT_BUSY: Duration = Duration::from_secs(5);
 const ALERTER_BUSY: Duration = Duration::from_secs(2);
 /// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
 const WAL_LIMIT: u64 = 4 << 20;
+/// The journal's own statements are fewer: none is compiled twice.
+const STATEMENTS: usize = 128;
 /// Less free room than this is no place for a mark.
 const ROOM_FLOOR: u64 = 1 << 20;
 
@@ -80,6 +86,8 @@ pub struct Journal {
     connection: Connection,
     place: Place,
     role: Role,
+    /// Every fencing was folded when others had last written as this number says, and none was added here since.
+    all_folded: Cell<Option<i64>>,
 }
 
 impl Journal {
@@ -98,6 +106,7 @@ impl Journal {
         }
         let sqlite = |e| JournalError::sqlite(&place.file, e);
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         configure(&connection, role)
             .and_then(|()| folds::add_digest(&connection))
             .and_then(|()| published::add_digest(&connection))
@@ -107,7 +116,7 @@ impl Journal {
         if role == Role::Alerter {
             place.sync(&place.handle()?)?;
         }
-        Ok(Self { connection, place, role })
+        Ok(Self { connection, place, role, all_folded: Cell::new(None) })
     }
 
     /// The database file, symlinks resolved.
@@ -148,9 +157,13 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn version(&self) -> Result<(i64, i64), JournalError> {
-        let others =
-            self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))?;
-        Ok((others, i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX)))
+        let ours = i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX);
+        Ok((self.others_version()?, ours))
+    }
+
+    /// A number that stays the same for as long as nobody else writes.
+    fn others_version(&self) -> Result<i64, JournalError> {
+        self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 
     /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.

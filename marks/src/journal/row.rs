@@ -102,7 +102,8 @@ impl MarkRow {
 /// A damaged row is left as it is, and is none here: whoever reads it will say so.
 pub(super) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
-    let read = transaction.query_row(&sql, [id.to_string()], |row| Ok(decode(row))).optional()?;
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = query.query_row([id.to_string()], |row| Ok(decode(row))).optional()?;
     Ok(read.and_then(Result::ok))
 }
 

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 18] = [
+const OBJECTS: [(&str, &str); 23] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -59,7 +59,8 @@ const OBJECTS: [(&str, &str); 18] = [
         "CREATE TABLE delivery (
   mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
-  last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL, digest BLOB NOT NULL,
+  last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL,
+  failure_time INTEGER NOT NULL, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
@@ -89,6 +90,13 @@ const OBJECTS: [(&str, &str); 18] = [
   id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, made_by TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
+    // One row: the routes for which every open mark has its deliveries. It only saves work at a start.
+    (
+        "served",
+        "CREATE TABLE served (
+  id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), routes TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT",
+    ),
     (
         "history",
         "CREATE TABLE history (
@@ -98,7 +106,21 @@ const OBJECTS: [(&str, &str); 18] = [
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
-    ("delivery_due", "CREATE INDEX delivery_due ON delivery (state, next_due)"),
+    ("mark_nameless", "CREATE INDEX mark_nameless ON mark (id) WHERE settlement IS NULL AND fqdn IS NULL"),
+    // In the order in which marks are told.
+    (
+        "delivery_open",
+        "CREATE INDEX delivery_open ON delivery (route, failure_time, mark) WHERE state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
+    (
+        "delivery_due",
+        "CREATE INDEX delivery_due ON delivery (route, next_due) WHERE state IN ('pending', 'parked')",
+    ),
+    ("delivery_in_flight", "CREATE INDEX delivery_in_flight ON delivery (mark) WHERE state = 'in-flight'"),
+    (
+        "delivery_tried",
+        "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),
     (

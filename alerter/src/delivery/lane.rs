@@ -1,0 +1,250 @@
+//! A route's lane: its endpoint, and the deliveries of which the journal already says that an attempt begins. Pure: the
+//! times are arguments.
+//!
+//! An endpoint that is well has the next exchanges at hand: none of its places waits for the disk. What has stood here for
+//! long is not sent, since what allowed it may be over: it is taken back.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use marks::journal::DueDelivery;
+use marks::time::Timestamp;
+
+use super::endpoint::Endpoint;
+
+/// So long may a delivery stand here at most.
+pub const FRESH: Duration = Duration::from_millis(500);
+
+/// Both clocks: the monotonic one stands still with the machine, the other one can be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The monotonic clock.
+    pub instant: Instant,
+    /// The wall clock.
+    pub wall: Timestamp,
+}
+
+impl Moment {
+    /// This one.
+    pub fn now() -> Self {
+        Self { instant: Instant::now(), wall: Timestamp::now() }
+    }
+
+    /// How long ago `earlier` was, by the clock that says more.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.instant.saturating_duration_since(earlier.instant).max(self.wall.since(earlier.wall))
+    }
+}
+
+/// A delivery whose attempt has begun in the journal.
+#[derive(Clone, Debug)]
+struct Begun {
+    due: DueDelivery,
+    at: Moment,
+    /// How long it may be sent from then on.
+    for_as_long: Duration,
+}
+
+impl Begun {
+    fn is_fresh(&self, now: Moment) -> bool {
+        now.since(self.at) < self.for_as_long
+    }
+}
+
+/// One route's lane.
+#[derive(Clone, Debug)]
+pub struct Lane {
+    /// Where it leads.
+    pub endpoint: Endpoint,
+    begun: VecDeque<Begun>,
+    /// The journal may have more that is due.
+    more: bool,
+}
+
+impl Lane {
+    /// An empty one.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, begun: VecDeque::new(), more: false }
+    }
+
+    /// How many more attempts may begin in the journal.
+    pub fn room(&self, now: Instant) -> usize {
+        (self.endpoint.room(now) + self.endpoint.ahead()).saturating_sub(self.begun.len())
+    }
+
+    /// Takes up what has begun in the journal, of `room` that was there. It may be sent for at most `left`.
+    pub fn take_up(&mut self, begun: Vec<DueDelivery>, room: usize, left: Duration, at: Moment) {
+        self.more = begun.len() >= room;
+        let for_as_long = FRESH.min(left);
+        self.begun.extend(begun.into_iter().map(|due| Begun { due, at, for_as_long }));
+    }
+
+    /// The next one, if an exchange may begin now: it has begun then.
+    pub fn next(&mut self, now: Moment) -> Option<DueDelivery> {
+        let may = self.endpoint.room(now.instant) > 0 && self.begun.front()?.is_fresh(now);
+        may.then(|| {
+            self.endpoint.begin();
+            self.begun.pop_front().map(|begun| begun.due)
+        })?
+    }
+
+    /// Whether more should begin in the journal before the places are empty.
+    pub fn is_running_dry(&self, now: Instant) -> bool {
+        self.more && self.room(now) > self.begun.len()
+    }
+
+    /// Removes what must not be sent any more: what has stood here too long, and all of it where the endpoint is not well.
+    pub fn remove_stale(&mut self, now: Moment) -> Vec<DueDelivery> {
+        if !self.endpoint.is_closed() {
+            return self.remove_all();
+        }
+        let stale = self.begun.iter().take_while(|begun| !begun.is_fresh(now)).count();
+        self.begun.drain(..stale).map(|begun| begun.due).collect()
+    }
+
+    /// Removes everything that was not sent.
+    pub fn remove_all(&mut self) -> Vec<DueDelivery> {
+        self.begun.drain(..).map(|begun| begun.due).collect()
+    }
+
+    /// How long until something here is stale.
+    pub fn stays_fresh(&self, now: Moment) -> Option<Duration> {
+        let first = self.begun.front()?;
+        Some(first.for_as_long.saturating_sub(now.since(first.at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::delivery::{Delivery, State};
+    use marks::host::HostName;
+    use marks::id::FencingId;
+    use marks::journal::MarkRow;
+    use marks::mark::{Proof, Source, Standing};
+
+    use super::super::endpoint::Sign;
+    use super::*;
+
+    const LIMIT: usize = 4;
+    const QUICK: Duration = Duration::from_millis(10);
+
+    fn due() -> DueDelivery {
+        let (id, now) = (FencingId::generate().into(), Timestamp(0));
+        let node = HostName::parse("compute1").unwrap();
+        let mark = MarkRow {
+            id,
+            fqdn: Some(node.clone()),
+            node,
+            on_shared_storage: true,
+            failure_time: now,
+            generated_time: now,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: now,
+            returned_at: None,
+        };
+        let delivery = Delivery {
+            mark: id,
+            route: "recovery".into(),
+            required: true,
+            failure_time: now,
+            state: State::InFlight,
+            body: Vec::new(),
+            attempts: 1,
+            ambiguous: 0,
+            next_due: now,
+            last: None,
+            reference: None,
+            ended_at: None,
+        };
+        DueDelivery { mark, delivery }
+    }
+
+    /// A lane that was filled at `now`; its endpoint has shown that it is well.
+    fn filled(now: Moment) -> Lane {
+        let mut endpoint = Endpoint::new(LIMIT);
+        endpoint.begin();
+        endpoint.took(QUICK);
+        endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+        let mut lane = Lane::new(endpoint);
+        let room = lane.room(now.instant);
+        lane.take_up((0..room).map(|_| due()).collect(), room, Duration::MAX, now);
+        lane
+    }
+
+    fn later(now: Moment, time: Duration) -> Moment {
+        Moment { instant: now.instant + time, wall: now.wall + time }
+    }
+
+    #[test]
+    fn an_endpoint_that_is_well_has_the_next_exchanges_at_hand() {
+        let now = Moment::now();
+        let mut lane = filled(now);
+        assert_eq!((lane.begun.len(), lane.room(now.instant)), (2 * LIMIT, 0));
+        assert_eq!(
+            std::iter::from_fn(|| lane.next(now)).count(),
+            LIMIT,
+            "no more than it may have under way"
+        );
+        assert!(!lane.is_running_dry(now.instant));
+        lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+        assert!(lane.next(now).is_some() && lane.next(now).is_none());
+        assert!(!lane.is_running_dry(now.instant));
+        for _ in 0..2 {
+            lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+            assert!(lane.next(now).is_some());
+        }
+        assert!(lane.is_running_dry(now.instant), "less than half is left");
+    }
+
+    /// The broken variant of the lane above: an endpoint that is not known to be quick has nothing at hand.
+    #[test]
+    fn a_slow_endpoint_has_nothing_at_hand() {
+        let now = Moment::now();
+        assert_eq!(Lane::new(Endpoint::new(LIMIT)).room(now.instant), LIMIT);
+        let mut lane = filled(now);
+        lane.remove_all();
+        lane.endpoint.took(Duration::from_secs(1));
+        assert_eq!(lane.room(now.instant), LIMIT);
+    }
+
+    #[test]
+    fn what_has_stood_for_long_is_not_sent_by_either_clock() {
+        let now = Moment::now();
+        for late in [
+            later(now, FRESH),
+            Moment { wall: now.wall + FRESH, ..now },
+            Moment { instant: now.instant + FRESH, ..now },
+        ] {
+            let mut lane = filled(now);
+            assert!(lane.next(late).is_none());
+            assert_eq!(lane.remove_stale(late).len(), 2 * LIMIT);
+        }
+        let mut lane = filled(now);
+        let just = later(now, FRESH - Duration::from_millis(1));
+        assert!(lane.remove_stale(just).is_empty() && lane.next(just).is_some());
+        assert_eq!(lane.stays_fresh(just), Some(Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn what_may_be_told_for_a_moment_only_stands_no_longer() {
+        let now = Moment::now();
+        let mut lane = Lane::new(Endpoint::new(LIMIT));
+        lane.take_up(vec![due()], LIMIT, QUICK, now);
+        assert!(lane.next(later(now, QUICK)).is_none());
+        assert!(lane.next(now).is_some());
+    }
+
+    #[test]
+    fn nothing_stands_before_an_endpoint_that_is_not_well() {
+        let now = Moment::now();
+        let mut lane = filled(now);
+        lane.endpoint.begin();
+        lane.endpoint.end(&Sign::Unreachable, None, now.instant, 0.5);
+        assert!(lane.next(now).is_none());
+        assert_eq!(lane.remove_stale(now).len(), 2 * LIMIT);
+    }
+}

@@ -1,0 +1,327 @@
+//! Attempts in the journal: each is written down before a byte of it is sent, and again when it has ended. Many go into
+//! one transaction, because the disk's flush is what a transaction costs.
+
+use rusqlite::Transaction;
+
+use super::deliveries::{move_to, note};
+use super::delivery_row::{load, update};
+use super::{Fault, Journal, JournalError, endings};
+use crate::delivery::{Attempt, Delivery, State};
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// What an attempt came to, and what follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The recovery controller took it.
+    Acknowledged {
+        /// Its reference, where it gave one.
+        reference: Option<String>,
+        /// One sentence.
+        detail: String,
+    },
+    /// It will be tried again.
+    Again {
+        /// `Pending` or `Parked`.
+        state: State,
+        /// Whether the receiver may have got it all the same.
+        ambiguous: bool,
+        /// The machine word.
+        kind: String,
+        /// One sentence.
+        detail: String,
+        /// When.
+        next_due: Timestamp,
+    },
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route's name.
+    pub route: String,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Journal {
+    /// Writes down that an attempt begins, before a byte of it is sent.
+    ///
+    /// # Errors
+    /// `Transition` if the delivery may not be sent (any more).
+    pub fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<Delivery, JournalError> {
+        let mut begun = self.begin_attempts(&[(mark, route)])?;
+        Ok(begun.pop().expect("as many as were asked for"))
+    }
+
+    /// The same for several, all or none of them; in the order in which they are given.
+    ///
+    /// # Errors
+    /// `Transition` if one of them may not be sent (any more).
+    pub fn begin_attempts(&mut self, keys: &[(MarkId, &str)]) -> Result<Vec<Delivery>, JournalError> {
+        self.change_all(keys, |delivery| {
+            move_to(delivery, State::InFlight)?;
+            delivery.attempts = delivery.attempts.saturating_add(1);
+            Ok(())
+        })
+    }
+
+    /// Takes back that attempts begin of which nothing was sent.
+    ///
+    /// # Errors
+    /// As any write. After an error they count as attempts whose end nobody knows.
+    pub fn take_back(&mut self, keys: &[(MarkId, &str)]) -> Result<(), JournalError> {
+        let taken_back = self.change_all(keys, |delivery| {
+            // An operator, or an alerter elsewhere, may have ended it.
+            if delivery.state == State::InFlight {
+                move_to(delivery, State::Pending)?;
+                delivery.attempts = delivery.attempts.saturating_sub(1);
+            }
+            Ok(())
+        });
+        taken_back.map(drop)
+    }
+
+    /// Writes down what an attempt came to. Says whether the whole mark is settled with it.
+    ///
+    /// # Errors
+    /// As any write. After an error the attempt counts as one whose end nobody knows.
+    pub fn finish_attempt(
+        &mut self,
+        mark: MarkId,
+        route: &str,
+        verdict: &Verdict,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
+        Ok(self.finish_attempts(&[ended])? > 0)
+    }
+
+    /// The same for several, all or none of them. Says how many marks are settled with it.
+    ///
+    /// # Errors
+    /// As any write. After an error they count as attempts whose end nobody knows.
+    pub fn finish_attempts(&mut self, ended: &[Ended]) -> Result<usize, JournalError> {
+        self.write(|transaction| {
+            let mut settled = 0;
+            for ended in ended {
+                settled += usize::from(finish(transaction, ended)?);
+            }
+            Ok(settled)
+        })
+    }
+
+    /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+        self.change_each("d.state = 'in-flight'", &[], |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.ambiguous = delivery.ambiguous.saturating_add(1);
+            delivery.next_due = now;
+            let detail = "an attempt was cut off, it may have arrived";
+            Ok(note(transaction, delivery, now, "interrupted", detail)?)
+        })
+    }
+
+    /// Loads deliveries, changes each and writes it back, in one transaction.
+    fn change_all(
+        &mut self,
+        keys: &[(MarkId, &str)],
+        change: impl Fn(&mut Delivery) -> Result<(), Fault>,
+    ) -> Result<Vec<Delivery>, JournalError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let path = self.path().to_owned();
+        self.write(|transaction| {
+            let mut changed = Vec::with_capacity(keys.len());
+            for (mark, route) in keys {
+                let missing = || JournalError::Damaged {
+                    path: path.clone(),
+                    reason: format!("the delivery of mark {mark} to {route} cannot be read"),
+                };
+                let mut delivery = load(transaction, *mark, route)?.ok_or_else(missing)?;
+                change(&mut delivery)?;
+                update(transaction, &delivery)?;
+                changed.push(delivery);
+            }
+            Ok(changed)
+        })
+    }
+}
+
+/// Says whether the whole mark is settled with it.
+fn finish(transaction: &Transaction<'_>, ended: &Ended) -> Result<bool, Fault> {
+    let Ended { mark, route, verdict, at } = ended;
+    let Some(mut delivery) = load(transaction, *mark, route)? else { return Ok(false) };
+    // An operator may have dismissed it while it was under way: what came back is history only.
+    if delivery.state != State::InFlight {
+        note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
+        return Ok(false);
+    }
+    let news = apply(&mut delivery, verdict, *at)?;
+    update(transaction, &delivery)?;
+    if let Some(event) = news {
+        note(transaction, &delivery, *at, event, verdict.detail())?;
+    }
+    endings::settle_if_done(transaction, *mark, *at)
+}
+
+impl Verdict {
+    fn detail(&self) -> &str {
+        match self {
+            Self::Acknowledged { detail, .. } | Self::Again { detail, .. } => detail,
+        }
+    }
+}
+
+/// Applies a verdict. Gives the word for the history where something is new: an endpoint that has been dead for a day
+/// must not fill the history with the same line.
+fn apply(
+    delivery: &mut Delivery,
+    verdict: &Verdict,
+    now: Timestamp,
+) -> Result<Option<&'static str>, JournalError> {
+    match verdict {
+        Verdict::Acknowledged { reference, detail } => {
+            move_to(delivery, State::Acknowledged)?;
+            delivery.last =
+                Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
+            delivery.reference = reference.clone();
+            delivery.ended_at = Some(now);
+            Ok(Some("acknowledged"))
+        }
+        Verdict::Again { state, ambiguous, kind, detail, next_due } => {
+            move_to(delivery, *state)?;
+            let news = delivery.last.as_ref().is_none_or(|last| last.kind != *kind);
+            delivery.last = Some(Attempt { at: now, kind: kind.clone(), detail: detail.clone() });
+            delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
+            delivery.next_due = *next_due;
+            Ok(news.then_some(if *state == State::Parked { "refused" } else { "not-accepted" }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::Role;
+    use crate::journal::tests::{Home, NOW, acknowledged, again, events, marked, states};
+
+    fn three(journal: &mut Journal) -> [MarkId; 3] {
+        ["compute1", "compute2", "compute3"].map(|host| marked(journal, host, NOW))
+    }
+
+    #[test]
+    fn several_attempts_begin_together_or_none_does() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        let all = marks.map(|mark| (mark, "recovery"));
+        journal.begin_attempt(marks[2], "recovery").unwrap();
+        assert_eq!(journal.begin_attempts(&all).unwrap_err().kind(), "transition");
+        assert_eq!(states(&journal, marks[0]), [State::Pending]);
+        let begun = journal.begin_attempts(&all[..2]).unwrap();
+        assert_eq!(begun.iter().map(|delivery| delivery.mark).collect::<Vec<_>>(), marks[..2]);
+        assert!(begun.iter().all(|delivery| delivery.attempts == 1));
+    }
+
+    /// The broken variant: what was sent and not answered counts as ambiguous after a crash.
+    #[test]
+    fn what_was_never_sent_is_no_attempt() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [unsent, sent, _] = three(&mut journal);
+        journal.begin_attempts(&[(unsent, "recovery"), (sent, "recovery")]).unwrap();
+        journal.take_back(&[(unsent, "recovery")]).unwrap();
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        let counts = |mark| {
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            (delivery.state, delivery.attempts, delivery.ambiguous)
+        };
+        assert_eq!(counts(unsent), (State::Pending, 0, 0));
+        assert_eq!(counts(sent), (State::Pending, 1, 1));
+    }
+
+    #[test]
+    fn what_an_operator_ended_meanwhile_is_not_taken_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+        journal.take_back(&[(mark, "recovery")]).unwrap();
+        assert_eq!(states(&journal, mark), [State::Dismissed]);
+    }
+
+    #[test]
+    fn answers_go_on_record_together() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        journal.begin_attempts(&marks.map(|mark| (mark, "recovery"))).unwrap();
+        assert!(journal.dismiss(marks[2], "enough", "alice", NOW).unwrap());
+        let verdicts = [acknowledged(), again(NOW), acknowledged()];
+        let ended = |(mark, verdict)| Ended { mark, route: "recovery".into(), verdict, at: NOW };
+        let ended: Vec<Ended> = marks.into_iter().zip(verdicts).map(ended).collect();
+        assert_eq!(journal.finish_attempts(&ended).unwrap(), 1);
+        let all = marks.map(|mark| states(&journal, mark)[0]);
+        assert_eq!(all, [State::Acknowledged, State::Pending, State::Dismissed]);
+        assert_eq!(events(&journal, marks[2]).last().unwrap(), "late-answer");
+    }
+
+    #[test]
+    fn what_is_changed_in_pages_is_changed_once_each() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks: Vec<MarkId> =
+            (0..600).map(|number| marked(&mut journal, &format!("compute{number}"), NOW)).collect();
+        home.raw()
+            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[300].to_string()])
+            .unwrap();
+        let late = NOW + Duration::from_secs(900);
+        assert_eq!(journal.retry_now(None, "alice", late).unwrap(), 599, "a damaged row is left as it is");
+        let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
+        assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (late, late));
+        assert_eq!(journal.put_off_no_longer_than(NOW).unwrap(), 599);
+        assert_eq!(journal.waiting().unwrap().get("recovery"), Some(&600));
+        let mut seen = 0;
+        let damaged = journal.each_open_mark(|_, _| {
+            seen += 1;
+            Ok(())
+        });
+        assert_eq!((damaged.unwrap().len(), seen), (0, 600));
+    }
+
+    #[test]
+    fn what_routes_said_last_is_found_without_reading_everything() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        assert!(journal.tried().unwrap().is_empty());
+        for (number, mark) in (1..).zip(marks) {
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let at = NOW + Duration::from_secs(number);
+            journal.finish_attempt(mark, "recovery", &again(at), at).unwrap();
+        }
+        let tried = journal.tried().unwrap().remove(0);
+        assert_eq!((tried.route.as_str(), tried.required), ("recovery", true));
+        assert_eq!(
+            (tried.since, tried.last.at),
+            (NOW + Duration::from_secs(1), NOW + Duration::from_secs(3))
+        );
+        for mark in marks {
+            journal.begin_attempt(mark, "recovery").unwrap();
+            journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap();
+        }
+        assert!(journal.tried().unwrap().is_empty() && journal.waiting().unwrap().is_empty());
+    }
+}
