@@ -289,7 +289,7 @@ pub(super) mod tests {
     use marks::register::DecisionKind;
 
     use super::*;
-    use crate::commands::report::report;
+    use crate::commands::report::{report, unfinished};
     use crate::commands::text;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -412,8 +412,7 @@ pub(super) mod tests {
             [State::Acknowledged, State::Cancelled],
             "nobody knows of a route that is not required"
         );
-        let listed = marks(Some(&journal), open, &look, |mark| mark.settled.is_none()).unwrap();
-        assert!(listed.is_empty(), "`list` shows what is open");
+        assert!(unfinished(Some(&journal), open, &look).unwrap().is_empty(), "`list` shows what is open");
     }
 
     /// What a journal says of its own settled mark: the register's word on its end comes from there.
@@ -432,6 +431,12 @@ pub(super) mod tests {
         let wiki = &shown.deliveries[1];
         assert_eq!((shown.state, wiki.state, wiki.required), ("acknowledged", State::Pending, false));
         assert!(text::line(&shown)[5].ends_with("wiki pending (0 attempt(s), not required)"));
+        assert_eq!(text::line(&shown)[1], "settled (acknowledged)");
+        let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
+        assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().len(), 1, "`list` shows it");
+        let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
+        let look = super::tests::look(vec![settled(&first, Settlement::Acknowledged), Entry::Acknowledged(wiki)]);
+        assert!(unfinished(Some(&journal), rows(&journal), &look).unwrap().is_empty(), "it was taken elsewhere");
     }
 
     #[test]
