@@ -110,9 +110,10 @@ fn all_routes_are_tested_at_once() {
     let places = ["one", "two"].map(|name| room.path().join(name));
     places.iter().for_each(|place| nix::unistd::mkfifo(place, Mode::S_IRWXU).unwrap());
     let [one, two] = places.each_ref().map(|place| place.to_str().unwrap());
-    let meet = "echo x >\"$1\" & read -r _ <\"$2\"";
-    let of = |here, there| ["/bin/sh", "-c", meet, "sh", here, there];
-    let mut site = site_of([("a", &of(one, two)), ("b", &of(two, one))]);
+    let sh = |script| ["/bin/sh", "-c", script, "sh", one, two];
+    let asks = sh("echo x >\"$1\" && read -r _ <\"$2\"");
+    let answers = sh("read -r _ <\"$1\" && echo x >\"$2\"");
+    let mut site = site_of([("a", &asks), ("b", &answers)]);
     site.start().unwrap();
     let tested = site.alerter(&["send-test", "--json"]).unwrap();
     let answers: Value = serde_json::from_slice(&tested.stdout).unwrap();
