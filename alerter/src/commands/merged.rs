@@ -435,8 +435,12 @@ pub(super) mod tests {
         let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
         assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().len(), 1, "`list` shows it");
         let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
-        let look = super::tests::look(vec![settled(&first, Settlement::Acknowledged), Entry::Acknowledged(wiki)]);
-        assert!(unfinished(Some(&journal), rows(&journal), &look).unwrap().is_empty(), "it was taken elsewhere");
+        let look =
+            super::tests::look(vec![settled(&first, Settlement::Acknowledged), Entry::Acknowledged(wiki)]);
+        assert!(
+            unfinished(Some(&journal), rows(&journal), &look).unwrap().is_empty(),
+            "it was taken elsewhere"
+        );
     }
 
     #[test]

@@ -236,7 +236,10 @@ mod tests {
         let status = Status { view: "cluster", settled_still_tried: 3, ..Status::default() };
         let said = sentences(&status, "ctl1");
         assert!(said.contains("cluster: 0 open mark(s)"), "{said}");
-        assert!(said.contains("3 settled mark(s) are still tried on routes that are not required\n"), "{said}");
+        assert!(
+            said.contains("3 settled mark(s) are still tried on routes that are not required\n"),
+            "{said}"
+        );
     }
 
     #[test]

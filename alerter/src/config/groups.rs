@@ -90,7 +90,10 @@ fn members<'a>(table: &mut Section<'a, '_>, name: &str) -> Vec<&'a str> {
         table.missing(format!("[{title}] has no hosts: name them, or remove the table"));
     }
     if hosts.as_ref().is_some_and(Vec::is_empty) {
-        table.complain("hosts", "the list is empty, so nobody is in this group: name hosts, or remove the table");
+        table.complain(
+            "hosts",
+            "the list is empty, so nobody is in this group: name hosts, or remove the table",
+        );
     }
     hosts.unwrap_or_default()
 }

@@ -166,12 +166,7 @@ impl Http {
             .request(self.options.method.clone(), self.target.clone())
             .header(HOST, authority(&self.options.url))
             .headers(self.options.headers.clone())
-            .headers(signature::headers(
-                &self.signing_keys.get(),
-                message.id,
-                message.body,
-                Timestamp::now(),
-            ))
+            .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
             .header(CONTENT_TYPE, event::content_type(message.body))
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())

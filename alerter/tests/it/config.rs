@@ -337,7 +337,10 @@ fn each_mistake_in_groups_has_its_sentence() {
             "[groups.east]\nhosts = [\"c1\"]\n[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"north\"]",
             "5:11: unknown group; known are: \"east\"",
         ),
-        ("[http.b]\nurl = \"http://[::1]/\"\ngroups = []", "3:10: the list is empty: name groups, or remove the key"),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\ngroups = []",
+            "3:10: the list is empty: name groups, or remove the key",
+        ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\ngroups = \"east\"",
             "3:10: must be a list such as [\"a\", \"b\"], not text",

@@ -110,8 +110,7 @@ async fn a_key_that_becomes_trusted_is_used() {
     let (certificate, key) = new.identity();
     files.put("certificate", &certificate);
     files.put("key", &key);
-    let mode =
-        |mode| fs::set_permissions(files.path("key"), fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |mode| fs::set_permissions(files.path("key"), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o644);
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the old one is in use");
     mode(0o600);
@@ -175,8 +174,7 @@ async fn a_server_name_does_not_hide_a_host_without_an_address() {
     let name = Some("elsewhere.example".to_owned());
     let url = format!("https://{}.invalid/", "x".repeat(64));
     let ca = Ca::new("ours");
-    let route =
-        Http::new(Options { server_name: name, ca_file: Some(ca.file()), ..options(&url) }).unwrap();
+    let route = Http::new(Options { server_name: name, ca_file: Some(ca.file()), ..options(&url) }).unwrap();
     assert_eq!(word(&deliver(&route).await), "unreachable dns");
 }
 

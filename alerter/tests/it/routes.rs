@@ -47,7 +47,8 @@ impl Place {
     fn configure(&self, text: &str) {
         let store = self.0.path("state/marks.db");
         let head = format!("[store]\npath = \"{}\"\nregister = \"none\"\n", store.display());
-        std::fs::write(self.0.path("alerter.toml"), format!("{head}[hosts]\ndomain = \"x.y\"\n{text}")).unwrap();
+        std::fs::write(self.0.path("alerter.toml"), format!("{head}[hosts]\ndomain = \"x.y\"\n{text}"))
+            .unwrap();
     }
 
     /// What `status` says where no daemon runs.
@@ -122,7 +123,10 @@ fn a_host_in_two_groups_is_told_to_the_routes_of_both() {
         let mark = daemon.fence(host, at);
         daemon.deliveries(mark).into_iter().map(|(route, _)| route).collect()
     };
-    assert_eq!((told("c2", now), told("d1", now)), (vec!["a".into(), "all".into()], vec!["all".into(), "b".into()]));
+    assert_eq!(
+        (told("c2", now), told("d1", now)),
+        (vec!["a".into(), "all".into()], vec!["all".into(), "b".into()])
+    );
     assert!(warnings.take().is_empty(), "each is in one");
     assert_eq!(told("c1", now - HOUR), ["a", "all", "b"]);
     assert_eq!(told("c1", now), ["a", "all", "b"]);

@@ -132,7 +132,10 @@ fn set_while_it_runs(before: i64, after: i64) {
     until("it is tried again", || room.tried() > tried);
     let most = since.elapsed().as_secs() + 3;
     let (asked, tried) = (room.busy.received().len() - asked, room.tried() - tried);
-    assert!(u64::try_from(asked).unwrap() <= most && tried <= most, "{asked} and {tried} attempts in {most} s");
+    assert!(
+        u64::try_from(asked).unwrap() <= most && tried <= most,
+        "{asked} and {tried} attempts in {most} s"
+    );
 
     room.site.fence("compute2").unwrap();
     room.assert_time(&room.healthy.wait_for(2, LIMIT).unwrap()[1], "compute2", after);

@@ -300,7 +300,8 @@ fn a_mark_waits_for_no_route_that_is_not_required() {
     }
     let still_tried = || {
         let listed = json(&site, &["list"]);
-        let settled = listed.as_array().unwrap().iter().filter(|mark| mark["state"] == "acknowledged").count();
+        let settled =
+            listed.as_array().unwrap().iter().filter(|mark| mark["state"] == "acknowledged").count();
         (json(&site, &["status"])["settled_still_tried"].clone(), settled)
     };
     assert_eq!(still_tried(), (2.into(), 2), "`list` shows what it has not taken");

@@ -23,14 +23,14 @@ const LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A secret that sender and receiver share. Nothing prints it.
 #[derive(Clone, Debug)]
-pub struct SigningKey(SecretSlice<u8>);
+pub(super) struct SigningKey(SecretSlice<u8>);
 
 impl SigningKey {
     /// Reads a secret as the scheme writes it: `whsec_` and base64.
     ///
     /// # Errors
     /// One sentence, without the secret.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "the secret must be whsec_ and base64, of 24 to 64 bytes".to_owned();
         let encoded = text.strip_prefix("whsec_").ok_or_else(wrong)?;
         let key = SecretSlice::from(STANDARD.decode(encoded).map_err(|_| wrong())?);
