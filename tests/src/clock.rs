@@ -49,7 +49,6 @@ impl Clock {
             ("FAKETIME_TIMESTAMP_FILE", self.file().into_os_string()),
             ("FAKETIME_NO_CACHE", "1".into()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
-            ("FAKETIME_DISABLE_SHM", "1".into()),
             // The times of files are no business of the clock.
             ("NO_FAKE_STAT", "1".into()),
         ];

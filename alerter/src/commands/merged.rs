@@ -425,7 +425,9 @@ pub(super) mod tests {
         journal.begin_attempt(mark, "recovery").unwrap();
         let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() };
         assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap());
-        let look = look(vec![settled(&first, Settlement::Acknowledged)]);
+        let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
+        let end = || settled(&first, Settlement::Acknowledged);
+        let (elsewhere, look) = (look(vec![end(), Entry::Acknowledged(wiki)]), look(vec![end()]));
         let all = found(Some(&journal), &look);
         let shown = report(Some(&journal), &look, &all[0]).unwrap();
         let wiki = &shown.deliveries[1];
@@ -434,13 +436,8 @@ pub(super) mod tests {
         assert_eq!(text::line(&shown)[1], "settled (acknowledged)");
         let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
         assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().len(), 1, "`list` shows it");
-        let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
-        let look =
-            super::tests::look(vec![settled(&first, Settlement::Acknowledged), Entry::Acknowledged(wiki)]);
-        assert!(
-            unfinished(Some(&journal), rows(&journal), &look).unwrap().is_empty(),
-            "it was taken elsewhere"
-        );
+        let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap();
+        assert!(listed.is_empty(), "it was taken elsewhere");
     }
 
     #[test]

@@ -117,7 +117,8 @@ fn a_host_in_two_groups_is_told_to_the_routes_of_both() {
     let _here = warnings.listen();
     let groups = "[groups.a]\nhosts = [\"c*\"]\n[groups.b]\nhosts = [\"c1\", \"d1\"]\n";
     let routes = route("all", "") + &route("a", "groups = [\"a\"]") + &route("b", "groups = [\"b\"]");
-    let mut daemon = Place::new().start(&format!("{groups}{routes}"));
+    let place = Place::new();
+    let mut daemon = place.start(&format!("{groups}{routes}"));
     let now = Timestamp::now();
     let mut told = |host: &str, at| -> Vec<String> {
         let mark = daemon.fence(host, at);
