@@ -3,6 +3,7 @@
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
+mod concerns;
 mod connections;
 mod decisions;
 mod deliveries;
@@ -25,6 +26,7 @@ mod published;
 mod row;
 mod schema;
 mod sightings;
+mod told;
 mod watermarks;
 
 use std::fs;
@@ -37,6 +39,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
+pub use concerns::{Oldest, Quarantined};
 pub use deliveries::{NewDelivery, Verdict};
 pub use due::{DueDelivery, Gate};
 pub use error::JournalError;
@@ -48,6 +51,7 @@ pub use marks::{Resolved, Taken};
 pub use outages::Outage;
 use place::Place;
 pub use row::MarkRow;
+pub use told::Told;
 
 /// The journal's path where nothing else is configured.
 pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";
