@@ -90,6 +90,7 @@ impl Engine {
                 }
                 Err(error) => Some(self.survive(error)?),
             };
+            self.shared.looked.notify_one();
             self.wait(next, stop).await?;
         }
         Ok(())

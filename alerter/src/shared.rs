@@ -33,6 +33,8 @@ pub struct Shared {
     pub evidence: PathBuf,
     /// Says that something was changed from here.
     pub poke: Notify,
+    /// Says that the engine has looked at everything once more.
+    pub looked: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
@@ -51,6 +53,7 @@ impl Shared {
             controller: controller(),
             started: Timestamp::now(),
             poke: Notify::new(),
+            looked: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             endpoints: Mutex::default(),
@@ -96,6 +99,12 @@ impl Shared {
     /// A configured route.
     pub fn route(&self, name: &str) -> Option<&Route> {
         self.settings.routes.iter().find(|route| route.name.as_str() == name)
+    }
+
+    /// The damaged rows of a table, as far as this daemon has met them.
+    pub fn damage_of(&self, table: &str) -> Vec<Damage> {
+        let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
+        reported.iter().filter(|damage| damage.table == table).cloned().collect()
     }
 
     /// Says once of each damaged row that it is damaged.

@@ -52,7 +52,7 @@ fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<ExitCode> {
-    let request = TestRequest { route: options.route.clone() };
+    let request = TestRequest { route: options.route.clone(), notice: options.notice.clone() };
     let answers: Vec<TestAnswer> = wait_for(control(cli).post("/v1/send-test", &request))??;
     if cli.json {
         print_json(&answers)?;

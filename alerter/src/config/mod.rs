@@ -3,6 +3,7 @@
 mod file;
 mod fragments;
 mod inputs;
+mod notice;
 mod problem;
 mod reader;
 mod settings;
@@ -15,6 +16,7 @@ use problem::{Place, Problems, Source};
 use reader::Section;
 
 pub use file::{check_program, read_private, read_trusted};
+pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};

@@ -11,6 +11,7 @@ use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
 use tracing::Level;
 
+use super::notice::{self, NoticeTarget};
 use super::reader::{Section, shown};
 use crate::drivers::{self, Driver};
 
@@ -34,6 +35,8 @@ pub struct Settings {
     pub log_level: Level,
     /// `[DRIVER.NAME]`: one or more.
     pub routes: Vec<Route>,
+    /// `[notice.NAME]`: who is told of what an operator should know.
+    pub notices: Vec<NoticeTarget>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -124,8 +127,10 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
     let log_level = log(root.section("log"));
     let routes = routes(&mut root, drivers::KINDS);
+    let notices = notice::read(&mut root);
     root.finish();
-    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
+    let file = file.to_owned();
+    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, notices, file }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {

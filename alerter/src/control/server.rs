@@ -32,8 +32,8 @@ use super::api::{
     RetryRequest, RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
 };
 use crate::cluster::Cluster;
-use crate::config::Route;
-use crate::drivers::{Message, Outcome};
+use crate::config::{NoticeWay, Route};
+use crate::drivers::{Driver, Message, Outcome};
 use crate::intake::apply;
 use crate::shared::Shared;
 
@@ -405,13 +405,13 @@ async fn send_test(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<TestRequest>,
 ) -> Answer<Vec<TestAnswer>> {
+    if let Some(name) = &request.notice {
+        return test_notice(&shared, name).await;
+    }
     let wanted = |route: &&Route| request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
     let mut answers = Vec::new();
     for route in shared.settings.routes.iter().filter(wanted) {
-        let id = MarkId::from(FencingId::generate());
-        let body = route.driver.test_body(&id, Timestamp::now());
-        let outcome = route.driver.deliver(Message { id: &id, body: &body }).await;
-        answers.push(test_answer(route, &outcome));
+        answers.push(test(route.name.as_str(), &*route.driver).await);
     }
     if answers.is_empty() {
         Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"))
@@ -420,8 +420,30 @@ async fn send_test(
     }
 }
 
-fn test_answer(route: &Route, outcome: &Outcome) -> TestAnswer {
-    let route = route.name.as_str().to_owned();
+/// The log takes everything.
+async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
+    let found = shared.settings.notices.iter().find(|target| target.name.as_str() == name);
+    let target = found.ok_or_else(|| {
+        Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
+    })?;
+    let answer = match &target.way {
+        NoticeWay::Driver(driver) => test(name, &**driver).await,
+        NoticeWay::Syslog => {
+            tracing::warn!(condition = "test", "this is a test of notice target {name}");
+            test_answer(name, &Outcome::Acknowledged { reference: None })
+        }
+    };
+    Ok(Json(vec![answer]))
+}
+
+async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
+    let id = MarkId::from(FencingId::generate());
+    let body = driver.test_body(&id, Timestamp::now());
+    test_answer(name, &driver.deliver(Message { id: &id, body: &body }).await)
+}
+
+fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
+    let route = name.to_owned();
     match outcome.failure() {
         None => TestAnswer {
             route,
