@@ -343,7 +343,7 @@ mod tests {
         let mut found = Conditions { unknown: BTreeSet::from([What::Expired]), ..Conditions::default() };
         assert_eq!(memory.forget_expired(&found), []);
         found.unknown.clear();
-        assert_eq!(memory.forget_expired(&found), [key.clone()]);
+        assert_eq!(memory.forget_expired(&found), std::slice::from_ref(&key));
         assert_eq!((memory.next(&found, Timestamp(0)), memory.row(&key)), (None, None));
     }
 
