@@ -135,6 +135,9 @@ pub struct Release {
 pub struct SendTest {
     /// Only this route
     pub route: Option<String>,
+    /// This target of notices, and no route
+    #[arg(long, value_name = "NAME", conflicts_with = "route")]
+    pub notice: Option<String>,
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::lookout::Lookout;
+use crate::notice;
 use crate::shared::Shared;
 use crate::store::Store;
 use crate::watch::{Identity, Watch};
@@ -65,6 +66,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
 
     let stop = CancellationToken::new();
     let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
+    let notices = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,
         () = signals.stop() => Ok(()),
@@ -72,7 +74,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
-    let _socket_is_gone = control.await;
+    let _both_have_ended = (control.await, notices.await);
     // The journal closes before the lock goes, so that the next daemon finds it at rest.
     drop((engine, shared));
     let _joined = journal_thread.join();

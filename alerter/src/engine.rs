@@ -131,6 +131,7 @@ impl Engine {
                     }
                 }
             };
+            self.shared.looked.notify_one();
             self.wait(next, stop).await;
         }
         Ok(())

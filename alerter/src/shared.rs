@@ -34,6 +34,8 @@ pub struct Shared {
     pub evidence: PathBuf,
     /// Says that something was changed from here.
     pub poke: Notify,
+    /// Says that the engine has looked at everything once more.
+    pub looked: Notify,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     lanes: Mutex<HashMap<String, Lane>>,
@@ -54,6 +56,7 @@ impl Shared {
             controller: controller(),
             started: Timestamp::now(),
             poke: Notify::new(),
+            looked: Notify::new(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             lanes: Mutex::default(),
@@ -112,6 +115,12 @@ impl Shared {
                 groups.join(", ")
             );
         }
+    }
+
+    /// The damaged rows of a table, as far as this daemon has met them.
+    pub fn damage_of(&self, table: &str) -> Vec<Damage> {
+        let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
+        reported.iter().filter(|damage| damage.table == table).cloned().collect()
     }
 
     /// Says once of each damaged row that it is damaged.

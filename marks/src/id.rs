@@ -10,6 +10,9 @@ use crate::host::HostName;
 /// Namespace of the ids that are worked out from a host and an operation. Changing it would tell old outages again.
 const OPERATIONS: Uuid = uuid!("6f1d2c0e-8a57-4b6b-9d39-5e0c7a41b2d8");
 
+/// Namespace of the ids of notices. Changing it would tell what is told already once more.
+const NOTICES: Uuid = uuid!("8085fe0e-e508-432f-b646-4e409c78727c");
+
 /// A text that is no UUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a UUID")]
@@ -85,6 +88,12 @@ impl MarkId {
     pub fn of_node_fenced(host: &HostName, second: i64) -> Self {
         let name = format!("{} node_fenced {second}", host.as_str().to_ascii_lowercase());
         Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+    }
+
+    /// The id of a notice, which goes the way of a mark: of who tells it and of what it tells, so that it has the same one
+    /// however often it is sent.
+    pub fn of_notice(controller: &str, told: &str) -> Self {
+        Self(Uuid::new_v5(&NOTICES, format!("{controller} {told}").as_bytes()))
     }
 
     /// Whether it was worked out of evidence, not taken from a fencing.

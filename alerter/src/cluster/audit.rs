@@ -28,16 +28,22 @@ impl Audit {
 
     /// One sentence for each host that has been missed for longer than `limit`.
     pub(super) fn warnings(&self, now: Instant, limit: Duration) -> Vec<String> {
-        let long = self.missed.iter().map(|(host, since)| (host, now.duration_since(*since)));
-        long.filter(|(_, time)| *time > limit)
-            .map(|(host, time)| {
-                format!(
-                    "{host} has not been connected for {} s and Pacemaker has not fenced it, so nobody is told: look at it; if it is dead, run `stonith_admin --fence {host}`",
-                    time.as_secs()
-                )
-            })
-            .collect()
+        let long = self.missed(now).filter(|(_, time)| *time > limit);
+        long.map(|(host, time)| sentence(host, time)).collect()
     }
+
+    /// Every host that is missed, and for how long.
+    pub(super) fn missed(&self, now: Instant) -> impl Iterator<Item = (&HostName, Duration)> {
+        self.missed.iter().map(move |(host, since)| (host, now.duration_since(*since)))
+    }
+}
+
+/// What is said of a host that has been missed for so long.
+pub(crate) fn sentence(host: &HostName, time: Duration) -> String {
+    format!(
+        "{host} has not been connected for {} s and Pacemaker has not fenced it, so nobody is told: look at it; if it is dead, run `stonith_admin --fence {host}`",
+        time.as_secs()
+    )
 }
 
 #[cfg(test)]

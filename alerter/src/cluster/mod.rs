@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use marks::register::{Entry, Key, Published, Register, RegisterError, Tools};
 use tokio::sync::oneshot;
 
+pub(crate) use audit::sentence as missed_sentence;
 pub use seen::Seen;
 pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, missing, over};

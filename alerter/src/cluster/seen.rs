@@ -103,12 +103,30 @@ impl Seen {
 
     /// Everything that somebody should look at, one sentence each.
     pub fn reasons(&self) -> Vec<String> {
-        let write = self.write_fault.iter().map(|fault| format!("the register cannot be written: {fault}"));
+        let write = self.write_fault.iter().map(|fault| writing(fault));
         self.faults.iter().cloned().chain(write).chain(self.evidence.iter().cloned()).collect()
+    }
+
+    /// The same with a word for machines in front of each; nothing is known where there was no look yet.
+    pub fn named_reasons(&self) -> Option<Vec<(&'static str, String)>> {
+        let faults = self.view.as_ref()?.named_faults();
+        let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
+        let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
+        Some(faults.into_iter().chain(write).chain(evidence).collect())
+    }
+
+    /// Every host that is gone without having been fenced, and for how long.
+    pub fn missed(&self) -> Vec<(HostName, Duration)> {
+        let missed = self.audit.missed(Instant::now());
+        missed.map(|(host, time)| (host.clone(), time)).collect()
     }
 
     /// Hosts that are gone without having been fenced, one sentence each.
     pub fn warnings(&self, audit_after: Duration) -> Vec<String> {
         self.audit.warnings(Instant::now(), audit_after)
     }
+}
+
+fn writing(fault: &str) -> String {
+    format!("the register cannot be written: {fault}")
 }

@@ -81,10 +81,23 @@ impl View {
 
     /// Why one of its parts could not be read, one sentence each.
     pub fn faults(&self) -> Vec<String> {
-        let cib = self.cib.as_ref().err().map(|why| format!("the CIB cannot be read: {why}"));
+        self.named_faults().into_iter().map(|(_, sentence)| sentence).collect()
+    }
+
+    /// The same with a word for machines in front of each.
+    pub fn named_faults(&self) -> Vec<(&'static str, String)> {
+        let hindrance = match self.quorum {
+            Ok(true) => "register-unreadable",
+            Ok(false) => "no-quorum",
+            Err(_) => "quorum-unknown",
+        };
+        let permits = self.permits().err().map(|why| (hindrance, why));
+        let cib =
+            self.cib.as_ref().err().map(|why| ("cib-unreadable", format!("the CIB cannot be read: {why}")));
         let history = self.history.as_ref().and_then(|read| read.as_ref().err());
-        let history = history.map(|why| format!("the fencing history cannot be read: {why}"));
-        self.permits().err().into_iter().chain(cib).chain(history).collect()
+        let history =
+            history.map(|why| ("history-unreadable", format!("the fencing history cannot be read: {why}")));
+        permits.into_iter().chain(cib).chain(history).collect()
     }
 }
 

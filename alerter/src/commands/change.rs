@@ -54,7 +54,7 @@ fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
 }
 
 pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<ExitCode> {
-    let request = TestRequest { route: options.route.clone() };
+    let request = TestRequest { route: options.route.clone(), notice: options.notice.clone() };
     let asked = async {
         let daemon: Daemon = control(cli).get("/v1/status").await?;
         patient_control(cli, slowest(&daemon, options)).post("/v1/send-test", &request).await

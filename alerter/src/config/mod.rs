@@ -4,6 +4,7 @@ mod file;
 mod fragments;
 mod groups;
 mod inputs;
+mod notice;
 mod problem;
 mod reader;
 mod settings;
@@ -17,6 +18,7 @@ use reader::Section;
 
 pub use file::{check_program, read_private, read_trusted};
 pub use groups::Group;
+pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};

@@ -12,6 +12,7 @@ use marks::register::Register;
 use tracing::Level;
 
 use super::groups::{self, Group, Groups};
+use super::notice::{self, NoticeTarget};
 use super::reader::{Section, shown};
 use crate::drivers::{self, Driver};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub log_level: Level,
     /// `[DRIVER.NAME]`: one or more.
     pub routes: Vec<Route>,
+    /// `[notice.NAME]`: who is told of what an operator should know.
+    pub notices: Vec<NoticeTarget>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -142,9 +145,10 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log_level = log(root.section("log"));
     let routes = routes(&mut root, drivers::KINDS, &groups);
+    let notices = notice::read(&mut root);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
-    Settings { store, hosts, groups, intake, degraded_after, max_in_flight, ack_batch, log_level, routes, file }
+    Settings { store, hosts, groups, intake, degraded_after, max_in_flight, ack_batch, log_level, routes, notices, file }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {

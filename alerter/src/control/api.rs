@@ -142,12 +142,15 @@ pub struct ChangeAnswer {
 pub struct TestRequest {
     /// A route; absent means each.
     pub route: Option<String>,
+    /// A target of notices instead of routes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
 }
 
 /// What one route said to a test message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestAnswer {
-    /// The route.
+    /// The route, or the target of notices.
     pub route: String,
     /// Whether it accepted.
     pub accepted: bool,

@@ -32,8 +32,8 @@ use super::api::{
     RetryRequest, RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
 };
 use crate::cluster::Cluster;
-use crate::config::Route;
-use crate::drivers::{Message, Outcome};
+use crate::config::{NoticeWay, Route};
+use crate::drivers::{Driver, Message, Outcome};
 use crate::intake::apply;
 use crate::shared::Shared;
 
@@ -430,10 +430,13 @@ async fn send_test(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<TestRequest>,
 ) -> Answer<Vec<TestAnswer>> {
+    if let Some(name) = &request.notice {
+        return test_notice(&shared, name).await;
+    }
     let wanted = |route: &&Route| request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
     let mut tests = JoinSet::new();
     for (number, route) in shared.settings.routes.iter().filter(wanted).cloned().enumerate() {
-        tests.spawn(async move { (number, test(&route).await) });
+        tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
     }
     if tests.is_empty() {
         return Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"));
@@ -443,15 +446,31 @@ async fn send_test(
     Ok(Json(answers.into_iter().map(|(_, answer)| answer).collect()))
 }
 
-/// One test message. Whoever waits for it knows the route's limit; that for a place among other exchanges is not its own.
-async fn test(route: &Route) -> TestAnswer {
+/// The log takes everything.
+async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
+    let found = shared.settings.notices.iter().find(|target| target.name.as_str() == name);
+    let target = found.ok_or_else(|| {
+        Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
+    })?;
+    let answer = match &target.way {
+        NoticeWay::Driver(driver) => test(name, &**driver).await,
+        NoticeWay::Syslog => {
+            tracing::warn!(condition = "test", "this is a test of notice target {name}");
+            test_answer(name, &Outcome::Acknowledged { reference: None })
+        }
+    };
+    Ok(Json(vec![answer]))
+}
+
+/// One test message. Whoever waits for it knows the limit of one; waiting for a place among other exchanges is not part of it.
+async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
-    let body = route.driver.test_body(&id, Timestamp::now());
-    let exchange = route.driver.deliver(Message { id: &id, body: &body });
-    match tokio::time::timeout(route.driver.limit() + TEST_SLACK, exchange).await {
-        Ok(outcome) => test_answer(route, &outcome),
+    let body = driver.test_body(&id, Timestamp::now());
+    let exchange = driver.deliver(Message { id: &id, body: &body });
+    match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
+        Ok(outcome) => test_answer(name, &outcome),
         Err(_) => TestAnswer {
-            route: route.name.as_str().to_owned(),
+            route: name.to_owned(),
             accepted: false,
             kind: "busy".into(),
             detail: "the route was busy with other messages for as long as one may take: try again".into(),
@@ -459,8 +478,8 @@ async fn test(route: &Route) -> TestAnswer {
     }
 }
 
-fn test_answer(route: &Route, outcome: &Outcome) -> TestAnswer {
-    let route = route.name.as_str().to_owned();
+fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
+    let route = name.to_owned();
     match outcome.failure() {
         None => TestAnswer {
             route,

@@ -148,6 +148,11 @@ impl Endpoint {
         }
     }
 
+    /// Whether it takes no mark until somebody changes something.
+    pub fn is_parked(&self) -> bool {
+        matches!(self.breaker, Breaker::Open(open) if open.is_parked)
+    }
+
     /// The next probe is due at once.
     pub fn probe(&mut self, now: Instant) {
         if let Breaker::Open(open) = &mut self.breaker {

@@ -24,6 +24,8 @@ mod http_socket;
 mod http_tls;
 mod interleavings;
 mod myself;
+mod notice;
+mod notice_config;
 mod register;
 mod route;
 mod routes;

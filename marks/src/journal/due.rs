@@ -15,7 +15,7 @@ use crate::register::Register;
 use crate::time::Timestamp;
 
 /// The standings of marks that are held until a proof comes.
-const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
+pub(super) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
 
 /// Whether a mark stands in the register `?4`, or was made at `?5` or earlier; without a register, whichever it is.
 const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM published p
@@ -150,12 +150,17 @@ impl Journal {
     }
 }
 
+/// A list as one SQL parameter.
+pub(super) fn json(routes: &[String]) -> String {
+    serde_json::Value::from(routes).to_string()
+}
+
 struct Key {
     mark: String,
     route: String,
 }
 
-fn both(found: &Row<'_>) -> Checked<DueDelivery> {
+pub(super) fn both(found: &Row<'_>) -> Checked<DueDelivery> {
     Ok(DueDelivery { mark: row::decode(found)?, delivery: delivery_row::decode(found, row::WIDTH)? })
 }
 

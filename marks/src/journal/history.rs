@@ -10,6 +10,8 @@ use crate::host::HostName;
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
+const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
+
 /// A row to write.
 #[derive(Clone, Debug)]
 pub struct NewHistory<'a> {
@@ -128,6 +130,30 @@ impl Journal {
         self.write(|transaction| Ok(append(transaction, row)?))
     }
 
+    /// The number of the newest row; 0 where there is none.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn newest_history(&self) -> Result<i64, JournalError> {
+        let newest = "SELECT coalesce(max(seq), 0) FROM history";
+        self.sqlite(self.connection.query_row(newest, [], |row| row.get(0)))
+    }
+
+    /// Rows of one event behind the row number `after`, of `since` or later, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn history_of(
+        &self,
+        event: &str,
+        after: i64,
+        since: Timestamp,
+    ) -> Result<Rows<HistoryRow>, JournalError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 AND event = ?2 AND at >= ?3 ORDER BY seq");
+        self.rows(&sql, params![after, event, since.0], decode)
+    }
+
     /// The newest rows, oldest first.
     ///
     /// # Errors
@@ -136,11 +162,42 @@ impl Journal {
         let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
         let node = filter.node.as_ref().map(HostName::as_str);
         let mark = filter.mark.map(|m| m.to_string());
-        let sql = "SELECT seq, at, event, mark, node, route, detail, actor, digest FROM history
+        let sql = format!(
+            "SELECT {COLUMNS} FROM history
              WHERE (?1 IS NULL OR node = ?1 COLLATE NOCASE) AND (?2 IS NULL OR mark = ?2)
-             ORDER BY seq DESC LIMIT ?3";
-        let mut rows = self.rows(sql, params![node, mark, limit], decode)?;
+             ORDER BY seq DESC LIMIT ?3"
+        );
+        let mut rows = self.rows(&sql, params![node, mark, limit], decode)?;
         rows.sound.reverse();
         Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::journal::Role;
+    use crate::journal::tests::{Home, NOW, fencing};
+
+    #[test]
+    fn one_event_is_found_behind_a_row_and_since_a_time() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        assert_eq!(journal.newest_history().unwrap(), 0);
+        for (host, seconds) in [("compute1", 0), ("compute2", 60)] {
+            let late = fencing(host);
+            journal.append_fencing(&late).unwrap();
+            journal.expire_fencing(&late, host, NOW + Duration::from_secs(seconds)).unwrap();
+        }
+        assert_eq!(journal.newest_history().unwrap(), 4);
+        let found = |after, since| -> Vec<String> {
+            let rows = journal.history_of("expired", after, since).unwrap();
+            rows.sound.into_iter().map(|row| row.detail).collect()
+        };
+        assert_eq!(found(0, NOW), ["compute1", "compute2"]);
+        assert_eq!(found(2, NOW), ["compute2"]);
+        assert_eq!(found(0, NOW + Duration::from_secs(1)), ["compute2"]);
+        assert_eq!(found(4, NOW), Vec::<String>::new());
     }
 }

@@ -4,6 +4,7 @@
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
 mod attempts;
+mod concerns;
 mod connections;
 mod decisions;
 mod deliveries;
@@ -27,6 +28,7 @@ mod row;
 mod schema;
 mod served;
 mod sightings;
+mod told;
 mod watermarks;
 
 use std::cell::Cell;
@@ -42,6 +44,7 @@ use uuid::Uuid;
 
 pub use attempts::{Ended, Verdict};
 pub use deliveries::{NewDelivery, Tried};
+pub use concerns::{Oldest, Quarantined};
 pub use due::{DueDelivery, Gate};
 pub use error::JournalError;
 use fencings::Checked;
@@ -52,6 +55,7 @@ pub use marks::{Resolved, Taken};
 pub use outages::Outage;
 use place::Place;
 pub use row::MarkRow;
+pub use told::Told;
 
 /// The journal's path where nothing else is configured.
 pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 23] = [
+const OBJECTS: [(&str, &str); 25] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -104,9 +104,22 @@ const OBJECTS: [(&str, &str); 23] = [
   route TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
+    // What the notice channel has told. A row that is lost is told again.
+    (
+        "told",
+        "CREATE TABLE told (
+  target TEXT NOT NULL, condition TEXT NOT NULL, since INTEGER NOT NULL, about TEXT NOT NULL, digest BLOB NOT NULL,
+  PRIMARY KEY (target, condition)
+) STRICT, WITHOUT ROWID",
+    ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
+    // Of many open marks few are held: a look at these reads no other.
+    (
+        "mark_held",
+        "CREATE INDEX mark_held ON mark (failure_time, id)
+  WHERE settlement IS NULL AND (fqdn IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown'))",
+    ),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
-    ("mark_nameless", "CREATE INDEX mark_nameless ON mark (id) WHERE settlement IS NULL AND fqdn IS NULL"),
     // In the order in which marks are told.
     (
         "delivery_open",
@@ -117,6 +130,10 @@ const OBJECTS: [(&str, &str); 23] = [
         "CREATE INDEX delivery_due ON delivery (route, next_due) WHERE state IN ('pending', 'parked')",
     ),
     ("delivery_in_flight", "CREATE INDEX delivery_in_flight ON delivery (mark) WHERE state = 'in-flight'"),
+    (
+        "delivery_quarantined",
+        "CREATE INDEX delivery_quarantined ON delivery (mark) WHERE state = 'quarantined'",
+    ),
     (
         "delivery_tried",
         "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",

@@ -7,6 +7,7 @@ mod default_config;
 mod deps;
 mod examples;
 mod killed;
+mod notice;
 mod ocf;
 mod path;
 mod program;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         deps::group(),
         examples::group(),
         killed::group(),
+        notice::group(),
         ocf::group(),
         path::group(),
         program::group(),

@@ -1,0 +1,72 @@
+//! `[notice.NAME]`: who is told of what an operator should know, apart from the recovery routes.
+
+use std::sync::Arc;
+
+use super::reader::{Section, shown};
+use super::settings::RouteName;
+use crate::drivers::{Driver, Kind, exec, http};
+
+/// The drivers that a notice may go through.
+const KINDS: [Kind; 2] = [http::KIND, exec::KIND];
+/// Keys of these drivers that lay out the message of a mark.
+const OF_MARKS: [&str; 3] = ["body", "cloudevents-source", "time-format"];
+
+/// One target of notices.
+#[derive(Clone, Debug)]
+pub struct NoticeTarget {
+    /// Unique among the targets.
+    pub name: RouteName,
+    /// What tells it.
+    pub way: NoticeWay,
+}
+
+/// How a target is told.
+#[derive(Clone, Debug)]
+pub enum NoticeWay {
+    /// A line of the daemon's own log.
+    Syslog,
+    /// An exchange of a driver.
+    Driver(Arc<dyn Driver>),
+}
+
+/// Reads all of them, in the order of their names.
+pub(super) fn read(root: &mut Section<'_, '_>) -> Vec<NoticeTarget> {
+    let mut all = root.section("notice");
+    for (key, entry) in all.entries() {
+        if let Some(value) = entry.values.first() {
+            let message = format!(
+                "notice.{} belongs into a target: write [notice.NAME], one table for each",
+                shown(key)
+            );
+            all.complain_at(value.place, message);
+        }
+    }
+    all.sections().into_iter().filter_map(|key| target(all.named_section(key), key)).collect()
+}
+
+fn target(mut section: Section<'_, '_>, key: &str) -> Option<NoticeTarget> {
+    let name = RouteName::parse(key);
+    if name.is_none() {
+        section.complain_here("the name of a target must be 1 to 64 letters, digits, '-' or '_'");
+    }
+    let words: Vec<(&'static str, Option<Kind>)> =
+        [("syslog", None)].into_iter().chain(KINDS.map(|kind| (kind.word, Some(kind)))).collect();
+    if !section.has("to") {
+        let title = section.title().to_owned();
+        section.missing(format!("[{title}] does not say how: set to = \"syslog\", \"http\" or \"exec\""));
+    }
+    // Without it nobody knows which other keys there are.
+    let way = match section.choice("to", &words)? {
+        None => Some(NoticeWay::Syslog),
+        Some(kind) => driver(&mut section, kind).map(NoticeWay::Driver),
+    };
+    section.finish();
+    Some(NoticeTarget { name: name?, way: way? })
+}
+
+fn driver(section: &mut Section<'_, '_>, kind: Kind) -> Option<Arc<dyn Driver>> {
+    for key in OF_MARKS.into_iter().filter(|key| section.has(key)).collect::<Vec<_>>() {
+        section.complain(key, format!("a notice has a form of its own: remove {key}"));
+    }
+    (kind.configure)(section)
+}

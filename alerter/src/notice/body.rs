@@ -1,0 +1,158 @@
+//! What a notice looks like: the JSON for a driver, the line for the log, and the sentence about an end.
+
+use marks::id::MarkId;
+use serde::Serialize;
+use tracing::{info, warn};
+
+use super::{About, Key, Notice, State, What};
+
+/// Longest sentence in characters.
+pub(super) const MESSAGE: usize = 512;
+
+/// Serialised in the order of its fields: the order is part of the contract.
+#[derive(Serialize)]
+struct Body<'a> {
+    id: &'a MarkId,
+    event_type: &'a str,
+    version: &'a str,
+    time: i64,
+    state: State,
+    condition: &'a str,
+    since: i64,
+    controller: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<&'a str>,
+    kind: &'a str,
+    message: &'a str,
+}
+
+impl Notice {
+    /// The same for each time that it is sent.
+    pub(super) fn id(&self, controller: &str) -> MarkId {
+        MarkId::of_notice(controller, &format!("{} {} {}", self.key, self.since.0, self.state.as_str()))
+    }
+
+    /// The bytes for a driver: compact JSON.
+    pub(super) fn body(&self, id: &MarkId, controller: &str) -> Vec<u8> {
+        let About { kind, host, mark, route } = &self.about;
+        let body = Body {
+            id,
+            event_type: "notice",
+            version: "1.0",
+            time: self.time.seconds(),
+            state: self.state,
+            condition: self.key.what.as_str(),
+            since: self.since.seconds(),
+            controller,
+            host: host.as_deref(),
+            mark: mark.as_deref(),
+            route: route.as_deref(),
+            kind,
+            message: &self.message,
+        };
+        serde_json::to_vec(&body).expect("texts and numbers are always JSON")
+    }
+
+    /// A line of the log.
+    pub(super) fn log(&self) {
+        let (condition, About { kind, mark, .. }) = (self.key.what.as_str(), &self.about);
+        let mark = mark.as_deref();
+        match self.state {
+            State::Raised => warn!(condition, kind = kind.as_str(), mark, "{}", self.message),
+            State::Cleared => info!(condition, kind = kind.as_str(), mark, "{}", self.message),
+        }
+    }
+}
+
+/// A sentence as it may be sent: on one line, without control characters, cut at [`MESSAGE`] characters.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE).collect()
+}
+
+/// What is said of the end of a condition.
+pub(super) fn end(key: &Key, about: &About) -> String {
+    let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
+    let (kind, host, route) = (&about.kind, name(&about.host), name(&about.route));
+    let sentence = match key.what {
+        What::Held => format!("{host} is not held as {kind} any more"),
+        What::HeldMore => "the held marks are told one by one again".to_owned(),
+        What::Rejected => format!("route {route} has taken the mark of {host}, or it was ended"),
+        What::RejectedMore => "the rejected marks are told one by one again".to_owned(),
+        What::Refused | What::Failing => {
+            format!("route {route} accepts again, or has nothing left to deliver")
+        }
+        What::Quarantined => format!("the damaged row {} is not waited for any more", key.of),
+        What::Expired => format!("what was too late for {host} is a day old"),
+        What::Cluster => format!("it is over: {kind}"),
+        What::Missing => format!("{host} is connected again, or was fenced"),
+        What::Journal => "the journal can be written again".to_owned(),
+    };
+    printable(&sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::time::Timestamp;
+
+    use super::*;
+
+    fn notice(state: State) -> Notice {
+        Notice {
+            state,
+            key: Key::new(What::Held, "01a1fdbf-0d60-71c8-80b2-0dca4f558146 no-fqdn"),
+            since: Timestamp::from_seconds(1_795_258_518),
+            time: Timestamp::from_seconds(1_795_258_520),
+            about: About {
+                kind: "no-fqdn".into(),
+                host: Some("compute1".into()),
+                mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
+                route: None,
+            },
+            message: "compute1 was fenced and is held (no-fqdn): set [hosts] domain or a name in [hosts.names], and restart the resource".into(),
+        }
+    }
+
+    /// The example of docs/notices.md is what is sent.
+    #[test]
+    fn the_documented_example_is_what_is_sent() {
+        let notice = notice(State::Raised);
+        let body = notice.body(&notice.id("ctl1"), "ctl1");
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notices.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        // On one line, as it is sent: the page breaks it for people.
+        let plain = |text: &str| text.split_whitespace().collect::<String>();
+        let body = String::from_utf8(body).unwrap();
+        assert!(plain(&docs).contains(&plain(&body)), "{body}");
+    }
+
+    /// A receiver knows a repetition by the id, and everything else by another one.
+    #[test]
+    fn an_id_belongs_to_one_condition_one_state_and_one_controller() {
+        let raised = notice(State::Raised);
+        assert_eq!(raised.id("ctl1"), Notice { message: "x".into(), ..raised.clone() }.id("ctl1"));
+        let others = [
+            notice(State::Cleared).id("ctl1"),
+            raised.id("ctl2"),
+            Notice { since: Timestamp(0), ..raised.clone() }.id("ctl1"),
+            Notice { key: Key::new(What::Held, "other"), ..raised.clone() }.id("ctl1"),
+        ];
+        assert!(others.iter().all(|other| *other != raised.id("ctl1")));
+    }
+
+    #[test]
+    fn a_sentence_is_one_short_printable_line() {
+        let long = printable(&"a\r\n\u{1b}[31m".repeat(1000));
+        assert_eq!(long.chars().count(), MESSAGE);
+        assert!(long.chars().all(|c| !c.is_control()));
+        for what in What::ALL {
+            let key = Key::new(what, "x\ny".repeat(1000));
+            let about = About { kind: "k\n".repeat(1000), ..About::default() };
+            let said = end(&key, &about);
+            assert!(said.chars().count() <= MESSAGE && said.chars().all(|c| !c.is_control()), "{said}");
+        }
+    }
+}

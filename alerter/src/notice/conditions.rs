@@ -1,0 +1,563 @@
+//! What holds now, from what the daemon sees. Pure: the time is an argument.
+
+use std::time::Duration;
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{Damage, DueDelivery, HistoryRow, MarkRow, Oldest, Quarantined};
+use marks::time::Timestamp;
+
+use super::body::printable;
+use super::facts::{DAY, Facts};
+use super::{About, Condition, Conditions, Key, What};
+use crate::cluster::missed_sentence;
+use crate::delivery::endpoint::Endpoint;
+use crate::delivery::trouble::Trouble;
+use crate::policy::{self, Hold};
+use crate::shared::Shared;
+
+/// Longest part of a sentence that is a key: evidence files are told apart by what is said of them.
+const KEY: usize = 200;
+
+/// What the daemon sees, apart from the journal.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) now: Timestamp,
+    pub(super) routes: Vec<RouteSight>,
+    pub(super) degraded_after: Duration,
+    /// None where there is no cluster to ask.
+    pub(super) cluster: Option<ClusterSight>,
+    /// Why the journal cannot be written.
+    pub(super) journal: Option<String>,
+    /// Damaged rows of fencings.
+    pub(super) fencings: Vec<Damage>,
+}
+
+/// What is seen of a route.
+#[derive(Clone, Debug)]
+pub(super) struct RouteSight {
+    pub(super) name: String,
+    pub(super) trouble: Option<Trouble>,
+    /// Its endpoint takes nothing until somebody changes something.
+    pub(super) is_parked: bool,
+    /// Its endpoint takes marks, as far as is known.
+    pub(super) takes: bool,
+}
+
+/// What is seen of the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterSight {
+    /// A word and a sentence for each; none where there was no look yet.
+    pub(super) reasons: Option<Vec<(&'static str, String)>>,
+    /// The fencing history was not asked for at the last look.
+    pub(super) without_history: bool,
+    /// The CIB was read once.
+    pub(super) has_cib: bool,
+    /// Hosts that are gone without having been fenced, and for how long.
+    pub(super) missed: Vec<(HostName, Duration)>,
+    pub(super) audit_after: Duration,
+}
+
+impl Sight {
+    /// What the engine and the others have seen.
+    pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
+        let settings = &shared.settings;
+        let cluster = shared.cluster.as_ref().map(|_| {
+            let seen = shared.seen();
+            ClusterSight {
+                reasons: seen.named_reasons(),
+                without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
+                has_cib: seen.cib.is_some(),
+                missed: seen.missed(),
+                audit_after: settings.hosts.audit_after,
+            }
+        });
+        Self {
+            now,
+            routes: routes(shared),
+            degraded_after: settings.degraded_after,
+            cluster,
+            journal: shared.journal_trouble().clone(),
+            fencings: shared.damage_of("fencing"),
+        }
+    }
+}
+
+/// What is seen of every route.
+pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
+    let (troubles, endpoints) = (shared.troubles(), shared.endpoints());
+    let sight = |name: &str| RouteSight {
+        name: name.to_owned(),
+        trouble: troubles.of(name).cloned(),
+        is_parked: endpoints.get(name).is_some_and(Endpoint::is_parked),
+        takes: endpoints.get(name).is_some_and(|endpoint| endpoint.failures() == 0),
+    };
+    shared.settings.routes.iter().map(|route| sight(route.name.as_str())).collect()
+}
+
+/// Everything that holds, and how long until the next condition begins by time alone.
+pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, Option<Duration>) {
+    let mut found = Conditions::default();
+    match facts {
+        Some(facts) => of_journal(&mut found, facts, sight.now),
+        None => found.unknown.extend([
+            What::Held,
+            What::HeldMore,
+            What::Rejected,
+            What::RejectedMore,
+            What::Quarantined,
+            What::Expired,
+        ]),
+    }
+    of_fencings(&mut found, sight);
+    let rests = sight.routes.iter().filter_map(|route| of_route(&mut found, route, sight));
+    let rest = rests.min();
+    if let Some(cluster) = &sight.cluster {
+        of_cluster(&mut found, cluster, sight.now);
+    }
+    if let Some(why) = &sight.journal {
+        let about = About { kind: "not-written".into(), ..About::default() };
+        let message = format!("{why}; marks are kept and tried again");
+        add(&mut found, Key::new(What::Journal, "writing"), sight.now, about, &message);
+    }
+    (found, rest)
+}
+
+fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
+    found.holds.insert(key, Condition { since, about, message: printable(message) });
+}
+
+fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
+    for mark in &facts.held.rows.sound {
+        of_held(found, mark);
+    }
+    for due in &facts.rejected.rows.sound {
+        of_rejected(found, due);
+    }
+    found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
+    // Damaged deliveries are put into quarantine when they are due.
+    for damage in &facts.held.rows.damaged {
+        of_damage(found, damage, now);
+    }
+    for row in &facts.quarantined {
+        of_quarantined(found, row, now);
+    }
+    let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
+    recent.for_each(|row| of_expired(found, row));
+    let (held, rejected) = (more(&facts.held), more(&facts.rejected));
+    of_more(found, What::HeldMore, held, "held", now);
+    of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
+}
+
+/// How many there are beyond those that were read.
+fn more<T>(oldest: &Oldest<T>) -> usize {
+    let read = oldest.rows.sound.len() + oldest.rows.damaged.len();
+    (oldest.in_all as usize).saturating_sub(read)
+}
+
+fn of_more(found: &mut Conditions, what: What, count: usize, how: &str, now: Timestamp) {
+    if count > 0 {
+        let about = About { kind: "more".into(), ..About::default() };
+        let message = format!("and {count} more marks are {how}: see `nova-host-alerter list`");
+        add(found, Key::new(what, "all"), now, about, &message);
+    }
+}
+
+fn of_held(found: &mut Conditions, mark: &MarkRow) {
+    for hold in policy::holds(mark) {
+        let word = hold.as_str();
+        let about = About {
+            kind: word.to_owned(),
+            host: Some(mark.node.to_string()),
+            mark: Some(mark.id.to_string()),
+            route: None,
+        };
+        let message = format!("{} was fenced and is held ({word}): {}", mark.node, advice(hold, mark.id));
+        add(found, Key::new(What::Held, format!("{} {word}", mark.id)), mark.made_at, about, &message);
+    }
+}
+
+/// What ends a hold.
+fn advice(hold: Hold, mark: MarkId) -> String {
+    match hold {
+        Hold::NoFqdn => "set [hosts] domain or a name in [hosts.names], and restart the resource".to_owned(),
+        Hold::Unconfirmed => format!(
+            "look at the host: if it is off, run `nova-host-alerter release {mark}`; if it lives, `unmark`"
+        ),
+        Hold::Unproven => format!(
+            "only the register says so; if the host is off, run `nova-host-alerter release {mark}`, else `unmark`, and ask who wrote it"
+        ),
+        Hold::OutcomeUnknown => format!(
+            "ask the recovery controller: if it does not know it, run `nova-host-alerter release {mark}`, else `unmark`"
+        ),
+    }
+}
+
+fn rejected_key(mark: MarkId, route: &str) -> Key {
+    Key::new(What::Rejected, format!("{mark} {route}"))
+}
+
+/// The delivery that the key of a rejected one stands for.
+pub(super) fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
+    let (mark, route) = key.of.split_once(' ').filter(|_| key.what == What::Rejected)?;
+    Some((MarkId::parse(mark).ok()?, route.to_owned()))
+}
+
+fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let last = due.delivery.last.as_ref();
+    let kind = last.map_or("rejected", |last| last.kind.as_str());
+    let since = last.map_or(mark.made_at, |last| last.at);
+    let about = About {
+        kind: kind.to_owned(),
+        host: Some(mark.node.to_string()),
+        mark: Some(mark.id.to_string()),
+        route: Some(route.clone()),
+    };
+    let message = format!(
+        "route {route} does not take the mark of {host} ({kind}): look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
+        host = mark.node
+    );
+    add(found, rejected_key(mark.id, route), since, about, &message);
+}
+
+fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
+    let Quarantined { mark, route, row } = row;
+    let host = row.as_ref().map(|row| row.node.to_string());
+    let of = host.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
+    let message = format!(
+        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `unmark {mark}`"
+    );
+    let about =
+        About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };
+    add(
+        found,
+        Key::new(What::Quarantined, printable(&format!("delivery {mark} {route}"))),
+        now,
+        about,
+        &message,
+    );
+}
+
+fn of_damage(found: &mut Conditions, Damage { table, key }: &Damage, now: Timestamp) {
+    let message = format!(
+        "the {table} row {key} is damaged; it is not sent and not dropped: look at it with `nova-host-alerter show`, and tell the controller by hand"
+    );
+    let about = About { kind: (*table).to_owned(), ..About::default() };
+    add(found, Key::new(What::Quarantined, format!("{table} {key}")), now, about, &message);
+}
+
+fn of_fencings(found: &mut Conditions, sight: &Sight) {
+    for damage in &sight.fencings {
+        of_damage(found, damage, sight.now);
+    }
+}
+
+fn of_expired(found: &mut Conditions, row: &HistoryRow) {
+    let about = About {
+        kind: "horizon".into(),
+        host: row.node.clone(),
+        mark: row.mark.clone(),
+        route: row.route.clone(),
+    };
+    add(found, Key::new(What::Expired, row.seq.to_string()), row.at, about, &row.detail);
+}
+
+/// A trouble ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its
+/// endpoint is like, ends nothing.
+fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option<Duration> {
+    let trouble = route.trouble.as_ref()?;
+    let (refused, failing) = (Key::new(What::Refused, &*route.name), Key::new(What::Failing, &*route.name));
+    found.open.extend([refused.clone(), failing.clone()]);
+    let about = About { kind: trouble.kind.clone(), route: Some(route.name.clone()), ..About::default() };
+    let (name, Trouble { since, kind, detail }) = (&route.name, trouble);
+    if route.is_parked {
+        let message = format!(
+            "route {name} takes no mark ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and restart the resource"
+        );
+        add(found, refused, *since, about, &message);
+        return None;
+    }
+    let time = sight.now.since(*since);
+    if time <= sight.degraded_after {
+        // A moment beyond, since a trouble of exactly this age is none yet.
+        return Some(sight.degraded_after - time + Duration::from_millis(1));
+    }
+    let seconds = sight.degraded_after.as_secs();
+    let message = format!(
+        "route {name} has accepted nothing for more than {seconds} s ({kind}): {detail}; look at its endpoint, nothing is lost meanwhile"
+    );
+    add(found, failing, *since, about, &message);
+    None
+}
+
+fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
+    match &cluster.reasons {
+        Some(reasons) => reasons.iter().for_each(|(kind, sentence)| of_reason(found, kind, sentence, now)),
+        None => drop(found.unknown.insert(What::Cluster)),
+    }
+    if cluster.without_history {
+        found.open.insert(Key::new(What::Cluster, "history-unreadable"));
+    }
+    if !cluster.has_cib {
+        found.unknown.insert(What::Missing);
+    }
+    for (host, time) in &cluster.missed {
+        of_missed(found, host, *time, cluster.audit_after, now);
+    }
+}
+
+/// There is one of each kind, but as many about evidence as there are files that are not used.
+fn of_reason(found: &mut Conditions, kind: &str, sentence: &str, now: Timestamp) {
+    let of = match kind {
+        "evidence" => format!("{kind} {}", printable(sentence).chars().take(KEY).collect::<String>()),
+        _ => kind.to_owned(),
+    };
+    let about = About { kind: kind.to_owned(), ..About::default() };
+    add(found, Key::new(What::Cluster, of), now, about, sentence);
+}
+
+fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Duration, now: Timestamp) {
+    let key = Key::new(What::Missing, host.as_str().to_ascii_lowercase());
+    if time <= limit {
+        // A new daemon has not missed it for long enough yet; a former one may have told of it.
+        found.open.insert(key);
+        return;
+    }
+    let about = About { kind: "not-fenced".into(), host: Some(host.to_string()), ..About::default() };
+    add(found, key, now - time, about, &missed_sentence(host, time));
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::delivery::{Attempt, Delivery, State};
+    use marks::id::FencingId;
+    use marks::mark::{Doubt, Proof, Source, Standing};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const LIMIT: Duration = Duration::from_secs(300);
+
+    fn sight() -> Sight {
+        let (routes, fencings) = (Vec::new(), Vec::new());
+        Sight { now: NOW, routes, degraded_after: LIMIT, cluster: None, journal: None, fencings }
+    }
+
+    fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {
+        let trouble = |age| Trouble { since: NOW - age, kind: "connect".into(), detail: "refused".into() };
+        RouteSight { name: "recovery".into(), trouble: since.map(trouble), is_parked, takes: false }
+    }
+
+    fn mark(fqdn: Option<&str>, standing: Standing) -> MarkRow {
+        MarkRow {
+            id: FencingId::generate().into(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: fqdn.map(|name| HostName::parse(name).unwrap()),
+            on_shared_storage: true,
+            failure_time: NOW,
+            generated_time: NOW,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing,
+            made_by: "ctl1".into(),
+            made_at: NOW,
+            returned_at: None,
+        }
+    }
+
+    fn rejected(mark: MarkRow) -> DueDelivery {
+        let last = Attempt { at: NOW, kind: "body-too-large".into(), detail: "HTTP 413".into() };
+        let delivery = Delivery {
+            mark: mark.id,
+            route: "recovery".into(),
+            required: true,
+            state: State::Parked,
+            body: Vec::new(),
+            attempts: 1,
+            ambiguous: 0,
+            next_due: NOW,
+            last: Some(last),
+            reference: None,
+            ended_at: None,
+        };
+        DueDelivery { mark, delivery }
+    }
+
+    fn keys(found: &Conditions) -> Vec<String> {
+        found.holds.keys().map(Key::to_string).collect()
+    }
+
+    fn of_facts(facts: &Facts) -> Conditions {
+        conditions(&sight(), Some(facts)).0
+    }
+
+    /// S1-5: each hold of a mark by itself, with what ends it.
+    #[test]
+    fn a_held_mark_is_a_condition_for_each_of_its_holds() {
+        let mut facts = Facts::nothing();
+        let nameless = mark(None, Standing::Doubtful(Doubt::Unproven));
+        facts.held.rows.sound =
+            vec![mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)), nameless.clone()];
+        facts.held.in_all = 2;
+        let found = of_facts(&facts);
+        assert_eq!(
+            keys(&found),
+            [format!("held {} no-fqdn", nameless.id), format!("held {} unproven", nameless.id)]
+        );
+        let said: Vec<&str> = found.holds.values().map(|condition| condition.message.as_str()).collect();
+        assert!(said[0].contains("set [hosts] domain") && said[1].contains("release"), "{said:?}");
+        let about = &found.holds.values().next().unwrap().about;
+        assert_eq!((about.kind.as_str(), about.host.as_deref()), ("no-fqdn", Some("compute1")));
+    }
+
+    #[test]
+    fn of_very_many_the_rest_is_one_condition() {
+        let mut facts = Facts::nothing();
+        (facts.held.in_all, facts.rejected.in_all) = (7, 8);
+        let found = of_facts(&facts);
+        assert_eq!(keys(&found), ["held-more all", "rejected-more all"]);
+        assert!(found.holds.values().next().unwrap().message.starts_with("and 7 more marks are held"));
+    }
+
+    #[test]
+    fn a_rejected_mark_may_be_rejected_for_as_long_as_it_is_open() {
+        let mut facts = Facts::nothing();
+        let due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
+        let (id, key) = (due.mark.id, rejected_key(due.mark.id, "recovery"));
+        facts.rejected.rows.sound = vec![due];
+        facts.rejected.in_all = 1;
+        let found = of_facts(&facts);
+        assert_eq!(found.holds[&key].about.kind, "body-too-large");
+        assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
+        assert_eq!(rejected_of(&Key::new(What::Held, key.of.clone())), None);
+        let mut tried_again = Facts::nothing();
+        tried_again.open = vec![(id, "recovery".into())];
+        let found = of_facts(&tried_again);
+        assert!(found.holds.is_empty() && found.may_hold(&key));
+        assert!(!of_facts(&Facts::nothing()).may_hold(&key));
+    }
+
+    #[test]
+    fn what_is_damaged_or_too_late_is_said() {
+        let mut facts = Facts::nothing();
+        let (mark, route) = ("0193".to_owned(), "recovery".to_owned());
+        facts.quarantined = vec![Quarantined { mark, route, row: None }];
+        facts.held.rows.damaged = vec![Damage { table: "mark", key: "0194".into() }];
+        (facts.held.in_all, facts.expired) = (1, vec![late(17, NOW), late(18, NOW - DAY * 2)]);
+        let fencings = vec![Damage { table: "fencing", key: "0195".into() }];
+        let (found, _) = conditions(&Sight { fencings, ..sight() }, Some(&facts));
+        let wanted = [
+            "quarantined delivery 0193 recovery",
+            "quarantined fencing 0195",
+            "quarantined mark 0194",
+            "expired 17",
+        ];
+        assert_eq!(keys(&found), wanted);
+    }
+
+    fn late(seq: i64, at: Timestamp) -> HistoryRow {
+        HistoryRow {
+            seq,
+            at,
+            event: "expired".into(),
+            mark: None,
+            node: Some("compute1".into()),
+            route: None,
+            detail: "a fencing of compute1 was found too late".into(),
+            actor: "nova-host-alerter".into(),
+        }
+    }
+
+    /// S4-31: trouble that lasts.
+    #[test]
+    fn a_route_fails_after_the_limit_and_refuses_at_once() {
+        let second = Duration::from_secs(1);
+        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, Some(&Facts::nothing()));
+        let (found, rest) = of(route(Some(LIMIT), false));
+        assert_eq!((keys(&found), rest), (vec![], Some(Duration::from_millis(1))));
+        let (found, rest) = of(route(Some(LIMIT + second), false));
+        assert_eq!((keys(&found), rest), (vec!["failing recovery".to_owned()], None));
+        assert_eq!(found.holds.values().next().unwrap().since, NOW - LIMIT - second);
+        let (found, rest) = of(route(Some(second), true));
+        assert_eq!((keys(&found), rest), (vec!["refused recovery".to_owned()], None));
+        let (found, rest) = of(route(None, true));
+        assert_eq!((keys(&found), rest), (vec![], None), "nothing waits for it");
+    }
+
+    /// A new daemon does not know that the endpoint refuses until it has asked: that is no recovery.
+    #[test]
+    fn only_a_route_that_accepts_has_recovered() {
+        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, None).0;
+        for what in [What::Refused, What::Failing] {
+            let key = Key::new(what, "recovery");
+            assert!(of(route(Some(Duration::ZERO), false)).may_hold(&key));
+            assert!(!of(route(None, false)).may_hold(&key));
+        }
+    }
+
+    fn cluster(reasons: Option<Vec<(&'static str, String)>>) -> ClusterSight {
+        let missed = Vec::new();
+        ClusterSight { reasons, without_history: false, has_cib: true, missed, audit_after: LIMIT }
+    }
+
+    fn of_sight(cluster: ClusterSight) -> Conditions {
+        conditions(&Sight { cluster: Some(cluster), ..sight() }, Some(&Facts::nothing())).0
+    }
+
+    #[test]
+    fn each_fault_of_the_cluster_is_a_condition() {
+        let said = |kind, text: &str| (kind, text.to_owned());
+        let long = "the evidence file x is not used ".repeat(100);
+        let reasons = vec![
+            said("no-quorum", "this partition has no quorum"),
+            said("evidence", "a is not used"),
+            said("evidence", "b is not used"),
+            said("evidence", &long),
+        ];
+        let found = of_sight(cluster(Some(reasons)));
+        assert_eq!(
+            keys(&found)[..3],
+            [
+                "cluster evidence a is not used",
+                "cluster evidence b is not used",
+                &format!("cluster evidence {}", &long[..KEY])
+            ]
+        );
+        assert_eq!(keys(&found)[3], "cluster no-quorum");
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_neither_well_nor_ill() {
+        let (quorum, history) =
+            (Key::new(What::Cluster, "no-quorum"), Key::new(What::Cluster, "history-unreadable"));
+        let before = of_sight(ClusterSight { has_cib: false, ..cluster(None) });
+        assert!(before.may_hold(&quorum) && before.may_hold(&Key::new(What::Missing, "compute1")));
+        let after = of_sight(ClusterSight { without_history: true, ..cluster(Some(Vec::new())) });
+        assert!(!after.may_hold(&quorum) && after.may_hold(&history));
+        assert!(!after.may_hold(&Key::new(What::Missing, "compute1")));
+        let unread = conditions(&sight(), None).0;
+        assert!(unread.may_hold(&Key::new(What::Held, "x")) && !unread.may_hold(&quorum));
+    }
+
+    #[test]
+    fn a_host_is_missed_after_the_limit_and_until_it_is_back() {
+        let key = Key::new(What::Missing, "compute1");
+        let of = |time| {
+            let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
+            of_sight(ClusterSight { missed, ..cluster(Some(Vec::new())) })
+        };
+        let young = of(LIMIT);
+        assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts anew");
+        let old = of(LIMIT + Duration::from_secs(1));
+        assert!(old.holds[&key].message.contains("stonith_admin --fence Compute1"));
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_said() {
+        let journal = Some("there is no room for /x: free space on its file system".to_owned());
+        let (found, _) = conditions(&Sight { journal, ..sight() }, None);
+        assert_eq!(keys(&found), ["journal writing"]);
+    }
+}

@@ -1,0 +1,189 @@
+//! What the journal has to say about conditions. It is asked only where it has changed.
+
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::journal::{DueDelivery, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined};
+use marks::time::Timestamp;
+
+/// So many conditions of one kind are told one by one.
+pub(super) const LIMIT: u32 = 100;
+/// What is older is no news.
+pub(super) const DAY: Duration = Duration::from_secs(24 * 3600);
+/// What lies further back in the history when a daemon starts is not looked at.
+const BACK: i64 = 10_000;
+
+/// What the journal is asked; the same question has the same answer while nobody writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Question {
+    /// The routes whose endpoints take marks.
+    pub(super) takes: Vec<String>,
+    /// Rejected deliveries that a target was told of.
+    pub(super) rejected: Vec<(MarkId, String)>,
+}
+
+/// Its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) held: Oldest<MarkRow>,
+    pub(super) rejected: Oldest<DueDelivery>,
+    /// Of the rejected deliveries that the question named, those that are not over.
+    pub(super) open: Vec<(MarkId, String)>,
+    pub(super) quarantined: Vec<Quarantined>,
+    /// What came too late to be told, oldest first.
+    pub(super) expired: Vec<HistoryRow>,
+    /// When was asked.
+    of: Asked,
+}
+
+#[derive(Clone, Debug)]
+struct Asked {
+    question: Question,
+    version: (i64, i64),
+    /// The history is read up to here.
+    history: i64,
+}
+
+impl Facts {
+    /// Asks; gives none where the answer that is known is still right.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(super) fn ask(
+        journal: &Journal,
+        question: Question,
+        known: Option<&Self>,
+        now: Timestamp,
+    ) -> Result<Option<Self>, JournalError> {
+        let version = journal.version()?;
+        if known.is_some_and(|known| known.of.version == version && known.of.question == question) {
+            return Ok(None);
+        }
+        let history = journal.newest_history()?;
+        let facts = Self {
+            held: journal.held_marks(LIMIT)?,
+            rejected: journal.rejected_deliveries(now, &question.takes, LIMIT)?,
+            open: still_open(journal, &question.rejected)?,
+            quarantined: journal.quarantined_deliveries(LIMIT)?,
+            expired: expired(journal, known, history, now)?,
+            of: Asked { question, version, history },
+        };
+        Ok(Some(facts))
+    }
+}
+
+fn still_open(
+    journal: &Journal,
+    deliveries: &[(MarkId, String)],
+) -> Result<Vec<(MarkId, String)>, JournalError> {
+    let mut open = Vec::new();
+    for (mark, route) in deliveries {
+        if journal.is_open(*mark, route)? {
+            open.push((*mark, route.clone()));
+        }
+    }
+    Ok(open)
+}
+
+/// The newest of the last day: the history is read once, and then what is new in it.
+fn expired(
+    journal: &Journal,
+    known: Option<&Facts>,
+    newest: i64,
+    now: Timestamp,
+) -> Result<Vec<HistoryRow>, JournalError> {
+    let since = now - DAY;
+    let after = known.map_or(newest - BACK, |known| known.of.history);
+    let mut all = known.map(|known| known.expired.clone()).unwrap_or_default();
+    all.extend(journal.history_of("expired", after, since)?.sound);
+    all.retain(|row| row.at >= since);
+    let over = all.len().saturating_sub(LIMIT as usize);
+    Ok(all.split_off(over))
+}
+
+#[cfg(test)]
+impl Facts {
+    /// A journal in which all is well.
+    pub(super) fn nothing() -> Self {
+        use marks::journal::Rows;
+        fn none<T>() -> Oldest<T> {
+            Oldest { rows: Rows { sound: Vec::new(), damaged: Vec::new() }, in_all: 0 }
+        }
+        Self {
+            held: none(),
+            rejected: none(),
+            open: Vec::new(),
+            quarantined: Vec::new(),
+            expired: Vec::new(),
+            of: Asked { question: Question::default(), version: (0, 0), history: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::fencing::{Fencing, Origin};
+    use marks::host::HostName;
+    use marks::id::FencingId;
+    use marks::journal::Role;
+
+    use super::*;
+
+    fn fencing(node: &str, at: Timestamp) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(node).unwrap(),
+            plug: None,
+            asked_at: at,
+            committed_at: at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
+        }
+    }
+
+    fn expire(journal: &mut Journal, node: &str, at: Timestamp) {
+        let late = fencing(node, at);
+        journal.append_fencing(&late).unwrap();
+        journal.expire_fencing(&late, node, at).unwrap();
+    }
+
+    fn details(facts: &Facts) -> Vec<&str> {
+        facts.expired.iter().map(|row| row.detail.as_str()).collect()
+    }
+
+    #[test]
+    fn the_journal_is_asked_only_where_it_or_the_question_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let now = Timestamp::now();
+        expire(&mut journal, "long-ago", now - DAY * 2);
+        expire(&mut journal, "compute1", now);
+        let question = Question::default;
+        let first = Facts::ask(&journal, question(), None, now).unwrap().unwrap();
+        assert_eq!(details(&first), ["compute1"]);
+        assert!(Facts::ask(&journal, question(), Some(&first), now).unwrap().is_none());
+        let other = Question { takes: vec!["recovery".into()], ..question() };
+        assert!(Facts::ask(&journal, other, Some(&first), now).unwrap().is_some());
+        expire(&mut journal, "compute2", now);
+        let second = Facts::ask(&journal, question(), Some(&first), now).unwrap().unwrap();
+        assert_eq!(details(&second), ["compute1", "compute2"]);
+        expire(&mut journal, "compute3", now + DAY);
+        let third = Facts::ask(&journal, question(), Some(&second), now + DAY * 2).unwrap().unwrap();
+        assert_eq!(details(&third), ["compute3"], "a day is enough");
+    }
+
+    #[test]
+    fn of_many_that_came_too_late_the_newest_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let now = Timestamp::now();
+        (0..=LIMIT).for_each(|number| expire(&mut journal, &format!("compute{number}"), now));
+        let facts = Facts::ask(&journal, Question::default(), None, now).unwrap().unwrap();
+        let said = details(&facts);
+        assert_eq!((said.len(), said[0]), (LIMIT as usize, "compute1"));
+    }
+}

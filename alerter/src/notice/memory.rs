@@ -1,0 +1,361 @@
+//! What one target was told, and what it is to be told next. Pure: no I/O, no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use marks::journal::Told;
+use marks::time::Timestamp;
+
+use super::{About, Conditions, Key, Notice, State, What, body};
+
+/// What the target knows of a condition that it was told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knows {
+    /// That it holds.
+    It,
+    /// That it holds, perhaps: nobody knows whether the notice arrived.
+    Perhaps,
+    /// That it is over, perhaps.
+    PerhapsItsEnd,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    since: Timestamp,
+    about: About,
+    knows: Knows,
+}
+
+/// What came of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The target took it.
+    Taken,
+    /// It takes nothing now.
+    NotNow,
+    /// It takes others, but not this one.
+    NotThis,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// One target's memory. The journal keeps a copy of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    entries: BTreeMap<Key, Entry>,
+    /// What is sent until it is taken: the same bytes each time.
+    pending: BTreeMap<Key, Notice>,
+    /// What the target did not take while it may take others: these come first.
+    aside: BTreeSet<Key>,
+}
+
+impl Memory {
+    /// What a former daemon told. A row of which nothing can be made counts as not told.
+    pub(super) fn of_journal(rows: Vec<Told>) -> Self {
+        let entry = |row: Told| {
+            let about = serde_json::from_str(&row.about).ok()?;
+            Some((Key::parse(&row.condition)?, Entry { since: row.since, about, knows: Knows::It }))
+        };
+        Self { entries: rows.into_iter().filter_map(entry).collect(), ..Self::default() }
+    }
+
+    /// The conditions that the target was told of, or may have been.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.keys()
+    }
+
+    /// What the journal keeps of a condition; none where there is nothing to keep.
+    pub(super) fn row(&self, key: &Key) -> Option<Told> {
+        let entry = self.entries.get(key).filter(|entry| entry.knows != Knows::Perhaps)?;
+        let about = serde_json::to_string(&entry.about).expect("texts are always JSON");
+        Some(Told { condition: key.to_string(), since: entry.since, about })
+    }
+
+    /// What is to be told next, the oldest first; none where the target knows all.
+    pub(super) fn next(&mut self, found: &Conditions, now: Timestamp) -> Option<Notice> {
+        let mut steps = self.steps(found, now);
+        self.pending.retain(|key, old| steps.iter().any(|new| new.key == *key && is_same(new, old)));
+        self.aside.retain(|key| steps.iter().any(|new| new.key == *key));
+        steps.sort_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
+        let fresh = steps.iter().position(|step| !self.aside.contains(&step.key));
+        if fresh.is_none() {
+            self.aside.clear();
+        }
+        let next = steps.into_iter().nth(fresh.unwrap_or(0))?;
+        Some(self.pending.entry(next.key.clone()).or_insert(next).clone())
+    }
+
+    /// Takes note of what came of a notice. Says whether that is news for the journal.
+    pub(super) fn answered(&mut self, notice: &Notice, answer: Answer) -> bool {
+        let Notice { state, key, since, about, .. } = notice;
+        let knows = match (answer, state) {
+            (Answer::Taken, State::Raised) => Knows::It,
+            (Answer::Unknown, State::Raised) => Knows::Perhaps,
+            (Answer::Unknown, State::Cleared) => Knows::PerhapsItsEnd,
+            (Answer::Taken, State::Cleared) => {
+                self.pending.remove(key);
+                return self.entries.remove(key).is_some();
+            }
+            (Answer::NotNow, _) => return false,
+            (Answer::NotThis, _) => {
+                self.aside.insert(key.clone());
+                return false;
+            }
+        };
+        if answer == Answer::Taken {
+            self.pending.remove(key);
+        }
+        self.entries.insert(key.clone(), Entry { since: *since, about: about.clone(), knows });
+        true
+    }
+
+    /// Forgets what is over and whose end nobody is told. Gives the keys.
+    pub(super) fn forget_expired(&mut self, found: &Conditions) -> Vec<Key> {
+        let is_over = |key: &&Key| key.what == What::Expired && !found.may_hold(key);
+        let over: Vec<Key> = self.entries.keys().filter(is_over).cloned().collect();
+        self.entries.retain(|key, _| !over.contains(key));
+        over
+    }
+
+    fn steps(&self, found: &Conditions, now: Timestamp) -> Vec<Notice> {
+        let raise = found.holds.iter().filter_map(|(key, condition)| {
+            let since = match self.entries.get(key) {
+                Some(Entry { knows: Knows::It, .. }) => return None,
+                Some(Entry { knows: Knows::Perhaps, since, .. }) => *since,
+                Some(Entry { knows: Knows::PerhapsItsEnd, .. }) | None => condition.since,
+            };
+            let (about, message) = (condition.about.clone(), condition.message.clone());
+            Some(Notice { state: State::Raised, key: key.clone(), since, time: now, about, message })
+        });
+        let over = self.entries.iter().filter(|(key, _)| !found.may_hold(key));
+        let clear = over.map(|(key, Entry { since, about, .. })| Notice {
+            state: State::Cleared,
+            key: key.clone(),
+            since: *since,
+            time: now,
+            about: about.clone(),
+            message: body::end(key, about),
+        });
+        raise.chain(clear).collect()
+    }
+}
+
+/// Whether both are the same message, to be sent in the same bytes.
+fn is_same(new: &Notice, old: &Notice) -> bool {
+    (new.state, new.since) == (old.state, old.since)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Condition;
+    use super::*;
+
+    const CONDITIONS: usize = 4;
+
+    fn key(number: usize) -> Key {
+        Key::new(What::Held, number.to_string())
+    }
+
+    /// What a test does.
+    #[derive(Clone, Debug)]
+    enum Act {
+        /// A condition begins, or ends.
+        Turn(usize),
+        /// Nothing can be said of a condition, or something again.
+        Hide(usize),
+        /// One notice is sent; where nobody knows what came of it, it has arrived or not.
+        Send(Answer, bool),
+        /// A new daemon, with what the journal has.
+        Restart,
+    }
+
+    /// A target that takes what it gets, and a daemon that tells it.
+    #[derive(Default)]
+    struct World {
+        memory: Memory,
+        found: Conditions,
+        time: i64,
+        /// What has arrived, in order.
+        arrived: Vec<Notice>,
+        /// What was answered as taken, in order.
+        taken: Vec<Notice>,
+        /// The broken variant: a new daemon knows of nothing that was told.
+        is_forgetful: bool,
+    }
+
+    impl World {
+        fn act(&mut self, act: &Act) {
+            self.time += 1;
+            match act {
+                Act::Turn(number) => self.turn(*number),
+                Act::Hide(number) => {
+                    let key = key(*number);
+                    if !self.found.open.remove(&key) {
+                        self.found.holds.remove(&key);
+                        self.found.open.insert(key);
+                    }
+                }
+                Act::Send(answer, has_arrived) => {
+                    self.send(*answer, *has_arrived);
+                }
+                Act::Restart => self.restart(),
+            }
+        }
+
+        fn turn(&mut self, number: usize) {
+            let key = key(number);
+            self.found.open.remove(&key);
+            if self.found.holds.remove(&key).is_none() {
+                let about = About { kind: number.to_string(), ..About::default() };
+                let condition = Condition { since: Timestamp(self.time), about, message: "it is so".into() };
+                self.found.holds.insert(key, condition);
+            }
+        }
+
+        /// Says whether there was anything to send.
+        fn send(&mut self, answer: Answer, has_arrived: bool) -> bool {
+            let Some(notice) = self.memory.next(&self.found, Timestamp(self.time)) else { return false };
+            self.memory.answered(&notice, answer);
+            if answer == Answer::Taken {
+                self.taken.push(notice.clone());
+            }
+            if answer == Answer::Taken || (answer == Answer::Unknown && has_arrived) {
+                self.arrived.push(notice);
+            }
+            true
+        }
+
+        fn restart(&mut self) {
+            let rows = self.memory.keys().filter_map(|key| self.memory.row(key)).collect();
+            self.memory = if self.is_forgetful { Memory::default() } else { Memory::of_journal(rows) };
+        }
+
+        /// What the target makes of what has arrived.
+        fn believes(&self, key: &Key) -> Option<State> {
+            self.arrived.iter().rev().find(|notice| notice.key == *key).map(|notice| notice.state)
+        }
+
+        /// What is wrong with what was taken: once begun, once ended, in turns.
+        fn complaint(&self) -> Option<String> {
+            (0..CONDITIONS).map(key).find_map(|key| {
+                let states: Vec<State> =
+                    self.taken.iter().filter(|notice| notice.key == key).map(|n| n.state).collect();
+                let wanted = [State::Raised, State::Cleared].into_iter().cycle();
+                let differs = states.iter().zip(wanted).any(|(state, wanted)| *state != wanted);
+                differs.then(|| format!("{key}: {states:?}"))
+            })
+        }
+    }
+
+    fn acts(answers: Vec<Answer>) -> impl Strategy<Value = Vec<Act>> {
+        let act = prop_oneof![
+            3 => (0..CONDITIONS).prop_map(Act::Turn),
+            1 => (0..CONDITIONS).prop_map(Act::Hide),
+            6 => (proptest::sample::select(answers), any::<bool>()).prop_map(|(a, arrived)| Act::Send(a, arrived)),
+            1 => Just(Act::Restart),
+        ];
+        proptest::collection::vec(act, 1..120)
+    }
+
+    const SURE: [Answer; 3] = [Answer::Taken, Answer::NotNow, Answer::NotThis];
+    const ALL: [Answer; 4] = [Answer::Taken, Answer::NotNow, Answer::NotThis, Answer::Unknown];
+
+    proptest! {
+        /// S1-5: whatever happens in whatever order, a condition is told once and its end once, and no end of what was not
+        /// told; in the end the target knows what is so.
+        #[test]
+        fn each_condition_is_told_once_and_its_end_once(acts in acts(SURE.to_vec())) {
+            let mut world = World::default();
+            acts.iter().for_each(|act| world.act(act));
+            while world.send(Answer::Taken, true) {}
+            prop_assert_eq!(world.complaint(), None);
+            for key in (0..CONDITIONS).map(key).filter(|key| !world.found.open.contains(key)) {
+                let holds = world.found.holds.contains_key(&key);
+                prop_assert_eq!(world.believes(&key) == Some(State::Raised), holds, "{}", key);
+            }
+        }
+
+        /// Where nobody knows whether a notice arrived, it may come twice; in the end the target knows what is so. A daemon
+        /// that ends in between knows nothing of that notice.
+        #[test]
+        fn what_may_have_arrived_is_told_again_or_taken_back(acts in acts(ALL.to_vec())) {
+            let mut world = World::default();
+            acts.iter().filter(|act| !matches!(act, Act::Restart)).for_each(|act| world.act(act));
+            while world.send(Answer::Taken, true) {}
+            for key in (0..CONDITIONS).map(key).filter(|key| !world.found.open.contains(key)) {
+                let holds = world.found.holds.contains_key(&key);
+                prop_assert_eq!(world.believes(&key) == Some(State::Raised), holds, "{}", key);
+            }
+        }
+    }
+
+    /// The broken variant: a daemon that forgets what was told.
+    #[test]
+    fn a_daemon_that_forgets_is_noticed() {
+        for is_forgetful in [false, true] {
+            let mut world = World { is_forgetful, ..World::default() };
+            let send = Act::Send(Answer::Taken, true);
+            [Act::Turn(0), send.clone(), Act::Restart, send].iter().for_each(|act| world.act(act));
+            assert_eq!(world.complaint().is_some(), is_forgetful);
+        }
+    }
+
+    #[test]
+    fn what_has_passed_while_the_target_was_down_is_not_told() {
+        let mut world = World::default();
+        world.turn(0);
+        assert!(world.send(Answer::NotNow, false));
+        world.turn(0);
+        assert!(!world.send(Answer::Taken, true));
+    }
+
+    #[test]
+    fn the_same_notice_has_the_same_bytes_each_time() {
+        let mut world = World::default();
+        world.turn(0);
+        let first = world.memory.next(&world.found, Timestamp(7)).unwrap();
+        world.memory.answered(&first, Answer::Unknown);
+        let condition = world.found.holds.get_mut(&key(0)).unwrap();
+        (condition.since, condition.message) = (Timestamp(99), "it is still so".into());
+        assert_eq!(world.memory.next(&world.found, Timestamp(8)), Some(first));
+    }
+
+    /// One that the target does not take must not keep the others back.
+    #[test]
+    fn a_rejected_notice_is_in_nobodys_way() {
+        let mut world = World::default();
+        (0..3).for_each(|number| world.act(&Act::Turn(number)));
+        let mut sent = Vec::new();
+        for answer in [Answer::NotThis, Answer::Taken, Answer::NotThis, Answer::Taken, Answer::NotThis] {
+            let next = world.memory.next(&world.found, Timestamp(0)).unwrap();
+            world.memory.answered(&next, answer);
+            sent.push(next.key.of);
+        }
+        assert_eq!(sent, ["0", "1", "2", "0", "2"]);
+    }
+
+    #[test]
+    fn the_end_of_what_was_too_late_is_forgotten_without_a_word() {
+        let key = Key::new(What::Expired, "17");
+        let row = Told { condition: key.to_string(), since: Timestamp(0), about: r#"{"kind":"x"}"#.into() };
+        let mut memory = Memory::of_journal(vec![row]);
+        let mut found = Conditions { unknown: BTreeSet::from([What::Expired]), ..Conditions::default() };
+        assert_eq!(memory.forget_expired(&found), []);
+        found.unknown.clear();
+        assert_eq!(memory.forget_expired(&found), std::slice::from_ref(&key));
+        assert_eq!((memory.next(&found, Timestamp(0)), memory.row(&key)), (None, None));
+    }
+
+    #[test]
+    fn a_row_that_says_nothing_counts_as_not_told() {
+        let row = |condition: &str, about: &str| Told {
+            condition: condition.into(),
+            since: Timestamp(0),
+            about: about.into(),
+        };
+        let rows =
+            vec![row("held 1", r#"{"kind":"x"}"#), row("gone 1", r#"{"kind":"x"}"#), row("held 2", "{")];
+        assert_eq!(Memory::of_journal(rows).keys().collect::<Vec<_>>(), [&key(1)]);
+    }
+}

@@ -1,0 +1,202 @@
+//! What somebody should look at: marks that are held, deliveries that are rejected or damaged. Read by the notice channel,
+//! so nothing here looks at what is well.
+
+use rusqlite::{Params, Row, params};
+
+use super::due::{DueDelivery, both, json};
+use super::fencings::Rows;
+use super::marks::HELD;
+use super::row::{self, MarkRow};
+use super::{Journal, JournalError, delivery_row};
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// The oldest of many.
+#[derive(Clone, Debug)]
+pub struct Oldest<T> {
+    /// As many as were asked for.
+    pub rows: Rows<T>,
+    /// How many there are in all.
+    pub in_all: u32,
+}
+
+/// A delivery in quarantine, as far as its damaged row can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// What stands where the mark's id should.
+    pub mark: String,
+    /// What stands where the route's name should.
+    pub route: String,
+    /// The mark, where its own row is sound.
+    pub row: Option<MarkRow>,
+}
+
+impl Journal {
+    /// Open marks that may not go, the oldest `limit` of them.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn held_marks(&self, limit: u32) -> Result<Oldest<MarkRow>, JournalError> {
+        let sql = format!(
+            "SELECT {} FROM mark m WHERE {HELD} ORDER BY m.failure_time, m.id LIMIT ?1",
+            row::COLUMNS
+        );
+        let rows = self.rows(&sql, [limit], row::decode)?;
+        let in_all = self.count(&format!("SELECT count(*) FROM mark m WHERE {HELD}"), [])?;
+        Ok(Oldest { rows, in_all })
+    }
+
+    /// Deliveries to `routes` that wait in the slow lane at `now`, the oldest `limit` of them: their endpoint does not take
+    /// them. One whose endpoint refused everything is due at once, and is none of these.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rejected_deliveries(
+        &self,
+        now: Timestamp,
+        routes: &[String],
+        limit: u32,
+    ) -> Result<Oldest<DueDelivery>, JournalError> {
+        let rejected =
+            "d.state = 'parked' AND d.state IN ('pending', 'parked') AND d.next_due > ?1 AND d.route IN (SELECT value FROM json_each(?2))";
+        let sql = format!(
+            "SELECT {}, {} FROM delivery d JOIN mark m ON m.id = d.mark WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?3",
+            row::COLUMNS,
+            delivery_row::COLUMNS
+        );
+        let routes = json(routes);
+        let rows = self.rows(&sql, params![now.0, routes, limit], both)?;
+        let in_all = format!("SELECT count(*) FROM delivery d WHERE {rejected}");
+        Ok(Oldest { rows, in_all: self.count(&in_all, params![now.0, routes])? })
+    }
+
+    /// Deliveries in quarantine, `limit` of them.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn quarantined_deliveries(&self, limit: u32) -> Result<Vec<Quarantined>, JournalError> {
+        let read = || {
+            let sql =
+                "SELECT mark, route FROM delivery WHERE state = 'quarantined' ORDER BY mark, route LIMIT ?1";
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows =
+                query.query_map([limit], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let of = |(mark, route): (String, String)| {
+            let row = MarkId::parse(&mark).ok().and_then(|id| self.mark(id).ok().flatten());
+            Quarantined { mark, route, row }
+        };
+        Ok(self.sqlite(read())?.into_iter().map(of).collect())
+    }
+
+    /// Whether something may still be done for a delivery, whatever its row is worth.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_open(&self, mark: MarkId, route: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND route = ?2
+             AND state NOT IN ('acknowledged', 'dismissed', 'cancelled'))";
+        self.sqlite(self.connection.query_row(sql, params![mark.to_string(), route], |row| row.get(0)))
+    }
+
+    fn count(&self, sql: &str, parameters: impl Params) -> Result<u32, JournalError> {
+        self.sqlite(self.connection.query_row(sql, parameters, |row: &Row<'_>| row.get(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::delivery::State;
+    use crate::fencing::Fencing;
+    use crate::journal::tests::{Home, NOW, attempt, fencing, marked, marked_as, row_of};
+    use crate::journal::{Role, Taken, Verdict};
+    use crate::mark::{Doubt, Proof, Standing};
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn ids(oldest: &Oldest<MarkRow>) -> Vec<MarkId> {
+        oldest.rows.sound.iter().map(|mark| mark.id).collect()
+    }
+
+    fn parked(next_due: Timestamp) -> Verdict {
+        let (kind, detail) = ("rejected".to_owned(), "HTTP 422".to_owned());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due }
+    }
+
+    #[test]
+    fn what_is_held_is_found_oldest_first_and_no_other_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "well", NOW);
+        let doubtful = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
+        let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
+        let nameless = MarkRow { fqdn: None, ..row_of(&first) };
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        assert_eq!(ids(&journal.held_marks(10).unwrap()), [nameless.id, doubtful]);
+        let one = journal.held_marks(1).unwrap();
+        assert_eq!((ids(&one), one.in_all), (vec![nameless.id], 2));
+        assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());
+        assert!(journal.dismiss(nameless.id, "told by hand", "alice", NOW).unwrap());
+        assert_eq!(journal.held_marks(10).unwrap().in_all, 0);
+    }
+
+    /// A hundred thousand open marks may wait for an endpoint, and none of them is read for this.
+    #[test]
+    fn what_is_held_has_an_index_of_its_own() {
+        let home = Home::new();
+        let journal = home.open(Role::Alerter);
+        let plan = |condition: &str| -> String {
+            let sql = format!("EXPLAIN QUERY PLAN SELECT count(*) FROM mark m WHERE {condition}");
+            let mut query = journal.connection.prepare(&sql).unwrap();
+            let lines = query.query_map([], |row| row.get::<_, String>(3)).unwrap();
+            lines.collect::<Result<Vec<_>, _>>().unwrap().join("; ")
+        };
+        let held = format!("m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ({DOUBTS}))");
+        assert!(plan(&held).contains("mark_held"), "{}", plan(&held));
+        assert!(!plan("m.settlement IS NULL").contains("mark_held"), "the broken variant");
+    }
+
+    #[test]
+    fn a_delivery_is_rejected_while_it_waits_in_the_slow_lane_of_a_route_that_was_asked_for() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let rejected = marked(&mut journal, "compute1", NOW);
+        let refused = marked(&mut journal, "compute2", NOW);
+        marked(&mut journal, "well", NOW);
+        attempt(&mut journal, rejected, "recovery", &parked(NOW + MINUTE));
+        attempt(&mut journal, refused, "recovery", &parked(NOW));
+        let found = |routes: &[&str], now| -> Vec<MarkId> {
+            let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
+            let oldest = journal.rejected_deliveries(now, &routes, 10).unwrap();
+            assert_eq!(oldest.in_all as usize, oldest.rows.sound.len());
+            oldest.rows.sound.iter().map(|due| due.mark.id).collect()
+        };
+        assert_eq!(found(&["recovery", "other"], NOW), [rejected]);
+        assert_eq!(found(&["other"], NOW), [], "its endpoint takes nothing");
+        assert_eq!(found(&["recovery"], NOW + MINUTE), [], "it is tried now");
+        assert!(journal.is_open(rejected, "recovery").unwrap());
+        assert!(!journal.is_open(rejected, "other").unwrap());
+        journal.dismiss(rejected, "told by hand", "alice", NOW).unwrap();
+        assert!(!journal.is_open(rejected, "recovery").unwrap());
+    }
+
+    #[test]
+    fn a_damaged_delivery_is_found_until_an_operator_ends_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(journal.quarantined_deliveries(10).unwrap(), []);
+        home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
+        assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
+        let found = journal.quarantined_deliveries(10).unwrap();
+        assert_eq!((found[0].mark.as_str(), found[0].route.as_str()), (&*mark.to_string(), "recovery"));
+        assert_eq!(found[0].row.as_ref().map(|row| row.id), Some(mark));
+        journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
+        assert_eq!(journal.quarantined_deliveries(10).unwrap(), []);
+    }
+}
