@@ -136,6 +136,50 @@ async fn a_broken_body_does_not_undo_the_acknowledgement() {
     }
 }
 
+/// A length that is not true, and what comes behind an answer, change nothing of it: neither to the worse nor to the
+/// better. The broken variant looks for a success anywhere in what came.
+#[tokio::test]
+async fn what_stands_behind_an_answer_does_not_matter() {
+    let finds_one = |answer: &str| answer.contains("HTTP/1.1 200");
+    for (answer, expected) in [
+        ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 503 No\r\nContent-Length: 999\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 404 No\r\nConnection: keep-alive\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "refused misconfigured"),
+        ("HTTP/1.1 302 No\r\nLocation: HTTP/1.1 200 OK\r\n\r\n", "refused redirect"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nand much more than that", "acknowledged"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nless", "acknowledged"),
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{answer:?}");
+        assert!(finds_one(answer));
+    }
+}
+
+/// A redirect that would lead this controller to where only itself gets in is refused like any other.
+#[tokio::test]
+async fn a_redirect_to_a_place_of_secrets_is_refused() {
+    for place in [
+        "http://169.254.169.254/latest/meta-data/iam/security-credentials/",
+        "http://[fd00:ec2::254]/latest/meta-data/",
+        "http://[::ffff:169.254.169.254]/",
+        "//169.254.169.254/",
+        "http://metadata.google.internal/computeMetadata/v1/",
+        "file:///etc/shadow",
+        "gopher://127.0.0.1:6379/_FLUSHALL",
+        "unix:/run/docker.sock",
+    ] {
+        for code in [301, 302, 303, 307, 308] {
+            let fields = format!("Location: {place}\r\n");
+            let endpoint = Endpoint::saying(status(&format!("{code} Moved"), &fields)).await;
+            let outcome = deliver_to(&endpoint.url()).await;
+            assert_eq!(word(&outcome), "refused redirect", "{code} {place}");
+            assert!(!outcome.failure().unwrap().detail.contains(place), "{outcome:?}");
+            assert_eq!(endpoint.connections(), 1);
+        }
+    }
+}
+
 /// S1-16: half an answer is no answer. The broken variant believes a status line.
 #[tokio::test]
 async fn half_an_answer_does_not_acknowledge() {
