@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod addresses;
 mod default_config;
 mod deps;
 mod examples;
+mod hostile;
 mod killed;
 mod ocf;
 mod path;
@@ -16,9 +18,11 @@ use tests::trials;
 
 fn main() -> ExitCode {
     trials::run([
+        addresses::group(),
         default_config::group(),
         deps::group(),
         examples::group(),
+        hostile::group(),
         killed::group(),
         ocf::group(),
         path::group(),
