@@ -168,9 +168,9 @@ fn a_redirect_to_the_metadata_service_is_not_followed() {
             endpoint.answer(Answer::Raw(answer.into_bytes()));
             attempts += 1;
             if attempts == 1 {
-                site.fence("compute1").unwrap()
+                site.fence("compute1").unwrap();
             } else {
-                retry(&site)
+                retry(&site);
             }
             until("it is refused", || {
                 let delivery = delivery(&site, "compute1");
