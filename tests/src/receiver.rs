@@ -10,6 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, ensure};
+use nix::sys::socket::{setsockopt, sockopt};
+
+/// Between two bytes of an answer that never ends.
+const DRIP: Duration = Duration::from_millis(50);
 
 /// What is done with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +22,12 @@ pub enum Answer {
     Status(u16),
     /// These bytes, written at once; then the connection is closed.
     Raw(Vec<u8>),
+    /// These bytes, written at once; then the connection is reset.
+    Reset(Vec<u8>),
+    /// These bytes, and then one more now and then, for as long as they are taken.
+    Trickle(Vec<u8>),
+    /// These bytes, and then as many more as are taken.
+    Flood(Vec<u8>),
     /// Nothing, until the receiver goes down.
     Silence,
 }
@@ -199,11 +209,24 @@ fn serve(stream: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream);
     while let Ok(request) = read(&mut reader) {
         let answer = shared.take(request);
+        let is_reset = matches!(answer, Answer::Reset(_));
         if !say(&mut reader, answer).unwrap_or(false) {
-            let _ = reader.get_ref().shutdown(Shutdown::Both);
+            end(reader.get_ref(), is_reset, shared);
             break;
         }
     }
+}
+
+/// Ends a connection; a reset comes with the close of its last descriptor.
+fn end(stream: &TcpStream, is_reset: bool, shared: &Shared) {
+    if !is_reset {
+        let _ = stream.shutdown(Shutdown::Both);
+        return;
+    }
+    let at_once = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    let _ = setsockopt(stream, sockopt::Linger, &at_once);
+    let peer = stream.peer_addr().ok();
+    shared.state().streams.retain(|other| other.peer_addr().ok() != peer);
 }
 
 /// Writes an answer in one piece; gives whether the connection goes on.
@@ -213,7 +236,20 @@ fn say(reader: &mut BufReader<TcpStream>, answer: Answer) -> io::Result<bool> {
             let text = format!("HTTP/1.1 {status} Test\r\ncontent-length: 0\r\n\r\n");
             reader.get_mut().write_all(text.as_bytes()).map(|()| true)
         }
-        Answer::Raw(bytes) => reader.get_mut().write_all(&bytes).map(|()| false),
+        Answer::Raw(bytes) | Answer::Reset(bytes) => reader.get_mut().write_all(&bytes).map(|()| false),
+        Answer::Trickle(bytes) => {
+            reader.get_mut().write_all(&bytes)?;
+            loop {
+                thread::sleep(DRIP);
+                reader.get_mut().write_all(b"x")?;
+            }
+        }
+        Answer::Flood(bytes) => {
+            reader.get_mut().write_all(&bytes)?;
+            loop {
+                reader.get_mut().write_all(&[b'x'; 4096])?;
+            }
+        }
         Answer::Silence => reader.read(&mut [0]).map(|_| false),
     }
 }
@@ -273,6 +309,37 @@ mod tests {
         let bodies: Vec<Vec<u8>> = receiver.received().into_iter().map(|request| request.body).collect();
         assert_eq!(bodies, [b"one", b"two"]);
         assert_eq!(receiver.received()[0].header("HOST"), Some("h"));
+    }
+
+    #[test]
+    fn a_reset_comes_behind_what_was_said() {
+        let receiver = Receiver::on_loopback().unwrap();
+        for (answer, ending) in [
+            (Answer::Reset(b"half".to_vec()), Err(io::ErrorKind::ConnectionReset)),
+            (Answer::Raw(b"half".to_vec()), Ok(0)),
+        ] {
+            receiver.answer_next(answer);
+            let mut stream = TcpStream::connect(receiver.address()).unwrap();
+            assert_eq!(post(&mut stream, "one"), "half");
+            assert_eq!(stream.read(&mut [0]).map_err(|error| error.kind()), ending);
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_ends_with_the_receiver() {
+        let mut receiver = Receiver::on_loopback().unwrap();
+        for answer in [Answer::Trickle(b"a".to_vec()), Answer::Flood(b"a".to_vec())] {
+            receiver.answer_next(answer);
+            let mut stream = TcpStream::connect(receiver.address()).unwrap();
+            assert!(post(&mut stream, "one").starts_with('a'));
+            let mut more = [0; 3];
+            stream.read_exact(&mut more).unwrap();
+            assert_eq!(&more, b"xxx");
+            receiver.down();
+            let mut rest = Vec::new();
+            let _however = stream.read_to_end(&mut rest);
+            receiver.up().unwrap();
+        }
     }
 
     #[test]

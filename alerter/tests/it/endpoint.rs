@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -12,6 +14,9 @@ use tokio_rustls::server::TlsStream;
 
 /// A plain "taken over".
 pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+/// Between two bytes of one that says as little as it can.
+const DRIP: Duration = Duration::from_millis(25);
 
 /// A listening endpoint; it ends with the test's runtime.
 pub(crate) struct Endpoint {
@@ -24,6 +29,7 @@ pub(crate) struct Endpoint {
 struct Seen {
     connections: usize,
     requests: Vec<Vec<u8>>,
+    said: usize,
 }
 
 impl Endpoint {
@@ -114,6 +120,11 @@ impl Endpoint {
         self.seen.lock().unwrap().requests.clone()
     }
 
+    /// How many bytes it could get rid of.
+    pub(crate) fn said(&self) -> usize {
+        self.seen.lock().unwrap().said
+    }
+
     /// Waits until one connection was dealt with to its end.
     pub(crate) async fn connection_ended(&mut self) {
         self.ended.recv().await.expect("the endpoint lives as long as the test");
@@ -143,7 +154,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 
     /// Sends bytes; says whether the other side still takes any.
     pub(crate) async fn say(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok()
+        let taken = self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok();
+        self.seen.lock().unwrap().said += if taken { bytes.len() } else { 0 };
+        taken
+    }
+
+    /// Sends the same again and again for as long as the other side takes it.
+    pub(crate) async fn pour(&mut self, bytes: &[u8]) {
+        while self.say(bytes).await {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends bytes one by one, slowly, for as long as the other side takes them.
+    pub(crate) async fn drip(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        for byte in bytes {
+            tokio::time::sleep(DRIP).await;
+            if !self.say(&[byte]).await {
+                return;
+            }
+        }
     }
 
     /// Waits until the other side has gone.
@@ -154,6 +184,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 }
 
 impl Peer<TcpStream> {
+    /// Keeps what was said and not read yet short: it does not count as said for long.
+    pub(crate) fn without_room(self) -> Self {
+        setsockopt(&self.stream, sockopt::SndBuf, &(64 * 1024)).unwrap();
+        self
+    }
+
+    /// Says nothing more, and goes on listening.
+    pub(crate) async fn half_close(&mut self) {
+        let _already_gone = self.stream.shutdown().await;
+    }
+
     /// Ends the connection with a reset instead of an orderly close.
     pub(crate) fn reset(self) {
         self.stream.set_zero_linger().unwrap();

@@ -136,6 +136,58 @@ async fn a_broken_body_does_not_undo_the_acknowledgement() {
     }
 }
 
+/// A length that is not true, and what comes behind an answer, change nothing of it: neither to the worse nor to the
+/// better. The broken variant looks for a success anywhere in what came.
+#[tokio::test]
+async fn what_stands_behind_an_answer_does_not_matter() {
+    let finds_one = |answer: &str| answer.contains("HTTP/1.1 200");
+    for (answer, expected) in [
+        ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 503 No\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 503 No\r\nContent-Length: 999\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "retry unavailable"),
+        ("HTTP/1.1 404 No\r\nConnection: keep-alive\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "refused misconfigured"),
+        ("HTTP/1.1 302 No\r\nLocation: HTTP/1.1 200 OK\r\n\r\n", "refused redirect"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nand much more than that", "acknowledged"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9223372036854775807\r\n\r\nless", "acknowledged"),
+    ] {
+        let endpoint = Endpoint::saying(answer).await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{answer:?}");
+        assert!(finds_one(answer));
+    }
+}
+
+/// A redirect is refused however its place is written, also one that only this machine gets at. All these places are on
+/// loopback: were one followed, no test may ask anybody else.
+///
+/// The broken variant is a client with the default policy: it gets to each place that HTTP can name.
+#[tokio::test]
+async fn a_redirect_is_refused_however_its_place_is_written() {
+    let target = Endpoint::saying(OK).await;
+    let (port, mut asked) = (target.address.port(), 0);
+    for (place, is_http) in [
+        (format!("http://localhost:{port}/latest/meta-data/"), true),
+        (format!("http://127.1:{port}/"), true),
+        (format!("http://[::ffff:127.0.0.1]:{port}/"), true),
+        (format!("http://me:{SECRET}@127.0.0.1:{port}/"), true),
+        (format!("//127.0.0.1:{port}/"), true),
+        ("file:///etc/shadow".to_owned(), false),
+        (format!("gopher://127.0.0.1:{port}/_FLUSHALL"), false),
+        ("unix:/run/docker.sock".to_owned(), false),
+    ] {
+        for code in [301, 302, 303, 307, 308] {
+            let fields = format!("Location: {place}\r\n");
+            let endpoint = Endpoint::saying(status(&format!("{code} Moved"), &fields)).await;
+            assert_eq!(word_of(&endpoint.url()).await, "refused redirect", "{code} {place}");
+            assert_eq!((endpoint.connections(), target.connections()), (1, asked), "{code} {place}");
+
+            let careless = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+            let _however = careless.post(endpoint.url()).body("x").send().await;
+            asked += usize::from(is_http);
+            assert_eq!(target.connections(), asked, "{code} {place}");
+        }
+    }
+}
+
 /// S1-16: half an answer is no answer. The broken variant believes a status line.
 #[tokio::test]
 async fn half_an_answer_does_not_acknowledge() {

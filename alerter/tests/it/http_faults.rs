@@ -33,6 +33,47 @@ async fn a_reset_is_unknown_before_and_after_the_request_was_read() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
+/// S1-16, S4-30: what was said before a reset counts, where it is whole. The broken variant drops the answer's last byte.
+#[tokio::test]
+async fn a_reset_behind_a_whole_answer_does_not_undo_it() {
+    let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n";
+    for (said, expected) in [
+        (&whole[..], "acknowledged"),
+        (&whole[..whole.len() - 1], "unknown closed"),
+        (b"HTTP", "unknown closed"),
+    ] {
+        let endpoint = Endpoint::acting(move |mut peer| async move {
+            peer.request().await;
+            peer.say(said).await;
+            peer.reset();
+        })
+        .await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{:?}", String::from_utf8_lossy(said));
+        assert_eq!(endpoint.requests().len(), 1);
+    }
+}
+
+/// S1-16: an endpoint that says nothing more, but goes on listening, has given its answer: none, or a whole one. Nobody
+/// waits for more.
+#[tokio::test]
+async fn a_half_closed_connection_is_given_up() {
+    for (reads, says, expected) in
+        [(false, &b""[..], "unknown closed"), (true, b"", "unknown closed"), (true, OK, "acknowledged")]
+    {
+        let mut endpoint = Endpoint::acting(move |mut peer| async move {
+            if reads {
+                peer.request().await;
+            }
+            peer.say(says).await;
+            peer.half_close().await;
+            peer.gone().await;
+        })
+        .await;
+        assert_eq!(word_of(&endpoint.url()).await, expected);
+        endpoint.connection_ended().await;
+    }
+}
+
 /// S1-16: the connection ends by our limit, and the endpoint sees that.
 #[tokio::test]
 async fn an_endpoint_that_never_answers_is_unknown() {

@@ -168,6 +168,24 @@ async fn an_endpoint_can_have_another_name_than_its_url() {
     assert_eq!(requests.len(), 1);
 }
 
+/// S1-45: a wildcard stands for one label, not for none and not for two.
+#[tokio::test]
+async fn a_wildcard_stands_for_one_label() {
+    let ca = Ca::new("ours");
+    let endpoint = endpoint(ca.endpoint(Peculiar::Wildcard)).await;
+    for (server_name, expected) in [
+        ("ctl.recovery.example", "acknowledged"),
+        ("recovery.example", "unreachable tls-name"),
+        ("a.b.recovery.example", "unreachable tls-name"),
+        ("recovery.example.elsewhere", "unreachable tls-name"),
+    ] {
+        let server_name = Some(server_name.to_owned());
+        let route = Http::new(Options { server_name, ..to(&endpoint, &ca) }).unwrap();
+        assert_eq!(word(&deliver(&route).await), expected);
+    }
+    assert_eq!(endpoint.requests().len(), 1);
+}
+
 /// A name that cannot be found is still told as such.
 #[tokio::test]
 async fn a_server_name_does_not_hide_a_host_without_an_address() {

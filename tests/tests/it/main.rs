@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod addresses;
 mod clock;
 mod default_config;
 mod deps;
 mod examples;
+mod hostile;
 mod killed;
 mod notice;
 mod ocf;
@@ -18,10 +20,12 @@ use tests::trials;
 
 fn main() -> ExitCode {
     trials::run([
+        addresses::group(),
         clock::group(),
         default_config::group(),
         deps::group(),
         examples::group(),
+        hostile::group(),
         killed::group(),
         notice::group(),
         ocf::group(),

@@ -21,7 +21,7 @@ use tests::receiver::{Answer, Received, Receiver};
 use tests::trials::Group;
 
 /// Longer than the longest wait between two attempts.
-const LIMIT: Duration = Duration::from_secs(40);
+pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
@@ -59,28 +59,28 @@ pub(crate) fn group() -> Group {
 }
 
 /// A receiver, and a site whose alerter runs.
-fn running() -> (Receiver, Site) {
+pub(crate) fn running() -> (Receiver, Site) {
     let (receiver, mut site) = stopped();
     site.start().unwrap();
     (receiver, site)
 }
 
-fn stopped() -> (Receiver, Site) {
+pub(crate) fn stopped() -> (Receiver, Site) {
     let receiver = Receiver::on_loopback().unwrap();
     let site = Site::new(receiver.address()).unwrap();
     (receiver, site)
 }
 
-fn event(request: &Received) -> Value {
+pub(crate) fn event(request: &Received) -> Value {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-fn host(request: &Received) -> String {
+pub(crate) fn host(request: &Received) -> String {
     event(request)["payload"]["hostname"].as_str().unwrap().to_owned()
 }
 
 /// What a command says; null where it has nothing to say yet.
-fn json(site: &Site, words: &[&str]) -> Value {
+pub(crate) fn json(site: &Site, words: &[&str]) -> Value {
     let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
@@ -90,7 +90,7 @@ fn text(output: &Output) -> String {
 }
 
 /// Waits for what no event of ours announces: the daemon's next commit.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !holds() {
         assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
@@ -98,14 +98,14 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn until_settled(site: &Site) {
+pub(crate) fn until_settled(site: &Site) {
     until("all marks are settled", || {
         let status = json(site, &["status"]);
         status["open"] == 0 && status["new_fencings"] == 0
     });
 }
 
-fn delivery(site: &Site, host: &str) -> Value {
+pub(crate) fn delivery(site: &Site, host: &str) -> Value {
     json(site, &["show", host])[0]["deliveries"][0].clone()
 }
 
@@ -335,7 +335,7 @@ fn the_marks_of_one_host_are_told_in_order() {
     until_settled(&site);
 }
 
-fn fencing(host: &str, at: Timestamp) -> Fencing {
+pub(crate) fn fencing(host: &str, at: Timestamp) -> Fencing {
     Fencing {
         id: FencingId::generate(),
         node: HostName::parse(host).unwrap(),

@@ -43,6 +43,8 @@ pub(super) enum Tls {
     Name,
     /// It is a CA's own certificate, as `openssl req -x509` makes it.
     SelfSigned,
+    /// It is not made for an endpoint, is signed as nobody should sign, or a CA between must not have signed it.
+    Certificate,
     /// The endpoint speaks none of the versions that we do.
     Version,
     /// The endpoint does not take our own certificate, or wants one.
@@ -107,6 +109,7 @@ impl Tls {
             Self::UnknownCa => "tls-unknown-ca",
             Self::Name => "tls-name",
             Self::SelfSigned => "tls-self-signed",
+            Self::Certificate => "tls-certificate",
             Self::Version => "tls-version",
             Self::ClientCertificate => "tls-client-certificate",
             Self::Other => "tls",
@@ -118,11 +121,14 @@ impl Tls {
             Self::Expired => "the endpoint's certificate has expired: renew it there",
             Self::NotYetValid => "the endpoint's certificate is not valid yet: check the clocks",
             Self::UnknownCa => {
-                "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did"
+                "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did, or let the endpoint show the CAs between"
             }
             Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
             Self::SelfSigned => {
                 "the endpoint's certificate is a CA's own: give the endpoint one that this CA signed"
+            }
+            Self::Certificate => {
+                "the endpoint's certificate proves nothing: check what it is made for, how it is signed, and what the CAs above it may sign"
             }
             Self::Version => "the endpoint speaks no TLS that is new enough: update it, or lower tls-min",
             Self::ClientCertificate => {
@@ -204,7 +210,7 @@ fn certificate_of(certificate: &CertificateError) -> Tls {
         CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             Tls::SelfSigned
         }
-        _ => Tls::Other,
+        _ => Tls::Certificate,
     }
 }
 
@@ -233,6 +239,7 @@ mod tests {
             Tls::UnknownCa,
             Tls::Name,
             Tls::SelfSigned,
+            Tls::Certificate,
             Tls::Version,
             Tls::Other,
         ];
