@@ -148,7 +148,19 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let notices = notice::read(&mut root);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
-    Settings { store, hosts, groups, intake, degraded_after, max_in_flight, ack_batch, log_level, routes, notices, file }
+    Settings {
+        store,
+        hosts,
+        groups,
+        intake,
+        degraded_after,
+        max_in_flight,
+        ack_batch,
+        log_level,
+        routes,
+        notices,
+        file,
+    }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {

@@ -140,14 +140,6 @@ impl Endpoint {
         }
     }
 
-    /// How many probes were in vain; 0 while it takes marks.
-    pub fn failures(&self) -> u32 {
-        match self.breaker {
-            Breaker::Closed => 0,
-            Breaker::Open(open) => open.failures,
-        }
-    }
-
     /// Whether it takes no mark until somebody changes something.
     pub fn is_parked(&self) -> bool {
         matches!(self.breaker, Breaker::Open(open) if open.is_parked)
@@ -276,6 +268,14 @@ mod tests {
         Sign::Rejects(HostName::parse(host).unwrap())
     }
 
+    /// How many probes were in vain.
+    fn failures(endpoint: &Endpoint) -> u32 {
+        match endpoint.breaker {
+            Breaker::Closed => 0,
+            Breaker::Open(open) => open.failures,
+        }
+    }
+
     fn healthy() -> Endpoint {
         Endpoint::new(LIMIT)
     }
@@ -335,12 +335,12 @@ mod tests {
         for _ in 1..LIMIT {
             assert_eq!(endpoint.end(&Sign::Unreachable, None, now, 0.5), None, "they were under way");
         }
-        assert_eq!(endpoint.failures(), 1);
+        assert_eq!(failures(&endpoint), 1);
         for failures in 2..50 {
             assert_eq!(endpoint.room(now), 0);
             now += endpoint.rest(now).unwrap();
             assert_eq!(once(&mut endpoint, &Sign::Unreachable, now), None, "that is no news");
-            assert_eq!(endpoint.failures(), failures);
+            assert_eq!(failures(&endpoint), failures);
             assert!((schedule::FLOOR..=schedule::CAP).contains(&endpoint.rest(now).unwrap()));
         }
         now += endpoint.rest(now).unwrap();

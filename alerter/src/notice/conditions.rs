@@ -11,7 +11,6 @@ use super::body::printable;
 use super::facts::{DAY, Facts};
 use super::{About, Condition, Conditions, Key, What};
 use crate::cluster::missed_sentence;
-use crate::delivery::endpoint::Endpoint;
 use crate::delivery::trouble::Trouble;
 use crate::policy::{self, Hold};
 use crate::shared::Shared;
@@ -85,12 +84,12 @@ impl Sight {
 
 /// What is seen of every route.
 pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
-    let (troubles, endpoints) = (shared.troubles(), shared.endpoints());
+    let (troubles, lanes) = (shared.troubles(), shared.lanes());
     let sight = |name: &str| RouteSight {
         name: name.to_owned(),
         trouble: troubles.of(name).cloned(),
-        is_parked: endpoints.get(name).is_some_and(Endpoint::is_parked),
-        takes: endpoints.get(name).is_some_and(|endpoint| endpoint.failures() == 0),
+        is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
+        takes: lanes.get(name).is_some_and(|lane| lane.endpoint.is_closed()),
     };
     shared.settings.routes.iter().map(|route| sight(route.name.as_str())).collect()
 }
@@ -373,6 +372,7 @@ mod tests {
             mark: mark.id,
             route: "recovery".into(),
             required: true,
+            failure_time: NOW,
             state: State::Parked,
             body: Vec::new(),
             attempts: 1,

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use alerter::config::Settings;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
+use alerter::delivery::lane::Lane;
 use alerter::notice;
 use alerter::shared::Shared;
 use alerter::store::Store;
@@ -254,7 +255,7 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
     breaker.end(&Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());
     fails("credentials");
-    shared.endpoints().insert("recovery".into(), breaker);
+    shared.lanes().insert("recovery".into(), Lane::new(breaker));
     daemon.look();
     let refused = desk.next().await;
     assert_eq!((said(&refused), &refused["route"]), ("raised refused -".into(), &"recovery".into()));
@@ -262,7 +263,7 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
 
     // It cannot be reached now: no recovery. Nobody tells of the time: the look comes by itself.
     let down = Breaker::in_trouble(1, Instant::now());
-    shared.endpoints().insert("recovery".into(), down);
+    shared.lanes().insert("recovery".into(), Lane::new(down));
     fails("connect");
     daemon.look();
     assert_eq!(desk.next_said().await, "raised failing -");

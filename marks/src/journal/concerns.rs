@@ -57,8 +57,7 @@ impl Journal {
         routes: &[String],
         limit: u32,
     ) -> Result<Oldest<DueDelivery>, JournalError> {
-        let rejected =
-            "d.state = 'parked' AND d.state IN ('pending', 'parked') AND d.next_due > ?1 AND d.route IN (SELECT value FROM json_each(?2))";
+        let rejected = "d.state = 'parked' AND d.state IN ('pending', 'parked') AND d.next_due > ?1 AND d.route IN (SELECT value FROM json_each(?2))";
         let sql = format!(
             "SELECT {}, {} FROM delivery d JOIN mark m ON m.id = d.mark WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?3",
             row::COLUMNS,

@@ -43,8 +43,8 @@ use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehav
 use uuid::Uuid;
 
 pub use attempts::{Ended, Verdict};
-pub use deliveries::{NewDelivery, Tried};
 pub use concerns::{Oldest, Quarantined};
+pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate};
 pub use error::JournalError;
 use fencings::Checked;
