@@ -75,15 +75,16 @@ impl Room {
 
     fn json(&self, words: &[&str]) -> Value {
         let output = self.site.alerter(&[words, &["--json"]].concat()).unwrap();
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}: {output:?}"))
     }
 
     /// How often it was tried to reach the one that is not there.
     fn tried(&self) -> u64 {
         let shown = self.json(&["show", "compute1"]);
         let to = |delivery: &&Value| delivery["route"] == "gone";
-        let gone = shown[0]["deliveries"].as_array().into_iter().flatten().find(to);
-        gone.and_then(|delivery| delivery["attempts"].as_u64()).unwrap_or_default()
+        let gone = shown[0]["deliveries"].as_array().unwrap().iter().find(to).unwrap();
+        gone["attempts"].as_u64().unwrap()
     }
 
     fn is_settled(&self, host: &str) -> bool {
