@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use marks::cib::Cib;
+use marks::host::HostName;
 use marks::journal::Damage;
 use marks::time::Timestamp;
 use tokio::sync::Notify;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Route, Settings};
@@ -37,6 +38,8 @@ pub struct Shared {
     journal_trouble: Mutex<Option<String>>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
     reported: Mutex<HashSet<Damage>>,
+    /// Hosts of which it was said that they are in more than one group.
+    grouped_twice: Mutex<HashSet<HostName>>,
     seen: Mutex<Seen>,
 }
 
@@ -55,6 +58,7 @@ impl Shared {
             journal_trouble: Mutex::default(),
             endpoints: Mutex::default(),
             reported: Mutex::default(),
+            grouped_twice: Mutex::default(),
             seen: Mutex::default(),
         }
     }
@@ -96,6 +100,18 @@ impl Shared {
     /// A configured route.
     pub fn route(&self, name: &str) -> Option<&Route> {
         self.settings.routes.iter().find(|route| route.name.as_str() == name)
+    }
+
+    /// Says once of a host that it is in more than one group: all the routes of these are told of it.
+    pub fn report_groups(&self, node: &HostName) {
+        let groups = self.settings.groups_of(node);
+        let mut reported = self.grouped_twice.lock().expect("a panic anywhere ends the whole daemon");
+        if groups.len() > 1 && reported.insert(node.clone()) {
+            warn!(
+                "{node} is in more than one group ({}), and the routes of all of them are told: let it match one of them",
+                groups.join(", ")
+            );
+        }
     }
 
     /// Says once of each damaged row that it is damaged.

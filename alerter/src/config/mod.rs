@@ -2,6 +2,7 @@
 
 mod file;
 mod fragments;
+mod groups;
 mod inputs;
 mod problem;
 mod reader;
@@ -15,6 +16,7 @@ use problem::{Place, Problems, Source};
 use reader::Section;
 
 pub use file::{check_program, read_private, read_trusted};
+pub use groups::Group;
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};

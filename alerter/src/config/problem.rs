@@ -120,6 +120,11 @@ impl Problems {
         self.found.push((rank, Problem { file: printable(file), line, column, message }));
     }
 
+    /// Whether anything could not be read.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
     /// How many there are so far.
     pub fn count(&self) -> usize {
         self.found.len()

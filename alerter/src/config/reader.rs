@@ -88,7 +88,7 @@ impl<'a, 'p> Section<'a, 'p> {
     pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
         self.text(key, |text| match words.iter().find(|(word, _)| *word == text) {
             Some((_, meaning)) => Ok(*meaning),
-            None => Err(unknown_word(text, words.iter().map(|(word, _)| *word))),
+            None => Err(unknown_word("word", text, words.iter().map(|(word, _)| *word))),
         })
     }
 
@@ -160,6 +160,18 @@ impl<'a, 'p> Section<'a, 'p> {
         self.problems.at(place, message);
     }
 
+    /// Notes a problem with one entry of a key's last list, counted from 0; with the list where there is no such entry.
+    pub fn complain_in_list(&mut self, key: &str, index: usize, message: impl Into<String>) {
+        let list = self.table.and_then(|table| table.entries.get(key)?.values.last());
+        let item = list.and_then(|list| list.value.as_array()?.into_iter().nth(index));
+        match (list, item) {
+            (Some(list), Some(item)) => {
+                self.problems.at(Place { offset: item.span().start, ..list.place }, message);
+            }
+            _ => self.complain(key, message),
+        }
+    }
+
     /// Notes a problem at a place.
     pub fn complain_at(&mut self, place: Place<'a>, message: impl Into<String>) {
         self.problems.at(place, message);
@@ -178,6 +190,11 @@ impl<'a, 'p> Section<'a, 'p> {
     /// Whether the key stands in the table, with whatever value.
     pub fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.entries.contains_key(key))
+    }
+
+    /// Whether all files could be read: else what seems to be unknown may stand in the rest.
+    pub fn is_whole(&self) -> bool {
+        !self.problems.is_incomplete()
     }
 
     /// Whether nothing was wrong in this table so far.
@@ -249,12 +266,16 @@ impl<'a, 'p> Section<'a, 'p> {
     }
 }
 
-/// What a text that is none of the known words gets to hear. The text itself is not repeated.
-fn unknown_word<'k>(text: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+/// What a text gets to hear that is none of the known words, or whatever they are. The text itself is not repeated.
+pub(super) fn unknown_word<'k>(
+    what: &str,
+    text: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+) -> String {
     let list: Vec<String> = known.clone().map(|word| format!("\"{word}\"")).collect();
     match suggest::closest(text, known) {
-        Some(meant) => format!("unknown word; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
-        None => format!("unknown word; known are: {}", list.join(", ")),
+        Some(meant) => format!("unknown {what}; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
+        None => format!("unknown {what}; known are: {}", list.join(", ")),
     }
 }
 

@@ -11,6 +11,7 @@ use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
 use tracing::Level;
 
+use super::groups::{self, Group, Groups};
 use super::reader::{Section, shown};
 use crate::drivers::{self, Driver};
 
@@ -24,6 +25,8 @@ pub struct Settings {
     pub store: StorePlace,
     /// `[hosts]`: which hosts are told, and as what.
     pub hosts: HostRules,
+    /// `[groups.NAME]`: hosts that routes name together.
+    pub groups: Vec<Group>,
     /// `[intake]`: when a record of a fencing makes a mark.
     pub intake: IntakeRules,
     /// `[delivery] degraded-after`: how long a route may accept nothing until the daemon calls itself degraded.
@@ -36,6 +39,13 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// The main file that this was read from.
     pub file: PathBuf,
+}
+
+impl Settings {
+    /// The names of the groups that a host is in: one at the most, if their patterns are as they should be.
+    pub fn groups_of(&self, node: &HostName) -> Vec<&str> {
+        groups::of(&self.groups, node)
+    }
 }
 
 /// Where marks are kept.
@@ -78,7 +88,7 @@ pub struct HostRules {
 pub struct Route {
     /// Unique over all drivers.
     pub name: RouteName,
-    /// `hosts`: the nodes whose marks it gets; none means all of them.
+    /// The nodes whose marks it gets, those of `hosts` and those of `groups`; none means all of them.
     pub hosts: Option<HostPatterns>,
     /// `required`: whether a mark stays open until this route has it.
     pub required: bool,
@@ -100,8 +110,7 @@ pub struct RouteName(String);
 impl RouteName {
     /// Reads a name; `None` if it is no such name.
     pub fn parse(text: &str) -> Option<Self> {
-        let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-        (plain && (1..=64).contains(&text.len())).then(|| Self(text.to_owned()))
+        is_plain_name(text).then(|| Self(text.to_owned()))
     }
 
     /// The name.
@@ -116,16 +125,24 @@ impl fmt::Display for RouteName {
     }
 }
 
+/// What routes and groups may be called.
+pub(super) fn is_plain_name(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    plain && (1..=64).contains(&text.len())
+}
+
 /// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
 pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
+    let groups = Groups::read(root.section("groups"));
     let intake = intake(root.section("intake"));
     let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
     let log_level = log(root.section("log"));
-    let routes = routes(&mut root, drivers::KINDS);
+    let routes = routes(&mut root, drivers::KINDS, &groups);
     root.finish();
-    Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
+    let (groups, file) = (groups.settled(), file.to_owned());
+    Settings { store, hosts, groups, intake, degraded_after, max_in_flight, log_level, routes, file }
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {
@@ -174,7 +191,7 @@ fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
 }
 
 /// A list of node names or patterns.
-fn patterns<'a>(section: &mut Section<'a, '_>, key: &'static str) -> Option<Vec<&'a str>> {
+pub(super) fn patterns<'a>(section: &mut Section<'a, '_>, key: &'static str) -> Option<Vec<&'a str>> {
     section.texts(key, |text| match HostPatterns::from_entries([text]) {
         Ok(_) => Ok(()),
         Err(why) => Err(why.to_string()),
@@ -239,7 +256,11 @@ fn log(mut section: Section<'_, '_>) -> Level {
     level
 }
 
-fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Route> {
+fn routes<'a>(
+    root: &mut Section<'a, '_>,
+    kinds: &'static [drivers::Kind],
+    groups: &Groups<'a>,
+) -> Vec<Route> {
     let mut routes = Vec::new();
     let mut seen = BTreeMap::new();
     let mut any = false;
@@ -247,7 +268,7 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
     for kind in kinds {
         let mut of_kind = root.section(kind.word);
         any |= of_kind.entries().next().is_some();
-        only_tables(&mut of_kind);
+        only_tables(&mut of_kind, "route");
         for key in of_kind.sections() {
             if let Some(other) = seen.insert(key, kind.word) {
                 let message =
@@ -255,7 +276,7 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
                 of_kind.named_section(key).complain_here(message);
             }
             let mut section = of_kind.named_section(key);
-            let reach = reach(&mut section);
+            let reach = reach(&mut section, groups);
             surely_told.push(reach.hosts.is_none() && reach.required);
             routes.extend(route(section, key, kind, reach));
         }
@@ -267,23 +288,20 @@ fn routes(root: &mut Section<'_, '_>, kinds: &'static [drivers::Kind]) -> Vec<Ro
         ));
     } else if !surely_told.is_empty() && !surely_told.contains(&true) {
         root.missing(
-            "no required route takes every host, so a mark could end untold: leave hosts and required = false out of one route",
+            "no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route",
         );
     }
     routes
 }
 
-/// `[http]` itself holds nothing but routes.
-fn only_tables(of_kind: &mut Section<'_, '_>) {
-    for (key, entry) in of_kind.entries() {
+/// `[http]` itself holds nothing but routes, and `[groups]` nothing but groups.
+pub(super) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
+    for (key, entry) in section.entries() {
         if let Some(value) = entry.values.first() {
-            let title = of_kind.title().to_owned();
-            of_kind.complain_at(
+            let (title, key) = (section.title().to_owned(), shown(key));
+            section.complain_at(
                 value.place,
-                format!(
-                    "{title}.{} belongs into a route: write [{title}.NAME], one table for each",
-                    shown(key)
-                ),
+                format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each"),
             );
         }
     }
@@ -295,7 +313,7 @@ struct Reach {
     required: bool,
 }
 
-fn reach(section: &mut Section<'_, '_>) -> Reach {
+fn reach<'a>(section: &mut Section<'a, '_>, groups: &Groups<'a>) -> Reach {
     let hosts = patterns(section, "hosts");
     if hosts.as_ref().is_some_and(Vec::is_empty) {
         section.complain(
@@ -303,7 +321,8 @@ fn reach(section: &mut Section<'_, '_>) -> Reach {
             "the list is empty, so this route would get no mark: name hosts, or remove the key",
         );
     }
-    let hosts = hosts.and_then(|hosts| HostPatterns::from_entries(hosts).ok());
+    let named = hosts.into_iter().chain(groups.named_by(section)).flatten();
+    let hosts = HostPatterns::from_entries(named).ok();
     Reach { hosts, required: section.flag("required").unwrap_or(true) }
 }
 
@@ -339,7 +358,9 @@ mod tests {
         let mut problems = Problems::default();
         let parsed = [fragments::parse(&source, &mut problems)];
         let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
-        let made = routes(&mut Section::root(&inputs, &mut problems), &TWO);
+        let mut root = Section::root(&inputs, &mut problems);
+        let groups = Groups::read(root.section("groups"));
+        let made = routes(&mut root, &TWO, &groups);
         assert!(made.is_empty());
         problems.into_result().err().map(|e| e.to_string()).into_iter().collect()
     }

@@ -203,6 +203,7 @@ pub(super) fn announce(row: &MarkRow) {
 
 /// One for each route that gets the marks of this host.
 pub(super) fn deliveries(shared: &Shared, mark: &Mark) -> Vec<NewDelivery> {
+    shared.report_groups(&mark.node);
     let new = |route: &Route| NewDelivery {
         route: route.name.as_str().to_owned(),
         body: route.driver.body(mark),

@@ -249,16 +249,116 @@ fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
 
 #[test]
 fn a_required_route_for_all_hosts_is_a_must() {
-    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end untold: leave hosts and required = false out of one route";
+    let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route";
     let other = ROUTE.replace("recovery", "other");
     for rest in [
         format!("{ROUTE}hosts = [\"*\"]\n"),
+        format!("[groups.all]\nhosts = [\"*\"]\n{ROUTE}groups = [\"all\"]\n"),
         format!("{ROUTE}required = false\n"),
         format!("{ROUTE}hosts = [\"c*\"]\n{other}required = false\n"),
     ] {
         assert_eq!(Site::new(&rest).problem(), expected, "{rest}");
     }
     Site::new(&format!("{ROUTE}required = true\n{other}hosts = [\"c1\"]\nrequired = false\n")).settings();
+}
+
+/// S0-24, S4-21: hosts by list and by pattern; a route gets those of its groups and those that it names itself.
+#[test]
+fn a_route_takes_groups_and_hosts_together() {
+    let groups = "[groups.east]\nhosts = [\"compute-east-*\", \"compute7\"]\n[groups.gpu]\nhosts = [\"gpu?\"]\n[groups.nobodys]\nhosts = [\"old1\"]\n";
+    let route = |name: &str, keys: &str| format!("[http.{name}]\nurl = \"http://127.0.0.1:9/\"\n{keys}\n");
+    let more = [
+        route("a", "groups = [\"east\"]"),
+        route("b", "groups = [\"gpu\", \"east\"]\nhosts = [\"c1\"]"),
+        route("c", "hosts = [\"c1\"]"),
+    ];
+    let settings = Site::new(&format!("{groups}{ROUTE}{}", more.concat())).settings();
+    let told_of = |name: &str| -> Vec<&str> {
+        let own = settings.routes.iter().filter(|route| route.covers(&host(name)));
+        own.map(|route| route.name.as_str()).collect()
+    };
+    assert_eq!(told_of("Compute-East-9"), ["a", "b", "recovery"]);
+    assert_eq!(told_of("compute7"), ["a", "b", "recovery"]);
+    assert_eq!(told_of("gpu1"), ["b", "recovery"]);
+    assert_eq!(told_of("c1"), ["b", "c", "recovery"]);
+    assert_eq!(told_of("old1"), ["recovery"]);
+    assert_eq!(settings.groups_of(&host("gpu1")), ["gpu"]);
+    assert!(settings.groups_of(&host("c1")).is_empty());
+}
+
+/// S4-44: what two groups name alike is refused; where only their patterns overlap, the host is in both.
+#[test]
+fn a_host_is_in_one_group() {
+    let groups = |one: &str, other: &str| {
+        Site::new(&format!("[groups.a]\nhosts = [{one}]\n[groups.b]\nhosts = [\"x\", {other}]\n{ROUTE}"))
+    };
+    for (one, other) in [("\"c1\"", "\"C1\""), ("\"c*\", \"d\"", "\" c* \"")] {
+        assert_eq!(
+            groups(one, other).problem(),
+            "alerter.toml:4:15: this stands in [groups.a] too: a host may be in one group alone"
+        );
+    }
+    let overlapping = groups("\"c*\"", "\"c1\"").settings();
+    assert_eq!(overlapping.groups_of(&host("c1")), ["a", "b"]);
+    let overridden =
+        groups("\"c1\"", "\"c1\"").with("alerter.d/1.toml", "[groups.a]\nhosts = [\"c2\"]\n").settings();
+    assert_eq!(overridden.groups_of(&host("c1")), ["b"], "what a later file overrides does not count");
+}
+
+#[test]
+fn each_mistake_in_groups_has_its_sentence() {
+    for (text, expected) in [
+        (
+            "[groups]\nhosts = [\"c1\"]",
+            "2:9: groups.hosts belongs into a group: write [groups.NAME], one table for each",
+        ),
+        ("[groups.a]", "1:9: [groups.a] has no hosts: name them, or remove the table"),
+        (
+            "[groups.a]\nhosts = []",
+            "2:9: the list is empty, so nobody is in this group: name hosts, or remove the table",
+        ),
+        (
+            "[groups.a]\nhosts = [\"c1\"]\nroutes = [\"x\"]",
+            "3:1: unknown key routes in [groups.a]; known are: hosts",
+        ),
+        (
+            "[groups.\"a b\"]\nhosts = [\"c1\"]",
+            "1:9: a group's name must be 1 to 64 letters, digits, '-' or '_'",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"east\"]",
+            "3:11: there are no groups: add a table [groups.NAME] with its hosts",
+        ),
+        (
+            "[groups.east]\nhosts = [\"c1\"]\n[groups.west]\nhosts = [\"c2\"]\n[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"west\", \"eats\"]",
+            "7:19: unknown group; did you mean \"east\"? Known are: \"east\", \"west\"",
+        ),
+        (
+            "[groups.east]\nhosts = [\"c1\"]\n[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"north\"]",
+            "5:11: unknown group; known are: \"east\"",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\ngroups = []",
+            "3:10: the list is empty: name groups, or remove the key",
+        ),
+        (
+            "[http.b]\nurl = \"http://[::1]/\"\ngroups = \"east\"",
+            "3:10: must be a list such as [\"a\", \"b\"], not text",
+        ),
+    ] {
+        assert_eq!(problem_of(text), format!("alerter.toml:{expected}"), "{text}");
+    }
+}
+
+/// A group may stand in the part that cannot be read: that it is unknown is said when the rest is mended.
+#[test]
+fn a_group_in_a_broken_file_is_not_called_unknown() {
+    let route = format!("{ROUTE}[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"east\"]\n");
+    let site = Site::new(&route).with("alerter.d/1.toml", "[groups.east\nhosts = [\"c1\"]\n");
+    let problems = site.problems();
+    assert!(problems.iter().all(|problem| !problem.contains("there are no groups")), "{problems:#?}");
+    let unread = Site::new(&route).with("alerter.d/1.toml", b"\xff");
+    assert_eq!(unread.problem(), "alerter.d/1.toml:1:1: the file is not valid UTF-8 here");
 }
 
 /// S1-27, S1-28: the register is one of a closed set.
@@ -312,12 +412,12 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[healthcheck]\nttl = 1",
-            "1:2: unknown section healthcheck; known are: store, hosts, intake, delivery, log, http, exec",
+            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, log, http, exec",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
         (
             "register = \"none\"",
-            "1:1: unknown key register outside of any section; known are: store, hosts, intake, delivery, log, http, exec",
+            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, http, exec",
         ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),
@@ -461,6 +561,9 @@ fn no_message_holds_a_value() {
         ("hosts", "domain"),
         ("hosts", "on-shared-storage"),
         ("hosts", "match"),
+        ("groups", "a"),
+        ("groups.a", "hosts"),
+        ("http.a", "groups"),
         ("intake", "coalesce"),
         ("delivery", "degraded-after"),
         ("delivery", "max-in-flight"),
