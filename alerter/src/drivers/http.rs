@@ -6,26 +6,28 @@ mod credentials;
 mod fault;
 mod headers;
 mod identity;
+mod kept;
 mod keys;
 mod secret;
 mod signature;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Certificate, Method, RequestBuilder, Response, Url, tls};
+use reqwest::{Client, Method, RequestBuilder, Response, Url, tls};
 
 pub use self::client::Unusable;
 pub use self::credentials::Credentials;
 use self::fault::Fault;
-use self::identity::Clients;
 pub use self::identity::IdentityFiles;
-pub use self::signature::SigningKey;
+use self::kept::{Files, Kept};
+use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 
@@ -52,10 +54,10 @@ pub struct Options {
     pub headers: HeaderMap,
     /// Who the endpoint is told that we are.
     pub credentials: Option<Credentials>,
-    /// What each request is signed with: nothing, one secret, or two while one replaces the other.
-    pub signing_keys: Vec<SigningKey>,
-    /// Who may have signed the endpoint's certificate; where unset, the system's CAs.
-    pub ca: Option<Vec<Certificate>>,
+    /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
+    pub secret_files: Vec<PathBuf>,
+    /// The file that says who may have signed the endpoint's certificate; where unset, the system's CAs.
+    pub ca_file: Option<PathBuf>,
     /// What the endpoint knows us by in TLS.
     pub identity: Option<IdentityFiles>,
     /// The name that the endpoint is asked for in TLS, and that its certificate must have; where unset, the url's host.
@@ -94,8 +96,8 @@ impl Options {
             method: Method::POST,
             headers: HeaderMap::new(),
             credentials: None,
-            signing_keys: Vec::new(),
-            ca: None,
+            secret_files: Vec::new(),
+            ca_file: None,
             identity: None,
             server_name: None,
             tls_min: tls::Version::TLS_1_2,
@@ -104,6 +106,11 @@ impl Options {
             time_format: TimeFormat::default(),
         }
     }
+
+    fn certificate_files(&self) -> Vec<PathBuf> {
+        let own = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
+        self.ca_file.iter().chain(own).cloned().collect()
+    }
 }
 
 /// One `http` route.
@@ -111,16 +118,25 @@ pub struct Http {
     options: Options,
     /// What the client is given as url.
     target: Url,
-    clients: Clients,
+    clients: Kept<Client>,
+    signing_keys: Kept<Arc<[SigningKey]>>,
 }
 
 impl Http {
     /// Makes the route's client.
     ///
     /// # Errors
-    /// The certificates cannot be used.
+    /// The certificates or secrets cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { clients: Clients::new(&options)?, target: client::target(&options), options })
+        let endpoint = shown(&options.url);
+        let paths = options.certificate_files();
+        let certificates = Files { what: "certificates", endpoint: endpoint.clone(), paths };
+        let for_client = options.clone();
+        let clients = Kept::new(certificates, move || client::build(&for_client))?;
+        let files = options.secret_files.clone();
+        let secrets = Files { what: "secrets", endpoint, paths: files.clone() };
+        let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
+        Ok(Self { clients, signing_keys, target: client::target(&options), options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -146,16 +162,11 @@ impl Http {
         let key =
             HeaderValue::try_from(format!("\"{}\"", message.id)).expect("a quoted UUID is a header value");
         self.clients
-            .get(&self.options)
+            .get()
             .request(self.options.method.clone(), self.target.clone())
             .header(HOST, authority(&self.options.url))
             .headers(self.options.headers.clone())
-            .headers(signature::headers(
-                &self.options.signing_keys,
-                message.id,
-                message.body,
-                Timestamp::now(),
-            ))
+            .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
             .header(CONTENT_TYPE, event::content_type(message.body))
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())

@@ -1,17 +1,21 @@
 //! Certificates as a test wants them.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
 };
+use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
 
-/// A CA of a test's own.
-pub(crate) struct Ca(CertifiedIssuer<'static, KeyPair>);
+/// A CA of a test's own, and the directory of its file.
+pub(crate) struct Ca(CertifiedIssuer<'static, KeyPair>, TempDir);
 
 /// What is peculiar about an endpoint's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +31,20 @@ impl Ca {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let ca = Self(issuer, tempfile::tempdir().unwrap());
+        fs::write(ca.file(), ca.pem()).unwrap();
+        fs::set_permissions(ca.file(), fs::Permissions::from_mode(0o644)).unwrap();
+        ca
     }
 
     pub(crate) fn pem(&self) -> String {
         self.0.pem()
+    }
+
+    /// Where its certificate stands, for as long as it lives.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.1.path().join("ca.pem")
     }
 
     /// An endpoint on 127.0.0.1 with a certificate of this CA.

@@ -8,7 +8,7 @@ use alerter::drivers::http::{Credentials, Http, Options};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::endpoint::{Endpoint, OK};
-use crate::route::{SECRET, deliver, options, signing_key, word};
+use crate::route::{Files, SECRET, deliver, options, signing_secret, word};
 
 fn write(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
@@ -78,7 +78,8 @@ async fn no_failure_shows_a_secret() {
     let room = tempfile::tempdir().unwrap();
     let file = room.path().join("token");
     write(&file, SECRET);
-    let (key, signing_secret) = signing_key(77);
+    let signing_secret = signing_secret(77);
+    let secrets = Files::with([("secret", &signing_secret)]);
     let headers =
         HeaderMap::from_iter([(HeaderName::from_static("x-token"), HeaderValue::from_static(SECRET))]);
     assert!(format!("{headers:?}").contains(SECRET));
@@ -91,14 +92,14 @@ async fn no_failure_shows_a_secret() {
         let endpoint = Endpoint::saying(answer).await;
         let route = Http::new(Options {
             credentials: Some(Credentials::Bearer(file.clone())),
-            signing_keys: vec![key.clone()],
+            secret_files: secrets.paths(&["secret"]),
             headers: headers.clone(),
             ..options(&endpoint.url())
         })
         .unwrap();
         let outcome = deliver(&route).await;
         assert!(outcome.failure().is_some(), "and `deliver` looks for the secret");
-        let shown = format!("{outcome:?} {route:?} {key:?}");
+        let shown = format!("{outcome:?} {route:?}");
         assert!(!shown.contains(&signing_secret) && !shown.contains("77, 77"), "{shown}");
     }
 }

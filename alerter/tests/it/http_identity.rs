@@ -2,20 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alerter::drivers::http::{Http, IdentityFiles, Options};
 use reqwest::{Certificate, Identity, Url, tls};
-use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use crate::certificates::{Ca, Peculiar};
 use crate::endpoint::{Endpoint, OK};
-use crate::route::{SECRET, deliver, options, word};
+use crate::route::{Files, deliver, options, word};
+use crate::warnings::Warnings;
 
 async fn endpoint(acceptor: TlsAcceptor) -> Endpoint {
     Endpoint::tls(acceptor, |mut peer| async move {
@@ -26,32 +22,16 @@ async fn endpoint(acceptor: TlsAcceptor) -> Endpoint {
 }
 
 fn to(endpoint: &Endpoint, ca: &Ca) -> Options {
-    let ca = Some(Certificate::from_pem_bundle(ca.pem().as_bytes()).unwrap());
-    Options { ca, ..options(&format!("https://{}/v1/host-failures", endpoint.address)) }
+    Options { ca_file: Some(ca.file()), ..options(&format!("https://{}/v1/host-failures", endpoint.address)) }
 }
 
 /// The two files of a certificate, which a test changes.
-struct Files(TempDir);
+fn pair((certificate, key): &(String, String)) -> Files {
+    Files::with([("certificate", certificate), ("key", key)])
+}
 
-impl Files {
-    fn with((certificate, key): &(String, String)) -> Self {
-        let files = Self(tempfile::tempdir().unwrap());
-        files.put("certificate", certificate);
-        files.put("key", key);
-        files
-    }
-
-    fn put(&self, name: &str, text: &str) {
-        let (new, file) = (self.0.path().join("new"), self.0.path().join(name));
-        fs::write(&new, text).unwrap();
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).unwrap();
-        fs::rename(new, file).unwrap();
-    }
-
-    fn identity(&self) -> Option<IdentityFiles> {
-        let file = |name| self.0.path().join(name);
-        Some(IdentityFiles { certificate: file("certificate"), key: file("key") })
-    }
+fn identity(files: &Files) -> Option<IdentityFiles> {
+    Some(IdentityFiles { certificate: files.path("certificate"), key: files.path("key") })
 }
 
 /// S1-45: an endpoint that knows its clients by their certificates takes ours, and nobody's else.
@@ -60,11 +40,11 @@ async fn an_endpoint_knows_us_by_our_certificate() {
     let (ca, clients, strangers) = (Ca::new("ours"), Ca::new("clients"), Ca::new("strangers"));
     for version in [&TLS12, &TLS13] {
         let endpoint = endpoint(ca.endpoint_for_clients_of(&clients, version)).await;
-        let ours = Files::with(&clients.identity());
-        let route = Http::new(Options { identity: ours.identity(), ..to(&endpoint, &ca) }).unwrap();
+        let ours = pair(&clients.identity());
+        let route = Http::new(Options { identity: identity(&ours), ..to(&endpoint, &ca) }).unwrap();
         assert_eq!(word(&deliver(&route).await), "acknowledged", "{version:?}");
-        let theirs = Files::with(&strangers.identity());
-        let route = Http::new(Options { identity: theirs.identity(), ..to(&endpoint, &ca) }).unwrap();
+        let theirs = pair(&strangers.identity());
+        let route = Http::new(Options { identity: identity(&theirs), ..to(&endpoint, &ca) }).unwrap();
         assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "{version:?}");
         assert_eq!(endpoint.requests().len(), 1);
     }
@@ -79,12 +59,12 @@ async fn an_endpoint_knows_us_by_our_certificate() {
 async fn a_certificate_that_was_replaced_is_used_at_the_next_exchange() {
     let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
     let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
-    let files = Files::with(&old.identity());
-    let route = Http::new(Options { identity: files.identity(), ..to(&endpoint, &ca) }).unwrap();
+    let files = pair(&old.identity());
+    let route = Http::new(Options { identity: identity(&files), ..to(&endpoint, &ca) }).unwrap();
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate");
 
     let careless = {
-        let read = |name| fs::read_to_string(files.0.path().join(name)).unwrap();
+        let read = |name| fs::read_to_string(files.path(name)).unwrap();
         let identity = Identity::from_pem((read("certificate") + &read("key")).as_bytes()).unwrap();
         let ca = Certificate::from_pem_bundle(ca.pem().as_bytes()).unwrap();
         reqwest::Client::builder().no_proxy().tls_certs_only(ca).identity(identity).build().unwrap()
@@ -97,40 +77,27 @@ async fn a_certificate_that_was_replaced_is_used_at_the_next_exchange() {
     assert!(careless.post(url).body("x").send().await.is_err());
 }
 
-/// Counts what a log would show as a warning, and keeps it.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
-
-impl<S: Subscriber> tracing_subscriber::Layer<S> for Warnings {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if *event.metadata().level() == Level::WARN && event.metadata().target().starts_with("alerter") {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            assert!(!format!("{event:?}").contains(SECRET), "{event:?}");
-        }
-    }
-}
-
 /// Between the two files of a change nothing is lost: the old certificate stays in use, and that is said once.
 #[tokio::test]
 async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
     let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
     let endpoint = endpoint(ca.endpoint_for_clients_of(&old, &TLS13)).await;
-    let files = Files::with(&old.identity());
-    let route = Http::new(Options { identity: files.identity(), ..to(&endpoint, &ca) }).unwrap();
+    let files = pair(&old.identity());
+    let route = Http::new(Options { identity: identity(&files), ..to(&endpoint, &ca) }).unwrap();
     let warnings = Warnings::default();
-    let _here = tracing::subscriber::set_default(tracing_subscriber::registry().with(warnings.clone()));
+    let _here = warnings.listen();
 
     let (certificate, key) = new.identity();
     files.put("certificate", &certificate);
     for _ in 0..3 {
         assert_eq!(word(&deliver(&route).await), "acknowledged");
     }
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
-    fs::remove_file(files.0.path().join("key")).unwrap();
+    assert_eq!(warnings.take().len(), 1);
+    fs::remove_file(files.path("key")).unwrap();
     assert_eq!(word(&deliver(&route).await), "acknowledged");
     files.put("key", &key);
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the new pair is in use");
-    assert_eq!(warnings.0.load(Ordering::Relaxed), 2);
+    assert_eq!(warnings.take().len(), 1);
 }
 
 /// A key that others can read is not used, and is used as soon as they cannot: its content does not change then.
@@ -138,17 +105,47 @@ async fn a_pair_that_does_not_fit_leaves_the_old_one_in_use() {
 async fn a_key_that_becomes_trusted_is_used() {
     let (ca, old, new) = (Ca::new("ours"), Ca::new("old"), Ca::new("new"));
     let endpoint = endpoint(ca.endpoint_for_clients_of(&new, &TLS13)).await;
-    let files = Files::with(&old.identity());
-    let route = Http::new(Options { identity: files.identity(), ..to(&endpoint, &ca) }).unwrap();
+    let files = pair(&old.identity());
+    let route = Http::new(Options { identity: identity(&files), ..to(&endpoint, &ca) }).unwrap();
     let (certificate, key) = new.identity();
     files.put("certificate", &certificate);
     files.put("key", &key);
-    let mode =
-        |mode| fs::set_permissions(files.0.path().join("key"), fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |mode| fs::set_permissions(files.path("key"), fs::Permissions::from_mode(mode)).unwrap();
     mode(0o644);
     assert_eq!(word(&deliver(&route).await), "refused tls-client-certificate", "the old one is in use");
     mode(0o600);
     assert_eq!(word(&deliver(&route).await), "acknowledged");
+}
+
+/// The CA that is trusted changes with its file; one that cannot be used leaves the old one in use, and that is said once.
+///
+/// The broken variant is the route that was made before: it knows the old CA alone, until it looks at the file.
+#[tokio::test]
+async fn a_ca_that_was_replaced_is_trusted_at_the_next_exchange() {
+    let (old, new) = (Ca::new("old"), Ca::new("new"));
+    let endpoint = endpoint(new.endpoint(Peculiar::Nothing)).await;
+    let files = Files::with([("ca", &old.pem())]);
+    let ca_file = Some(files.path("ca"));
+    let route = Http::new(Options { ca_file, ..to(&endpoint, &old) }).unwrap();
+    assert_eq!(word(&deliver(&route).await), "unreachable tls-unknown-ca");
+    files.put("ca", &new.pem());
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+
+    let warnings = Warnings::default();
+    let _here = warnings.listen();
+    for unusable in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        files.put("ca", unusable);
+        for _ in 0..3 {
+            assert_eq!(word(&deliver(&route).await), "acknowledged", "{unusable}");
+        }
+        let said = warnings.take();
+        assert!(said.len() == 1 && said[0].contains("ca-file"), "{said:?}");
+    }
+    fs::set_permissions(files.path("ca"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+    assert_eq!(warnings.take().len(), 1, "others may write it");
+    files.put("ca", &old.pem());
+    assert_eq!(word(&deliver(&route).await), "unreachable tls-unknown-ca", "the new file is in use");
 }
 
 /// S1-45: the name in TLS can be another than the address; the receiver still sees the url's host.
@@ -176,8 +173,8 @@ async fn an_endpoint_can_have_another_name_than_its_url() {
 async fn a_server_name_does_not_hide_a_host_without_an_address() {
     let name = Some("elsewhere.example".to_owned());
     let url = format!("https://{}.invalid/", "x".repeat(64));
-    let ca = Some(Certificate::from_pem_bundle(Ca::new("ours").pem().as_bytes()).unwrap());
-    let route = Http::new(Options { server_name: name, ca, ..options(&url) }).unwrap();
+    let ca = Ca::new("ours");
+    let route = Http::new(Options { server_name: name, ca_file: Some(ca.file()), ..options(&url) }).unwrap();
     assert_eq!(word(&deliver(&route).await), "unreachable dns");
 }
 

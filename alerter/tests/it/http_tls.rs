@@ -18,7 +18,7 @@ fn https(endpoint: &Endpoint) -> String {
 }
 
 async fn word_for(endpoint: &Endpoint, ca: &Ca) -> String {
-    word(&deliver(&route_with_ca(&https(endpoint), LONG, Some(&ca.pem()))).await)
+    word(&deliver(&route_with_ca(&https(endpoint), LONG, Some(&ca.file()))).await)
 }
 
 /// S1-45, S1-52: told over TLS, on the word of the CA that the operator named.
@@ -82,7 +82,7 @@ async fn what_speaks_no_tls_is_not_told() {
 async fn a_handshake_without_end_is_given_up() {
     let ca = Ca::new("ours");
     let mut endpoint = Endpoint::acting(|mut peer| async move { peer.gone().await }).await;
-    let route = route_with_ca(&https(&endpoint), SHORT, Some(&ca.pem()));
+    let route = route_with_ca(&https(&endpoint), SHORT, Some(&ca.file()));
     assert_eq!(word(&deliver(&route).await), "unreachable connect-timeout");
     endpoint.connection_ended().await;
 }

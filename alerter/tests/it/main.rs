@@ -27,3 +27,4 @@ mod myself;
 mod register;
 mod route;
 mod site;
+mod warnings;

@@ -1,13 +1,17 @@
 //! The route under test, and what it is asked to deliver.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::drivers::http::{Http, Options, SigningKey};
+use alerter::drivers::http::{Http, Options};
 use alerter::drivers::{Driver, Failure, Message, Outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marks::id::MarkId;
-use reqwest::{Certificate, Url};
+use reqwest::Url;
+use tempfile::TempDir;
 
 /// What is delivered; the driver takes any bytes.
 pub(crate) const BODY: &[u8] = br#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}"#;
@@ -34,15 +38,42 @@ pub(crate) fn options(url: &str) -> Options {
     Options::to(url)
 }
 
-pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_pem: Option<&str>) -> Http {
-    let ca = ca_pem.map(|pem| Certificate::from_pem_bundle(pem.as_bytes()).unwrap());
-    Http::new(Options { ca, timeout, ..options(url) }).unwrap()
+pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_file: Option<&Path>) -> Http {
+    let ca_file = ca_file.map(Path::to_owned);
+    Http::new(Options { ca_file, timeout, ..options(url) }).unwrap()
 }
 
-/// A key of the signature scheme, with its text.
-pub(crate) fn signing_key(byte: u8) -> (SigningKey, String) {
-    let text = format!("whsec_{}", STANDARD.encode([byte; 32]));
-    (SigningKey::parse(&text).unwrap(), text)
+/// A secret of the signature scheme.
+pub(crate) fn signing_secret(byte: u8) -> String {
+    format!("whsec_{}", STANDARD.encode([byte; 32]))
+}
+
+/// Files that a route names, and that a test changes.
+pub(crate) struct Files(TempDir);
+
+impl Files {
+    pub(crate) fn with<const N: usize>(files: [(&str, &str); N]) -> Self {
+        let all = Self(tempfile::tempdir().unwrap());
+        files.iter().for_each(|(name, text)| all.put(name, text));
+        all
+    }
+
+    /// Puts a file in the place of the old one, at once and whole.
+    pub(crate) fn put(&self, name: &str, text: &str) {
+        let new = self.path("new");
+        fs::write(&new, text).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::rename(new, self.path(name)).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Every file of these names, in order.
+    pub(crate) fn paths(&self, names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(|name| self.path(name)).collect()
+    }
 }
 
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue};
-use reqwest::{Client, ClientBuilder, Url, redirect, retry};
+use reqwest::{Certificate, Client, ClientBuilder, Url, redirect, retry};
 use thiserror::Error;
 
 use super::Options;
+use super::identity::authorities;
 
 const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
 /// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
@@ -32,17 +33,19 @@ impl Unusable {
     }
 }
 
-/// Makes the client. The files of its own certificate are read here.
+/// Makes the client. The files of its certificates are read here.
 pub(super) fn build(options: &Options) -> Result<Client, Unusable> {
-    let alone = builder(options).build().map_err(|_| no_ca(options))?;
+    let unusable = |why: String| Unusable::new("ca-file", why);
+    let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
+    let alone = builder(options, ca.clone()).build().map_err(|_| no_ca(options))?;
     let Some(files) = &options.identity else { return Ok(alone) };
     let mismatch = "key-file does not hold the key of the first certificate in certificate-file";
-    let with_identity = builder(options).identity(files.read()?).build();
+    let with_identity = builder(options, ca).identity(files.read()?).build();
     with_identity.map_err(|_| Unusable::new("key-file", mismatch))
 }
 
 fn no_ca(options: &Options) -> Unusable {
-    match options.ca {
+    match options.ca_file {
         Some(_) => Unusable::new(
             "ca-file",
             "a certificate in ca-file cannot be used: it must hold CA certificates in PEM",
@@ -54,7 +57,7 @@ fn no_ca(options: &Options) -> Unusable {
     }
 }
 
-fn builder(options: &Options) -> ClientBuilder {
+fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(USER_AGENT)
         .default_headers(HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]))
@@ -70,14 +73,14 @@ fn builder(options: &Options) -> ClientBuilder {
         .http1_max_headers(HEADER_FIELDS)
         .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
         .timeout(options.timeout);
-    placed(trusting(client, options), options)
+    placed(trusting(client, options, ca), options)
 }
 
-fn trusting(client: ClientBuilder, options: &Options) -> ClientBuilder {
+fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let tls = options.url.scheme() == "https";
     let client = client.https_only(tls).tls_version_min(options.tls_min);
-    match &options.ca {
-        Some(certificates) => client.tls_certs_only(certificates.clone()),
+    match ca {
+        Some(certificates) => client.tls_certs_only(certificates),
         // Without TLS no certificates are needed, and a host without any would refuse to make a client.
         None if !tls => client.tls_certs_only([]),
         None => client,

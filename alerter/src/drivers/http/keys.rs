@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Certificate, Method, Url, tls};
+use reqwest::{Method, Url, tls};
 
 use super::client::host;
 use super::credentials::{self, Credentials};
+use super::identity::authorities;
 use super::{Body, Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
-use crate::config::{TableReader, read_trusted};
+use crate::config::TableReader;
 use crate::drivers::Driver;
 use crate::drivers::event::{TimeFormat, cloudevents};
 
@@ -50,8 +51,8 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
     let headers = headers::read(table.section("headers"));
     let credentials = credentials(table);
-    let signing_keys = signing_keys(table);
-    let ca = table.text("ca-file", |text| certificates(Path::new(text)));
+    let secret_files = secret_files(table);
+    let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
     let identity = identity(table);
     let server_name = table.text("server-name", server_name);
     let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
@@ -67,8 +68,8 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         method: method.into(),
         headers,
         credentials,
-        signing_keys,
-        ca,
+        secret_files,
+        ca_file,
         identity,
         server_name,
         tls_min,
@@ -140,15 +141,14 @@ fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'
     }
 }
 
-/// `secret-files`: the first signs first.
-fn signing_keys(table: &mut TableReader<'_, '_>) -> Vec<SigningKey> {
+/// `secret-files`: the first signs first. What stands in them now is checked too.
+fn secret_files(table: &mut TableReader<'_, '_>) -> Vec<PathBuf> {
     let key = "secret-files";
     let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop));
     if files.as_ref().is_some_and(|files| !(1..=2).contains(&files.len())) {
         table.complain(key, "name one file, or two while one secret replaces the other");
     }
-    let files = files.unwrap_or_default();
-    files.into_iter().filter_map(|file| SigningKey::read(Path::new(file)).ok()).collect()
+    files.unwrap_or_default().into_iter().map(PathBuf::from).collect()
 }
 
 /// A word for a method: [`TableReader::choice`] wants one that can be copied.
@@ -203,18 +203,6 @@ fn address(text: &str, allow_http: bool) -> Result<Url, String> {
 fn is_loopback(url: &Url) -> bool {
     let host = host(url);
     host.parse::<IpAddr>().map_or(host == "localhost", |address| address.to_canonical().is_loopback())
-}
-
-/// Reads the CA certificates of a route. Who can write the file can pretend to be the endpoint.
-fn certificates(path: &Path) -> Result<Vec<Certificate>, String> {
-    if !path.is_absolute() {
-        return Err("must be an absolute path".to_owned());
-    }
-    let bytes = read_trusted(path).map_err(|why| format!("ca-file: {why}"))?;
-    match Certificate::from_pem_bundle(&bytes) {
-        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err("ca-file holds no certificate in PEM".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Signatures after the Standard Webhooks scheme: only who holds the secret could have sent this message, and only now.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +12,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use sha2::Sha256;
 
+use super::client::Unusable;
 use super::secret;
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -21,14 +23,14 @@ const LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A secret that sender and receiver share. Nothing prints it.
 #[derive(Clone, Debug)]
-pub struct SigningKey(SecretSlice<u8>);
+pub(super) struct SigningKey(SecretSlice<u8>);
 
 impl SigningKey {
     /// Reads a secret as the scheme writes it: `whsec_` and base64.
     ///
     /// # Errors
     /// One sentence, without the secret.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "the secret must be whsec_ and base64, of 24 to 64 bytes".to_owned();
         let encoded = text.strip_prefix("whsec_").ok_or_else(wrong)?;
         let key = SecretSlice::from(STANDARD.decode(encoded).map_err(|_| wrong())?);
@@ -49,6 +51,15 @@ impl SigningKey {
         }
         format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
     }
+}
+
+/// Reads `secret-files`, in their order.
+pub(super) fn read(files: &[PathBuf]) -> Result<Arc<[SigningKey]>, Unusable> {
+    let read = |file: &PathBuf| {
+        let said = |why: String| Unusable::new("secret-files", format!("{}: {why}", file.display()));
+        SigningKey::read(file).map_err(said)
+    };
+    files.iter().map(read).collect()
 }
 
 /// The three headers of a signed message; none without a key. During a rotation there are two signatures, and the

@@ -1,0 +1,93 @@
+//! What is made of files: made anew when they have changed, and kept as it was while they cannot be used.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use tracing::{info, warn};
+
+use super::client::Unusable;
+
+/// What tells one state of a file from the next, without reading it: device, inode, size, and the times of the last
+/// change to its content and to its owner or mode, which decide whether it is trusted.
+type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
+
+/// A thing made of files, as they are now.
+pub(super) struct Kept<T> {
+    of: Files,
+    make: Box<dyn Fn() -> Result<T, Unusable> + Send + Sync>,
+    current: Mutex<Current<T>>,
+}
+
+/// The files, and what people call them.
+pub(super) struct Files {
+    /// What stands in them, in the plural.
+    pub(super) what: &'static str,
+    /// The endpoint that they are for.
+    pub(super) endpoint: String,
+    /// Where they are.
+    pub(super) paths: Vec<PathBuf>,
+}
+
+struct Current<T> {
+    made: T,
+    /// Of the files that were looked at last, whether or not they could be used.
+    stamps: Vec<Stamp>,
+}
+
+impl<T: Clone> Kept<T> {
+    /// Makes it for the first time.
+    pub(super) fn new(
+        of: Files,
+        make: impl Fn() -> Result<T, Unusable> + Send + Sync + 'static,
+    ) -> Result<Self, Unusable> {
+        // Before they are read: what changes meanwhile is seen at the next exchange.
+        let stamps = of.stamps();
+        let current = Mutex::new(Current { made: make()?, stamps });
+        Ok(Self { of, make: Box::new(make), current })
+    }
+
+    /// It, for the next exchange. Files that cannot be used leave the old one in use: they may be in the middle of a
+    /// change, and what was good a moment ago is better than nothing. That is said once for each change.
+    pub(super) fn get(&self) -> T {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = self.of.stamps();
+        if stamps != current.stamps {
+            current.stamps = stamps;
+            match (self.make)() {
+                Ok(made) => {
+                    current.made = made;
+                    self.of.say_used();
+                }
+                Err(why) => self.of.say_unusable(&why),
+            }
+        }
+        current.made.clone()
+    }
+}
+
+impl Files {
+    fn stamps(&self) -> Vec<Stamp> {
+        self.paths.iter().map(|path| stamp(path)).collect()
+    }
+
+    fn say_used(&self) {
+        let Self { what, endpoint, .. } = self;
+        info!(%endpoint, "the {what} for {endpoint} have changed, and the new ones are used");
+    }
+
+    fn say_unusable(&self, why: &Unusable) {
+        let Self { what, endpoint, .. } = self;
+        warn!(
+            %endpoint, key = why.key,
+            "the new {what} for {endpoint} cannot be used, so the old ones are: {why}"
+        );
+    }
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let meta = fs::metadata(file).ok()?;
+    let content = (meta.mtime(), meta.mtime_nsec());
+    Some((meta.dev(), meta.ino(), meta.size(), content, (meta.ctime(), meta.ctime_nsec())))
+}
