@@ -289,7 +289,7 @@ pub(super) mod tests {
     use marks::register::DecisionKind;
 
     use super::*;
-    use crate::commands::report::report;
+    use crate::commands::report::{report, unfinished};
     use crate::commands::text;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -412,8 +412,7 @@ pub(super) mod tests {
             [State::Acknowledged, State::Cancelled],
             "nobody knows of a route that is not required"
         );
-        let listed = marks(Some(&journal), open, &look, |mark| mark.settled.is_none()).unwrap();
-        assert!(listed.is_empty(), "`list` shows what is open");
+        assert!(unfinished(Some(&journal), open, &look).unwrap().is_empty(), "`list` shows what is open");
     }
 
     /// What a journal says of its own settled mark: the register's word on its end comes from there.
@@ -426,12 +425,19 @@ pub(super) mod tests {
         journal.begin_attempt(mark, "recovery").unwrap();
         let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() };
         assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap());
-        let look = look(vec![settled(&first, Settlement::Acknowledged)]);
+        let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };
+        let end = || settled(&first, Settlement::Acknowledged);
+        let (elsewhere, look) = (look(vec![end(), Entry::Acknowledged(wiki)]), look(vec![end()]));
         let all = found(Some(&journal), &look);
         let shown = report(Some(&journal), &look, &all[0]).unwrap();
         let wiki = &shown.deliveries[1];
         assert_eq!((shown.state, wiki.state, wiki.required), ("acknowledged", State::Pending, false));
         assert!(text::line(&shown)[5].ends_with("wiki pending (0 attempt(s), not required)"));
+        assert_eq!(text::line(&shown)[1], "settled (acknowledged)");
+        let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
+        assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().len(), 1, "`list` shows it");
+        let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap();
+        assert!(listed.is_empty(), "it was taken elsewhere");
     }
 
     #[test]

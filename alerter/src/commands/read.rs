@@ -8,9 +8,9 @@ use marks::id::MarkId;
 use marks::journal::{HistoryFilter, Journal, JournalError, Rows};
 use marks::time::Timestamp;
 
-use super::merged::{self, Found};
+use super::merged::{self, Found, Look};
 use super::origin::{self, Record, Witnesses};
-use super::report::{MarkReport, Story, report};
+use super::report::{self, MarkReport, Story, report};
 use super::{Sources, print_json, println_all, reader, say, text};
 use crate::cli::{self, Cli};
 
@@ -20,13 +20,11 @@ const RECENT: u32 = 1000;
 pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
     let (journal, look) = (sources.journal.as_ref(), &sources.look);
-    let read = |journal: &Journal| {
-        if options.all { journal.recent_marks(RECENT) } else { journal.open_marks() }
+    let reports = if options.all {
+        all(journal, look)?
+    } else {
+        report::unfinished(journal, sound(journal.map(Journal::unfinished_marks).transpose()?), look)?
     };
-    let rows = sound(journal.map(read).transpose()?);
-    let found = merged::marks(journal, rows, look, |mark| options.all || mark.settled.is_none())?;
-    let reports: Vec<MarkReport> =
-        found.iter().map(|found| report(journal, look, found)).collect::<Result<_, _>>()?;
     if cli.json {
         print_json(&reports)?;
         return Ok(ExitCode::SUCCESS);
@@ -39,6 +37,13 @@ pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let rows: Vec<_> = reports.iter().map(text::line).chain(waiting).chain(unmarked).collect();
     println_all(&text::listing(rows, look.view()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The newest marks, settled ones too.
+fn all(journal: Option<&Journal>, look: &Look) -> anyhow::Result<Vec<MarkReport>> {
+    let rows = sound(journal.map(|journal| journal.recent_marks(RECENT)).transpose()?);
+    let found = merged::marks(journal, rows, look, |_| true)?;
+    Ok(found.iter().map(|found| report(journal, look, found)).collect::<Result<_, _>>()?)
 }
 
 pub(super) fn show(cli: &Cli, options: &cli::Target) -> anyhow::Result<ExitCode> {

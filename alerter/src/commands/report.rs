@@ -1,7 +1,10 @@
 //! What the reading commands say of a mark, for people and for scripts alike.
 
+use std::collections::BTreeSet;
+
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
+use marks::id::MarkId;
 use marks::journal::{Damage, HistoryRow, Journal, JournalError, MarkRow};
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
@@ -66,6 +69,34 @@ pub(super) struct Story {
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
+}
+
+/// What is still to be done, oldest first: marks that are not settled, and settled ones that a route which is not required
+/// has not taken yet. `rows` are the journal's, as [`Journal::unfinished_marks`] gives them.
+pub(super) fn unfinished(
+    journal: Option<&Journal>,
+    rows: Vec<MarkRow>,
+    look: &Look,
+) -> Result<Vec<MarkReport>, JournalError> {
+    let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
+    let wanted = |mark: &MarkRow| mark.settled.is_none() || here.contains(&mark.id);
+    let found = merged::marks(journal, rows, look, wanted)?;
+    let reports: Result<Vec<MarkReport>, JournalError> =
+        found.iter().map(|found| report(journal, look, found)).collect();
+    // The register may say of the rest that it has ended elsewhere.
+    Ok(reports?.into_iter().filter(MarkReport::is_unfinished).collect())
+}
+
+impl MarkReport {
+    fn is_unfinished(&self) -> bool {
+        let is_open = |delivery: &DeliveryReport| !delivery.state.is_final();
+        self.mark.settled.is_none() || self.deliveries.iter().any(is_open) || !self.damaged.is_empty()
+    }
+
+    /// Whether one of the routes can still tell it.
+    pub(super) fn can_be_told_by(&self, routes: &BTreeSet<String>) -> bool {
+        self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
+    }
 }
 
 /// Collects what belongs to one mark.

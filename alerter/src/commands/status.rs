@@ -1,5 +1,6 @@
 //! `status`: does the daemon work, and how are the routes. Also the OCF agent's monitor.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -9,10 +10,12 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::merged::{self, Look};
+use super::report::{self, MarkReport};
 use super::{
     controller, journal_path, print_json, println_all, register_of, say_fault, site, text, wait_for,
 };
 use crate::cli::Cli;
+use crate::config;
 use crate::control::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use crate::control::client;
 use crate::daemon::socket_path;
@@ -57,6 +60,10 @@ struct Status {
     unmarked_fencings: usize,
     open: usize,
     held: usize,
+    /// Open marks that no configured route can tell; absent where nobody can say what is configured.
+    without_route: Option<usize>,
+    /// Settled marks that a route which is not required has not taken yet.
+    settled_still_tried: usize,
     damaged: usize,
     journal_bytes: u64,
 }
@@ -71,7 +78,7 @@ pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
         Err(JournalError::Missing { .. }) => None,
         opened => Some(opened?),
     };
-    let counted = count(journal.as_ref(), &look)?;
+    let counted = count(journal.as_ref(), &look, routes(cli, daemon.as_ref()).as_ref())?;
     let alerter_on = look.alerter_on.or_else(|| Some(daemon.as_ref()?.controller.clone()));
     let status = Status { running: daemon.is_some(), daemon, alerter_on, ..counted };
     if cli.json {
@@ -82,22 +89,46 @@ pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn count(journal: Option<&Journal>, look: &Look) -> Result<Status, JournalError> {
-    let (rows, damaged_marks) = parts(journal.map(Journal::open_marks).transpose()?);
+/// The names of the routes that can tell a mark: the daemon's; where none runs, those that the next one would have.
+fn routes(cli: &Cli, daemon: Option<&Daemon>) -> Option<BTreeSet<String>> {
+    if let Some(daemon) = daemon {
+        return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
+    }
+    let settings = config::load(&cli.config).ok()?;
+    Some(settings.routes.iter().map(|route| route.name.to_string()).collect())
+}
+
+fn count(
+    journal: Option<&Journal>,
+    look: &Look,
+    routes: Option<&BTreeSet<String>>,
+) -> Result<Status, JournalError> {
+    let (rows, damaged_marks) = parts(journal.map(Journal::unfinished_marks).transpose()?);
     let (unfolded, damaged_fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
     let (_, damaged_deliveries) = parts(journal.map(Journal::open_deliveries).transpose()?);
-    let open = merged::marks(journal, rows, look, |mark| mark.settled.is_none())?;
+    let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) = report::unfinished(journal, rows, look)?
+        .into_iter()
+        .partition(|report| report.mark.settled.is_some());
     let new = merged::unmarked(journal, unfolded, look, &controller(), Timestamp::now())?;
     Ok(Status {
         view: look.view(),
         new_fencings: new.here.len(),
         unmarked_fencings: new.elsewhere.len(),
         open: open.len(),
-        held: open.iter().filter(|found| !found.holds().is_empty()).count(),
+        held: open.iter().filter(|report| !report.holds.is_empty()).count(),
+        without_route: routes.map(|routes| open.iter().filter(|report| is_stranded(report, routes)).count()),
+        settled_still_tried: settled.len(),
         damaged: damaged_marks + damaged_deliveries + damaged_fencings,
         journal_bytes: journal.map_or(0, Journal::size),
         ..Status::default()
     })
+}
+
+/// Whether no configured route can tell an open mark. One without a name has no deliveries yet and is held; one with a
+/// damaged row is counted as damaged; that of another journal has its deliveries there.
+fn is_stranded(report: &MarkReport, routes: &BTreeSet<String>) -> bool {
+    let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
+    is_sound && !report.can_be_told_by(routes)
 }
 
 /// The sound rows, and how many are damaged.
@@ -120,6 +151,17 @@ fn sentences(status: &Status, controller: &str) -> String {
         "{}: {} open mark(s), {} held, {} damaged row(s)\n",
         status.view, status.open, status.held, status.damaged
     );
+    if let Some(stranded @ 1..) = status.without_route {
+        out += &format!(
+            "error: {stranded} open mark(s) have no delivery that a configured route can make: see `nova-host-alerter list`, and configure the route again, or end them with `unmark`\n"
+        );
+    }
+    if status.settled_still_tried > 0 {
+        out += &format!(
+            "{} settled mark(s) are still tried on routes that are not required\n",
+            status.settled_still_tried
+        );
+    }
     if status.new_fencings > 0 {
         out += &format!("{} fencing(s) wait for the daemon to tell them\n", status.new_fencings);
     }
@@ -174,6 +216,30 @@ mod tests {
         assert_eq!(first(Some("ctl2")), "the alerter runs on ctl2; here it does not run");
         let silent = "the daemon does not answer; marks are kept and told when it runs again";
         assert_eq!((first(Some("CTL1")), first(None)), (silent.to_owned(), silent.to_owned()));
+    }
+
+    /// S1-15: none where there is nothing to say, and where nobody knows what is configured.
+    #[test]
+    fn marks_without_a_route_are_an_error_that_says_what_to_do() {
+        let said = |without_route| {
+            let status = Status { view: "cluster", open: 5, without_route, ..Status::default() };
+            sentences(&status, "ctl1")
+        };
+        let stranded = said(Some(2));
+        let wanted = "error: 2 open mark(s) have no delivery that a configured route can make: see `nova-host-alerter list`, and configure the route again, or end them with `unmark`\n";
+        assert!(stranded.contains(wanted), "{stranded}");
+        assert!(!said(Some(0)).contains("error") && !said(None).contains("error"));
+    }
+
+    #[test]
+    fn settled_marks_that_are_still_tried_are_counted_apart() {
+        let status = Status { view: "cluster", settled_still_tried: 3, ..Status::default() };
+        let said = sentences(&status, "ctl1");
+        assert!(said.contains("cluster: 0 open mark(s)"), "{said}");
+        assert!(
+            said.contains("3 settled mark(s) are still tried on routes that are not required\n"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
     }
     deliveries.extend(report.damaged.iter().map(|damage| format!("{} quarantined (damaged)", damage.key)));
     let state = match report.holds.as_slice() {
+        [] if mark.settled.is_some() => format!("settled ({})", report.state),
         [] => report.state.to_owned(),
         holds => {
             let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();

@@ -26,5 +26,6 @@ mod interleavings;
 mod myself;
 mod register;
 mod route;
+mod routes;
 mod site;
 mod warnings;

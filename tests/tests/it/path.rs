@@ -100,7 +100,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 fn until_settled(site: &Site) {
     until("all marks are settled", || {
-        json(site, &["list"]) == Value::Array(vec![]) && json(site, &["status"])["new_fencings"] == 0
+        let status = json(site, &["status"]);
+        status["open"] == 0 && status["new_fencings"] == 0
     });
 }
 
@@ -297,10 +298,18 @@ fn a_mark_waits_for_no_route_that_is_not_required() {
     for words in [&["status"][..], &["show", "east1"]] {
         assert!(text(&site.alerter(words).unwrap()).contains("not required"), "{words:?}");
     }
+    let still_tried = || {
+        let listed = json(&site, &["list"]);
+        let settled =
+            listed.as_array().unwrap().iter().filter(|mark| mark["state"] == "acknowledged").count();
+        (json(&site, &["status"])["settled_still_tried"].clone(), settled)
+    };
+    assert_eq!(still_tried(), (2.into(), 2), "`list` shows what it has not taken");
     wiki.up().unwrap();
     let told: Vec<String> = wiki.wait_for(2, LIMIT).unwrap().iter().map(host).collect();
     assert_eq!(told, ["compute1.my.cloud.com", "east1.my.cloud.com"]);
     until("it has both", || to("east1")[2] == of("wiki", false, "acknowledged"));
+    assert_eq!(still_tried(), (0.into(), 0));
     let told: Vec<String> = east.received().iter().map(host).collect();
     assert_eq!(told, ["east1.my.cloud.com"]);
 }

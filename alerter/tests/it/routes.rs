@@ -1,0 +1,201 @@
+//! What the configured routes make of marks: who is told of a host, and what becomes of a delivery whose route is gone.
+
+use std::process::Command;
+use std::time::Duration;
+
+use alerter::intake::{apply, start};
+use alerter::shared::Shared;
+use alerter::store::Store;
+use marks::delivery::State;
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId};
+use marks::journal::{Journal, Role, Taken, Verdict};
+use marks::time::Timestamp;
+use serde_json::Value;
+
+use crate::config::Site;
+use crate::warnings::Warnings;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A daemon at its start, without its engine.
+struct Daemon {
+    journal: Journal,
+    shared: Shared,
+}
+
+/// A site whose journal stays the same while its configuration changes.
+struct Place(Site);
+
+impl Place {
+    fn new() -> Self {
+        Self(Site::new(""))
+    }
+
+    /// Starts a daemon with this configuration.
+    fn start(&self, text: &str) -> Daemon {
+        self.configure(text);
+        let settings = self.0.settings();
+        let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
+        let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
+        let shared = Shared::new(settings, store, None);
+        start::catch_up(&mut journal, &shared).unwrap();
+        Daemon { journal, shared }
+    }
+
+    fn configure(&self, text: &str) {
+        let store = self.0.path("state/marks.db");
+        let head = format!("[store]\npath = \"{}\"\nregister = \"none\"\n", store.display());
+        std::fs::write(self.0.path("alerter.toml"), format!("{head}[hosts]\ndomain = \"x.y\"\n{text}"))
+            .unwrap();
+    }
+
+    /// What `status` says where no daemon runs.
+    fn status(&self, words: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"));
+        let output = command.args(words).arg("--config").arg(self.0.path("alerter.toml")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn without_route(&self) -> Value {
+        let status: Value = serde_json::from_str(&self.status(&["status", "--json"])).unwrap();
+        status["without_route"].clone()
+    }
+}
+
+impl Daemon {
+    fn fence(&mut self, host: &str, at: Timestamp) -> MarkId {
+        let fencing = fencing(host, at);
+        self.journal.append_fencing(&fencing).unwrap();
+        apply::take_in(&mut self.journal, &self.shared, None).unwrap();
+        fencing.id.into()
+    }
+
+    /// The routes of a mark, with the states of its deliveries.
+    fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
+        let rows = self.journal.deliveries_of(mark).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
+    }
+
+    fn acknowledge(&mut self, mark: MarkId, route: &str) -> bool {
+        self.journal.begin_attempt(mark, route).unwrap();
+        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into() };
+        self.journal.finish_attempt(mark, route, &verdict, Timestamp::now()).unwrap()
+    }
+}
+
+fn fencing(host: &str, at: Timestamp) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host).unwrap(),
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "ctl1".into(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        already_down: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
+}
+
+fn route(name: &str, keys: &str) -> String {
+    format!("[http.{name}]\nurl = \"http://127.0.0.1:9/{name}\"\n{keys}\n")
+}
+
+fn to(route: &str, state: State) -> (String, State) {
+    (route.to_owned(), state)
+}
+
+/// S0-24, S4-44: the routes of both groups, nothing dropped, and said once for each host.
+#[test]
+fn a_host_in_two_groups_is_told_to_the_routes_of_both() {
+    let warnings = Warnings::default();
+    let _here = warnings.listen();
+    let groups = "[groups.a]\nhosts = [\"c*\"]\n[groups.b]\nhosts = [\"c1\", \"d1\"]\n";
+    let routes = route("all", "") + &route("a", "groups = [\"a\"]") + &route("b", "groups = [\"b\"]");
+    let place = Place::new();
+    let mut daemon = place.start(&format!("{groups}{routes}"));
+    let now = Timestamp::now();
+    let mut told = |host: &str, at| -> Vec<String> {
+        let mark = daemon.fence(host, at);
+        daemon.deliveries(mark).into_iter().map(|(route, _)| route).collect()
+    };
+    assert_eq!(
+        (told("c2", now), told("d1", now)),
+        (vec!["a".into(), "all".into()], vec!["all".into(), "b".into()])
+    );
+    assert!(warnings.take().is_empty(), "each is in one");
+    assert_eq!(told("c1", now - HOUR), ["a", "all", "b"]);
+    assert_eq!(told("c1", now), ["a", "all", "b"]);
+    let said = warnings.take();
+    assert!(said.len() == 1 && said[0].contains("c1 is in more than one group (a, b)"), "{said:?}");
+}
+
+/// S1-15, S1-16: a delivery whose route is gone is kept, and made when the route is there again; until then the mark is open
+/// and `status` says what to do. The broken variant, which adds nothing at the start, is the look in between.
+#[test]
+fn a_delivery_whose_route_is_gone_waits_for_it() {
+    let place = Place::new();
+    let mark = place.start(&route("old", "")).fence("c1", Timestamp::now());
+    assert_eq!(place.without_route(), 0);
+    place.configure(&route("new", ""));
+    assert_eq!(place.without_route(), 1, "no daemon has seen the new route yet");
+
+    let mut daemon = place.start(&route("new", ""));
+    assert_eq!(daemon.deliveries(mark), [to("new", State::Pending), to("old", State::Pending)]);
+    assert_eq!(place.without_route(), 0);
+    assert!(!daemon.acknowledge(mark, "new"), "it waits for the other one");
+    assert_eq!(place.without_route(), 1);
+    let said = place.status(&["status"]);
+    assert!(said.contains("error: 1 open mark(s) have no delivery"), "{said}");
+    assert!(place.status(&["list"]).contains("old pending"));
+
+    let mut daemon = place.start(&(route("new", "") + &route("old", "")));
+    assert_eq!(daemon.deliveries(mark), [to("new", State::Acknowledged), to("old", State::Pending)]);
+    assert_eq!(place.without_route(), 0);
+    assert!(daemon.acknowledge(mark, "old"), "with that it is settled");
+}
+
+/// S1-15: a mark of which no delivery was made at all gets its deliveries at the next start.
+#[test]
+fn a_mark_without_any_delivery_gets_one() {
+    let place = Place::new();
+    let mut daemon = place.start(&route("all", ""));
+    let marked = daemon.fence("c1", Timestamp::now());
+    let bare = fencing("c2", Timestamp::now());
+    let row = daemon.journal.mark(marked).unwrap().unwrap();
+    let row = marks::journal::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
+    daemon.journal.append_fencing(&bare).unwrap();
+    daemon.journal.make_mark(&row, Taken::Fencing(&bare), &[], Timestamp::now()).unwrap();
+    assert_eq!(place.without_route(), 1);
+    let daemon = place.start(&route("all", ""));
+    assert_eq!(daemon.deliveries(row.id), [to("all", State::Pending)]);
+    assert_eq!(place.without_route(), 0);
+    place.configure("[http.all]\nurl = 7\n");
+    assert_eq!(place.without_route(), Value::Null, "nobody knows what is configured");
+}
+
+/// `list` shows what a route that is not required still has to take, and `status` counts it apart.
+#[test]
+fn a_settled_mark_is_listed_while_it_is_tried() {
+    let place = Place::new();
+    let mut daemon = place.start(&(route("all", "") + &route("wiki", "required = false")));
+    let mark = daemon.fence("c1", Timestamp::now());
+    let counted = || -> (Value, Value) {
+        let status: Value = serde_json::from_str(&place.status(&["status", "--json"])).unwrap();
+        (status["open"].clone(), status["settled_still_tried"].clone())
+    };
+    assert_eq!(counted(), (1.into(), 0.into()));
+    assert!(daemon.acknowledge(mark, "all"), "that settles it");
+    assert_eq!(counted(), (0.into(), 1.into()));
+    let listed = place.status(&["list"]);
+    assert!(listed.contains("settled (acknowledged)") && listed.contains("wiki pending"), "{listed}");
+    daemon.acknowledge(mark, "wiki");
+    assert_eq!(counted(), (0.into(), 0.into()));
+    assert!(!place.status(&["list"]).contains("c1"));
+    assert!(place.status(&["list", "--all"]).contains("settled (acknowledged)"));
+}
