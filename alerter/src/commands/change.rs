@@ -1,13 +1,15 @@
 //! `retry`, `mark`, `unmark`, `release` and `send-test`: they ask the daemon.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use super::{control, print_json, println_all, text, wait_for};
+use super::{control, patient_control, print_json, println_all, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{
-    ChangeAnswer, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, TestAnswer, TestRequest,
-    UnmarkRequest,
+    ChangeAnswer, Daemon, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
+    TestRequest, UnmarkRequest,
 };
+use crate::control::client::ClientError;
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     let request = MarkRequest {
@@ -53,7 +55,12 @@ fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
 
 pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<ExitCode> {
     let request = TestRequest { route: options.route.clone() };
-    let answers: Vec<TestAnswer> = wait_for(control(cli).post("/v1/send-test", &request))??;
+    let asked = async {
+        let daemon: Daemon = control(cli).get("/v1/status").await?;
+        patient_control(cli, slowest(&daemon, options)).post("/v1/send-test", &request).await
+    };
+    let answers: Result<Vec<TestAnswer>, ClientError> = wait_for(asked)?;
+    let answers = answers?;
     if cli.json {
         print_json(&answers)?;
     } else {
@@ -63,10 +70,54 @@ pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<Ex
     Ok(if answers.iter().all(|a| a.accepted) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The longest that a route may take of those that are asked.
+fn slowest(daemon: &Daemon, options: &cli::SendTest) -> Duration {
+    let is_asked = |route: &&RouteStatus| options.route.as_ref().is_none_or(|name| *name == route.name);
+    let limits = daemon.routes.iter().filter(is_asked).map(|route| route.limit_ms);
+    Duration::from_millis(limits.max().unwrap_or_default())
+}
+
 /// The person behind sudo, where there is one.
 fn operator() -> String {
     let behind_sudo = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
     let uid = nix::unistd::getuid();
     let name = || nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
     behind_sudo.or_else(name).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::api::Health;
+
+    fn route(name: &str, seconds: u64) -> RouteStatus {
+        RouteStatus {
+            name: name.into(),
+            driver: "exec".into(),
+            endpoint: "/bin/true".into(),
+            required: true,
+            limit_ms: seconds * 1000,
+            waiting: 0,
+            failing_since: None,
+            failure: None,
+            detail: None,
+        }
+    }
+
+    /// The broken variant waits for all alike: the slowest route there can be takes 300 s.
+    #[test]
+    fn a_test_message_is_waited_for_as_long_as_its_route_may_take() {
+        let daemon = Daemon {
+            version: String::new(),
+            pid: 1,
+            controller: "ctl1".into(),
+            health: Health { healthy: true, degraded: false, reasons: Vec::new() },
+            routes: vec![route("fast", 5), route("slow", 300)],
+            cluster: None,
+        };
+        let wait = |name: Option<&str>| {
+            slowest(&daemon, &cli::SendTest { route: name.map(str::to_owned) }).as_secs()
+        };
+        assert_eq!([None, Some("slow"), Some("fast"), Some("none")].map(wait), [300, 300, 5, 0]);
+    }
 }

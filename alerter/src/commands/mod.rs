@@ -11,6 +11,7 @@ mod text;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use marks::journal::{Journal, JournalError, Role};
@@ -22,6 +23,7 @@ use merged::Look;
 
 use crate::cli::{Cli, Command};
 use crate::config::{self, Settings};
+use crate::control::client;
 use crate::{daemon, log};
 
 /// EX_CONFIG of sysexits.
@@ -145,8 +147,13 @@ fn reader(cli: &Cli) -> anyhow::Result<Journal> {
     Journal::open(&journal_path(cli), Role::Reader).context("the journal cannot be read")
 }
 
-fn control(cli: &Cli) -> crate::control::client::Daemon {
-    crate::control::client::Daemon::at(&daemon::socket_path(&journal_path(cli)))
+fn control(cli: &Cli) -> client::Daemon {
+    client::Daemon::at(&daemon::socket_path(&journal_path(cli)))
+}
+
+/// The same for an answer that takes so much longer.
+fn patient_control(cli: &Cli, longer: Duration) -> client::Daemon {
+    client::Daemon::patient(&daemon::socket_path(&journal_path(cli)), client::PATIENCE.saturating_add(longer))
 }
 
 fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {

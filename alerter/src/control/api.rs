@@ -56,6 +56,8 @@ pub struct RouteStatus {
     pub endpoint: String,
     /// Whether marks stay open until it has them.
     pub required: bool,
+    /// Milliseconds that one exchange may take.
+    pub limit_ms: u64,
     /// Open deliveries.
     pub waiting: usize,
     /// Milliseconds since the epoch since when nothing was accepted; absent while all is well.

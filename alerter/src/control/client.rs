@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use super::api::ErrorAnswer;
 
-/// Longer than the longest exchange of `send-test`.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// What the daemon may take for anything but an exchange with an endpoint.
+pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Why the daemon could not be asked, or what it answered.
 #[derive(Debug, thiserror::Error)]

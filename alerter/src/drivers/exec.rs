@@ -87,6 +87,10 @@ impl Driver for Exec {
         event::of_test(id, now, self.time_format)
     }
 
+    fn limit(&self) -> Duration {
+        self.timeout
+    }
+
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
     }

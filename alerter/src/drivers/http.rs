@@ -243,6 +243,10 @@ impl Driver for Http {
         }
     }
 
+    fn limit(&self) -> Duration {
+        self.options.timeout
+    }
+
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
     }

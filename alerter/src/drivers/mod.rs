@@ -51,6 +51,9 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The bytes of a test message, which nobody can take for a failure of a host.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
+    /// The route's time limit: no exchange takes longer once it has begun.
+    fn limit(&self) -> Duration;
+
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
