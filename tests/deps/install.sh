@@ -5,13 +5,13 @@
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
 set -eu
 
-common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libxml2-utils gcc libc6-dev'
+common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev'
 debian_packages="$common resource-agents fence-agents"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libxml2 gcc glibc-devel'
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel'
 
 policy=/usr/sbin/policy-rc.d
 saved_policy=$policy.before-nova-host-alerter

@@ -1,5 +1,6 @@
 //! The built programs and a daemon of one's own, for the demo, the benchmarks and the tests of the whole path.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -33,6 +34,7 @@ pub fn built(name: &str) -> anyhow::Result<PathBuf> {
 pub struct Site {
     directory: TempDir,
     daemon: Option<Child>,
+    environment: Vec<(OsString, OsString)>,
 }
 
 impl Site {
@@ -42,7 +44,7 @@ impl Site {
     /// The files cannot be written.
     pub fn new(receiver: SocketAddr) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
-        let site = Self { directory, daemon: None };
+        let site = Self { directory, daemon: None, environment: Vec::new() };
         let text = format!(
             "[store]\npath = \"{}\"\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
              [http.recovery]\nurl = \"http://{receiver}/v1/host-failures\"\n",
@@ -66,13 +68,18 @@ impl Site {
         self.directory.path().join("state/marks.db")
     }
 
+    /// What alerter and agent find in their environment from now on, beside the test's own.
+    pub fn set_environment(&mut self, environment: Vec<(OsString, OsString)>) {
+        self.environment = environment;
+    }
+
     /// Starts the alerter and returns when it answers.
     ///
     /// # Errors
     /// It does not answer within ten seconds.
     pub fn start(&mut self) -> anyhow::Result<u32> {
         let mut command = Command::new(built("nova-host-alerter")?);
-        command.arg("run").arg("--config").arg(self.config());
+        command.arg("run").arg("--config").arg(self.config()).envs(self.environment.iter().cloned());
         let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let pid = daemon.id();
         self.daemon = Some(daemon);
@@ -110,6 +117,7 @@ impl Site {
     /// It cannot be run, or does not mark.
     pub fn fence(&self, host: &str) -> anyhow::Result<()> {
         let mut command = Command::new(built("fence_mark")?);
+        command.envs(self.environment.iter().cloned());
         let mut agent = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
         stdin.write_all(self.stdin_of_the_fencer(host).as_bytes())?;

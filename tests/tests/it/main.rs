@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod clock;
 mod default_config;
 mod deps;
 mod examples;
@@ -16,6 +17,7 @@ use tests::trials;
 
 fn main() -> ExitCode {
     trials::run([
+        clock::group(),
         default_config::group(),
         deps::group(),
         examples::group(),
