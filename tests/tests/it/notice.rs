@@ -2,7 +2,7 @@
 //! that cannot be written.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rusqlite::{Connection, OpenFlags};
@@ -21,6 +21,7 @@ pub(crate) fn group() -> Group {
         a_held_mark_is_told_once_and_its_end_once,
         a_route_that_refuses_or_fails_is_told_and_its_recovery,
         a_journal_that_is_locked_is_told_from_memory,
+        a_desk_that_hangs_keeps_neither_a_mark_nor_the_stop,
     ];
     Group { cannot: None, tests }
 }
@@ -114,4 +115,23 @@ fn a_journal_that_is_locked_is_told_from_memory() {
     assert_eq!(told(&desk, 2)[1], "cleared journal -");
     recovery.wait_for(1, LIMIT).unwrap();
     assert_eq!(desk.received().len(), 2);
+}
+
+/// S4-39: a notice informs, and nothing waits for what becomes of it.
+fn a_desk_that_hangs_keeps_neither_a_mark_nor_the_stop() {
+    let (recovery, desk, mut site) = site("");
+    desk.answer(Answer::Silence);
+    recovery.answer_next(Answer::Status(401));
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    assert_eq!(told(&desk, 1), ["raised refused recovery"]);
+    assert!(site.alerter(&["retry", "--all"]).unwrap().status.success());
+    for host in ["compute2", "compute3"] {
+        site.fence(host).unwrap();
+    }
+    recovery.wait_for(4, LIMIT).unwrap();
+    let begun = Instant::now();
+    site.end(Signal::SIGTERM).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(10), "Pacemaker would have killed it");
+    assert_eq!(desk.received().len(), 1, "one notice at a time");
 }
