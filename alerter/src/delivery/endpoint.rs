@@ -269,7 +269,7 @@ mod tests {
     }
 
     /// How many probes were in vain.
-    fn failures(endpoint: &Endpoint) -> u32 {
+    fn in_vain(endpoint: &Endpoint) -> u32 {
         match endpoint.breaker {
             Breaker::Closed => 0,
             Breaker::Open(open) => open.failures,
@@ -335,12 +335,12 @@ mod tests {
         for _ in 1..LIMIT {
             assert_eq!(endpoint.end(&Sign::Unreachable, None, now, 0.5), None, "they were under way");
         }
-        assert_eq!(failures(&endpoint), 1);
+        assert_eq!(in_vain(&endpoint), 1);
         for failures in 2..50 {
             assert_eq!(endpoint.room(now), 0);
             now += endpoint.rest(now).unwrap();
             assert_eq!(once(&mut endpoint, &Sign::Unreachable, now), None, "that is no news");
-            assert_eq!(failures(&endpoint), failures);
+            assert_eq!(in_vain(&endpoint), failures);
             assert!((schedule::FLOOR..=schedule::CAP).contains(&endpoint.rest(now).unwrap()));
         }
         now += endpoint.rest(now).unwrap();
