@@ -291,3 +291,15 @@ async fn a_header_of_more_than_16_kib_does_not_acknowledge() {
         assert_eq!(careless.post(endpoint.url()).body("x").send().await.unwrap().status(), StatusCode::OK);
     }
 }
+
+/// The same with more fields than are taken. The broken variant is the client as it comes, which takes a hundred.
+#[tokio::test]
+async fn a_header_of_more_than_64_fields_does_not_acknowledge() {
+    for (fields, expected) in [(64, "acknowledged"), (65, "unknown header-too-large")] {
+        // One more field says how long the body is.
+        let endpoint = Endpoint::saying(status("200 OK", &"X: y\r\n".repeat(fields - 1))).await;
+        assert_eq!(word_of(&endpoint.url()).await, expected, "{fields}");
+        let careless = reqwest::Client::builder().tls_certs_only([]).no_proxy().build().unwrap();
+        assert_eq!(careless.post(endpoint.url()).body("x").send().await.unwrap().status(), StatusCode::OK);
+    }
+}
