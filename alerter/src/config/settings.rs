@@ -117,13 +117,13 @@ impl fmt::Display for RouteName {
 }
 
 /// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
-pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
+pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [drivers::Kind]) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
     let intake = intake(root.section("intake"));
     let (degraded_after, max_in_flight) = delivery(root.section("delivery"));
     let log_level = log(root.section("log"));
-    let routes = routes(&mut root, drivers::KINDS);
+    let routes = routes(&mut root, kinds);
     root.finish();
     Settings { store, hosts, intake, degraded_after, max_in_flight, log_level, routes, file: file.to_owned() }
 }
