@@ -12,6 +12,7 @@ mod suggest;
 
 use std::path::Path;
 
+use crate::drivers;
 use fragments::Fragment;
 use problem::{Place, Problems, Source};
 use reader::Section;
@@ -29,6 +30,14 @@ pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlac
 /// # Errors
 /// Every problem in all files at once.
 pub fn load(file: &Path) -> Result<Settings, ConfigErrors> {
+    load_with(file, drivers::KINDS)
+}
+
+/// The same with these drivers: one that is in no registry is tested so.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(file: &Path, kinds: &'static [drivers::Kind]) -> Result<Settings, ConfigErrors> {
     let mut problems = Problems::default();
     let sources = fragments::read(file, &mut problems);
     let parsed: Vec<Fragment<'_>> =
@@ -36,7 +45,7 @@ pub fn load(file: &Path) -> Result<Settings, ConfigErrors> {
     let nothing = Source { rank: 0, file: file.to_owned(), text: String::new() };
     let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
     let inputs = inputs::merge(&parsed, start);
-    let settings = settings::read(Section::root(&inputs, &mut problems), file);
+    let settings = settings::read(Section::root(&inputs, &mut problems), file, kinds);
     problems.into_result()?;
     Ok(settings)
 }

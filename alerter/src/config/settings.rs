@@ -137,14 +137,14 @@ pub(super) fn is_plain_name(text: &str) -> bool {
 }
 
 /// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
-pub(super) fn read(mut root: Section<'_, '_>, file: &Path) -> Settings {
+pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [drivers::Kind]) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
     let groups = Groups::read(root.section("groups"));
     let intake = intake(root.section("intake"));
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log_level = log(root.section("log"));
-    let routes = routes(&mut root, drivers::KINDS, &groups);
+    let routes = routes(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());

@@ -7,6 +7,7 @@ mod config;
 mod doubt;
 mod drivers;
 mod endpoint;
+mod example_driver;
 mod exec;
 mod exec_config;
 mod exec_examples;
