@@ -117,10 +117,13 @@ impl Shared {
         }
     }
 
-    /// The damaged rows of a table, as far as this daemon has met them.
+    /// The damaged rows of a table, as far as this daemon has met them, in the order of their keys.
     pub fn damage_of(&self, table: &str) -> Vec<Damage> {
         let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
-        reported.iter().filter(|damage| damage.table == table).cloned().collect()
+        let mut found: Vec<Damage> =
+            reported.iter().filter(|damage| damage.table == table).cloned().collect();
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        found
     }
 
     /// Says once of each damaged row that it is damaged.

@@ -8,7 +8,7 @@ use marks::journal::{Damage, DueDelivery, HistoryRow, MarkRow, Oldest, Quarantin
 use marks::time::Timestamp;
 
 use super::body::printable;
-use super::facts::{DAY, Facts};
+use super::facts::{DAY, Facts, LIMIT};
 use super::{About, Condition, Conditions, Key, What};
 use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
@@ -46,6 +46,8 @@ pub(super) struct RouteSight {
 /// What is seen of the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterSight {
+    /// The register was taken in once: before that the journal may be behind what other alerters did.
+    pub(super) has_register: bool,
     /// A word and a sentence for each; none where there was no look yet.
     pub(super) reasons: Option<Vec<(&'static str, String)>>,
     /// The fencing history was not asked for at the last look.
@@ -64,6 +66,7 @@ impl Sight {
         let cluster = shared.cluster.as_ref().map(|_| {
             let seen = shared.seen();
             ClusterSight {
+                has_register: seen.register.is_some(),
                 reasons: seen.named_reasons(),
                 without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
                 has_cib: seen.cib.is_some(),
@@ -97,7 +100,8 @@ pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
 /// Everything that holds, and how long until the next condition begins by time alone.
 pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, Option<Duration>) {
     let mut found = Conditions::default();
-    match facts {
+    let has_caught_up = sight.cluster.as_ref().is_none_or(|cluster| cluster.has_register);
+    match facts.filter(|_| has_caught_up) {
         Some(facts) => of_journal(&mut found, facts, sight.now),
         None => found.unknown.extend([
             What::Held,
@@ -247,7 +251,7 @@ fn of_damage(found: &mut Conditions, Damage { table, key }: &Damage, now: Timest
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
-    for damage in &sight.fencings {
+    for damage in sight.fencings.iter().take(LIMIT as usize) {
         of_damage(found, damage, sight.now);
     }
 }
@@ -291,9 +295,12 @@ fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option
 }
 
 fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
-    match &cluster.reasons {
-        Some(reasons) => reasons.iter().for_each(|(kind, sentence)| of_reason(found, kind, sentence, now)),
-        None => drop(found.unknown.insert(What::Cluster)),
+    if cluster.reasons.is_none() {
+        found.unknown.insert(What::Cluster);
+    }
+    // Files of evidence that are not used come last, and may be very many.
+    for (kind, sentence) in cluster.reasons.iter().flatten().take(LIMIT as usize) {
+        of_reason(found, kind, sentence, now);
     }
     if cluster.without_history {
         found.open.insert(Key::new(What::Cluster, "history-unreadable"));
@@ -336,11 +343,11 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
-    const LIMIT: Duration = Duration::from_secs(300);
+    const LONG: Duration = Duration::from_secs(300);
 
     fn sight() -> Sight {
         let (routes, fencings) = (Vec::new(), Vec::new());
-        Sight { now: NOW, routes, degraded_after: LIMIT, cluster: None, journal: None, fencings }
+        Sight { now: NOW, routes, degraded_after: LONG, cluster: None, journal: None, fencings }
     }
 
     fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {
@@ -475,11 +482,11 @@ mod tests {
     fn a_route_fails_after_the_limit_and_refuses_at_once() {
         let second = Duration::from_secs(1);
         let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, Some(&Facts::nothing()));
-        let (found, rest) = of(route(Some(LIMIT), false));
+        let (found, rest) = of(route(Some(LONG), false));
         assert_eq!((keys(&found), rest), (vec![], Some(Duration::from_millis(1))));
-        let (found, rest) = of(route(Some(LIMIT + second), false));
+        let (found, rest) = of(route(Some(LONG + second), false));
         assert_eq!((keys(&found), rest), (vec!["failing recovery".to_owned()], None));
-        assert_eq!(found.holds.values().next().unwrap().since, NOW - LIMIT - second);
+        assert_eq!(found.holds.values().next().unwrap().since, NOW - LONG - second);
         let (found, rest) = of(route(Some(second), true));
         assert_eq!((keys(&found), rest), (vec!["refused recovery".to_owned()], None));
         let (found, rest) = of(route(None, true));
@@ -499,7 +506,8 @@ mod tests {
 
     fn cluster(reasons: Option<Vec<(&'static str, String)>>) -> ClusterSight {
         let missed = Vec::new();
-        ClusterSight { reasons, without_history: false, has_cib: true, missed, audit_after: LIMIT }
+        let (has_register, has_cib) = (true, true);
+        ClusterSight { has_register, reasons, without_history: false, has_cib, missed, audit_after: LONG }
     }
 
     fn of_sight(cluster: ClusterSight) -> Conditions {
@@ -541,6 +549,20 @@ mod tests {
         assert!(unread.may_hold(&Key::new(What::Held, "x")) && !unread.may_hold(&quorum));
     }
 
+    /// Another alerter may have told it, or ended it.
+    #[test]
+    fn what_stands_in_the_journal_of_a_new_alerter_is_told_when_the_register_was_read() {
+        let mut facts = Facts::nothing();
+        facts.held.rows.sound = vec![mark(None, Standing::Proven(Proof::Alert))];
+        facts.held.in_all = 1;
+        for has_register in [false, true] {
+            let cluster = Some(ClusterSight { has_register, ..cluster(Some(Vec::new())) });
+            let (found, _) = conditions(&Sight { cluster, ..sight() }, Some(&facts));
+            assert_eq!(found.holds.len(), usize::from(has_register));
+            assert_eq!(found.may_hold(&Key::new(What::Held, "told before")), !has_register);
+        }
+    }
+
     #[test]
     fn a_host_is_missed_after_the_limit_and_until_it_is_back() {
         let key = Key::new(What::Missing, "compute1");
@@ -548,9 +570,9 @@ mod tests {
             let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
             of_sight(ClusterSight { missed, ..cluster(Some(Vec::new())) })
         };
-        let young = of(LIMIT);
+        let young = of(LONG);
         assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts anew");
-        let old = of(LIMIT + Duration::from_secs(1));
+        let old = of(LONG + Duration::from_secs(1));
         assert!(old.holds[&key].message.contains("stonith_admin --fence Compute1"));
     }
 
