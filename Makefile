@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster bench bench-cluster demo lint deny requirements
+.PHONY: help deps build test test-cluster bench bench-deps bench-cluster demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -25,9 +25,12 @@ ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row
 	NHA_REQUIRE_CLUSTER=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked --no-fail-fast -p tests --test failover --test cluster
 
-bench: ## speed and memory, as ratios to a floor of this machine
+bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins
-	$(CARGO) run --locked --release --quiet -p tests --bin bench
+	$(CARGO) run --locked --release --quiet -p tests --bin bench -- $(ONLY)
+
+bench-deps: ## install what `make bench` compares with (nginx, wrk); starts and enables nothing
+	@tests/deps/install.sh bench
 
 bench-cluster: deps ## how fast marks come through the register of a real cluster (as root)
 	$(CARGO) build --locked --release --workspace --bins

@@ -49,6 +49,8 @@ pub struct Engine {
     answers: Answers,
     /// Begun in the journal, not sent, and still to be taken back.
     unsent: Vec<DueDelivery>,
+    /// Nothing was done yet.
+    is_new: bool,
     /// Something may be new in the journal or in the cluster.
     look: bool,
     /// Something went on record since the last look: the register is behind.
@@ -102,6 +104,7 @@ impl Engine {
             sender,
             answers,
             unsent: Vec::new(),
+            is_new: true,
             look: true,
             told: false,
             looked: None,
@@ -187,7 +190,9 @@ impl Engine {
         while self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO) {
             self.record_group().await?;
         }
-        let permitted = self.take_in().await?;
+        // What an older daemon left needs no look where there is no cluster to ask.
+        let permitted = if self.is_new && self.lookout.is_none() { true } else { self.take_in().await? };
+        self.is_new = false;
         let now = Moment::now();
         self.take_back(|lane| if permitted { lane.remove_stale(now) } else { lane.remove_all() }).await?;
         if !permitted {
@@ -345,6 +350,9 @@ impl Engine {
 
     /// Returns when there is a reason for another pass.
     async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) {
+        if self.look {
+            return;
+        }
         let next = next.map(|wait| Instant::now() + wait);
         loop {
             let record = self.answers.rest(Instant::now(), !self.exchanges.is_empty());

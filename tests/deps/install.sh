@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what the tests need beside a Rust toolchain. Says first what; starts and enables nothing; does nothing when all is there.
+# Installs what the tests need beside a Rust toolchain, or with `bench` what the benchmarks compare with. Says first what;
+# starts and enables nothing; does nothing when all is there.
 #
 # Debian 12: tried. Ubuntu and Fedora: untried, their lists are made from their documentation.
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
@@ -12,11 +13,14 @@ ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents
 # crmsh is not packaged there: what needs it says so.
 fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
     iproute util-linux strace libfaketime libxml2 gcc glibc-devel'
+# An endpoint that costs nothing, and a program that only sends: the same names everywhere.
+bench_packages='nginx wrk'
 
 policy=/usr/sbin/policy-rc.d
 saved_policy=$policy.before-nova-host-alerter
 
-say() { echo "make deps: $*"; }
+target=deps
+say() { echo "make $target: $*"; }
 
 # Prints those of the packages $1 that are not installed.
 missing_debs() {
@@ -98,6 +102,10 @@ family() {
 }
 
 main() {
+    if [ "${1:-}" = bench ]; then
+        target=bench-deps
+        debian_packages=$bench_packages ubuntu_packages=$bench_packages fedora_packages=$bench_packages
+    fi
     system=$(family)
     case $system in
     debian) missing=$(missing_debs "$debian_packages") tool=apt_get ;;
@@ -113,11 +121,11 @@ main() {
     missing=$(echo "$missing" | tr '\n' ' ')
     say "installs these packages, and starts and enables nothing of them: $missing"
     if [ "$(id -u)" != 0 ]; then
-        say 'that needs root: sudo make deps'
+        say "that needs root: sudo make $target"
         exit 1
     fi
     "install_with_$tool" "$missing"
     say 'done'
 }
 
-main
+main "$@"

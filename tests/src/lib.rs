@@ -6,4 +6,5 @@ pub mod installed;
 pub mod lab;
 pub mod programs;
 pub mod receiver;
+pub mod sink;
 pub mod trials;

@@ -43,11 +43,19 @@ impl Site {
     /// # Errors
     /// The files cannot be written.
     pub fn new(receiver: SocketAddr) -> anyhow::Result<Self> {
+        Self::with(&format!("[http.recovery]\nurl = \"http://{receiver}/v1/host-failures\"\n"))
+    }
+
+    /// A site with these tables of the configuration behind `[store]` and `[hosts]`.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn with(tables: &str) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
         let site = Self { directory, daemon: None, environment: Vec::new() };
         let text = format!(
             "[store]\npath = \"{}\"\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
-             [http.recovery]\nurl = \"http://{receiver}/v1/host-failures\"\n",
+             {tables}",
             site.journal().display()
         );
         fs::write(site.config(), text)?;
@@ -78,17 +86,35 @@ impl Site {
     /// # Errors
     /// It does not answer within ten seconds.
     pub fn start(&mut self) -> anyhow::Result<u32> {
+        let pid = self.launch()?;
+        let limit = Instant::now() + Duration::from_secs(10);
+        while !self.answers()? {
+            ensure!(Instant::now() < limit, "the alerter does not answer");
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(pid)
+    }
+
+    /// Starts the alerter and does not wait for it.
+    ///
+    /// # Errors
+    /// It cannot be run.
+    pub fn launch(&mut self) -> anyhow::Result<u32> {
         let mut command = Command::new(built("nova-host-alerter")?);
         command.arg("run").arg("--config").arg(self.config()).envs(self.environment.iter().cloned());
         let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let pid = daemon.id();
         self.daemon = Some(daemon);
-        let limit = Instant::now() + Duration::from_secs(10);
-        while !matches!(self.alerter(&["status", "--ocf"])?.status.code(), Some(RUNNING | DEGRADED)) {
-            ensure!(Instant::now() < limit, "the alerter does not answer");
-            thread::sleep(Duration::from_millis(5));
-        }
         Ok(pid)
+    }
+
+    /// Whether the alerter answers on its socket: it has taken up what a former one left.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub fn answers(&self) -> anyhow::Result<bool> {
+        let status = self.alerter(&["status", "--ocf"])?.status;
+        Ok(matches!(status.code(), Some(RUNNING | DEGRADED)))
     }
 
     /// Ends the alerter by a signal and waits for its end.

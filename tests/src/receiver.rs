@@ -279,7 +279,9 @@ fn line(reader: &mut impl BufRead) -> anyhow::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn own_loopback() -> Ipv4Addr {
+/// A loopback address that nobody else uses, another one each time.
+#[must_use]
+pub fn own_loopback() -> Ipv4Addr {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     let (process, number) = (std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
     let octet = |number: u32| u8::try_from(number % 254).unwrap_or_default() + 1;

@@ -23,14 +23,15 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     for row in journal.nameless_marks()?.sound {
         name(journal, shared, row, now)?;
     }
-    let routes = served(shared);
-    if journal.served()?.as_ref() == Some(&routes) {
-        return Ok(());
-    }
-    let damaged = journal.each_open_mark(|journal, row| match row.told() {
+    let serve = |journal: &mut Journal, row: MarkRow| match row.told() {
         Some(mark) => add_missing_routes(journal, shared, &mark, now),
         None => Ok(()),
-    })?;
+    };
+    let routes = served(shared);
+    if journal.served()?.as_ref() == Some(&routes) {
+        return journal.unserved_marks()?.sound.into_iter().try_for_each(|row| serve(journal, row));
+    }
+    let damaged = journal.each_open_mark(serve)?;
     shared.report_damage(&damaged);
     // A damaged mark may be mended.
     if !damaged.is_empty() {

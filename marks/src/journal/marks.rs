@@ -203,6 +203,15 @@ impl Journal {
         self.marks_where(&format!("{HELD} AND m.fqdn IS NULL"), None)
     }
 
+    /// Open marks with a name that no delivery was ever made of.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unserved_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        let condition = "m.settlement IS NULL AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id)";
+        self.marks_where(condition, None)
+    }
+
     /// Marks that are not settled, and settled ones of which something is still open, oldest first.
     ///
     /// # Errors

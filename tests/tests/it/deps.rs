@@ -19,6 +19,7 @@ pub(crate) fn group() -> Group {
         a_killed_run_is_mended_by_the_next,
         without_the_care_it_would_be_enabled,
         nothing_is_done_when_all_is_there,
+        what_the_benchmarks_need_is_asked_for_by_a_word_of_its_own,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
@@ -102,4 +103,18 @@ fn without_the_care_it_would_be_enabled() {
 fn nothing_is_done_when_all_is_there() {
     let said = on_a_machine(&install_script(), r#"dpkg -i "$1/corosync.deb" >/dev/null 2>&1; DEPS"#);
     assert_eq!(said, "make deps: all packages are there\n");
+}
+
+fn what_the_benchmarks_need_is_asked_for_by_a_word_of_its_own() {
+    let packages = "bench_packages='nginx wrk'";
+    assert!(install_script().contains(packages));
+    let script = install_script().replace(packages, "bench_packages='corosync'");
+    let said = on_a_machine(&script, "DEPS bench && echo enabled: $(enabled)");
+    assert!(
+        said.starts_with(
+            "make bench-deps: installs these packages, and starts and enables nothing of them: corosync \n"
+        ),
+        "{said}"
+    );
+    assert!(said.ends_with("make bench-deps: done\nenabled:\n"), "{said}");
 }

@@ -1,0 +1,207 @@
+//! Journals with work in them. Each is made once, in memory, and copied to where it is needed: as many commits to a disk
+//! would take minutes.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ::tests::programs::Site;
+use ::tests::sink::Arrival;
+use anyhow::{Context as _, ensure};
+use marks::fencing::Fencing;
+use marks::host::HostName;
+use marks::journal::{Journal, MarkRow, NewDelivery, Role, Taken, Verdict};
+use marks::mark::{Proof, Source, Standing};
+use marks::time::Timestamp;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::path::fencing;
+
+/// A file system in memory, where there is one.
+const MEMORY: &str = "/dev/shm";
+/// From one fencing to the next: two of the same host are farther apart than `[intake] coalesce`.
+const STEP: Duration = Duration::from_millis(200);
+/// One host in so many was fenced twice.
+const TWICE: usize = 10;
+
+/// A journal of fencings, or of the marks that were made of them.
+pub(crate) struct Backlog {
+    directory: TempDir,
+    /// How many of either.
+    pub(crate) count: usize,
+    /// The bodies to be told by their ids, with their place in the order.
+    told: HashMap<String, (usize, Vec<u8>)>,
+}
+
+/// What has come of a backlog.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Came {
+    /// How many of its marks.
+    pub(crate) marks: usize,
+    /// How many requests beyond one for each of them.
+    pub(crate) again: usize,
+}
+
+impl Backlog {
+    /// Fencings of which no mark was made yet.
+    pub(crate) fn of_fencings(count: usize) -> anyhow::Result<Self> {
+        Self::fill(count, &[])
+    }
+
+    /// Open marks that were never told, on each of the routes.
+    pub(crate) fn of_marks(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
+        Self::fill(count, routes)
+    }
+
+    fn fill(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
+        let room = tempfile::Builder::new();
+        let directory = if Path::new(MEMORY).is_dir() { room.tempdir_in(MEMORY) } else { room.tempdir() }?;
+        let mut backlog = Self { directory, count, told: HashMap::new() };
+        let mut journal = Journal::open(&backlog.file(), Role::Alerter)?;
+        let begin = Timestamp::now() - STEP * u32::try_from(count)?;
+        for number in 0..count {
+            let host = format!("compute{}", number % hosts(count));
+            let fencing = fencing(&host, begin + STEP * u32::try_from(number)?)?;
+            journal.append_fencing(&fencing)?;
+            if !routes.is_empty() {
+                let body = mark(&mut journal, &fencing, routes)?;
+                backlog.told.insert(fencing.id.to_string(), (number, body));
+            }
+        }
+        Ok(backlog)
+    }
+
+    /// As if one of its routes had taken every mark.
+    pub(crate) fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
+        let mut journal = Journal::open(&self.file(), Role::Alerter)?;
+        let verdict = Verdict::Acknowledged { reference: None, detail: "bench".to_owned() };
+        for row in journal.open_marks()?.sound {
+            journal.begin_attempt(row.id, route)?;
+            journal.finish_attempt(row.id, route, &verdict, Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    /// Copies the journal to a site whose alerter does not run.
+    pub(crate) fn lay_into(&self, site: &Site) -> anyhow::Result<()> {
+        // Makes the directory and the file as they have to be.
+        drop(Journal::open(&site.journal(), Role::Alerter)?);
+        fs::copy(self.file(), site.journal())?;
+        Ok(File::open(site.journal())?.sync_all()?)
+    }
+
+    /// How many hosts there are.
+    pub(crate) fn hosts(&self) -> usize {
+        hosts(self.count)
+    }
+
+    /// Counts what has come.
+    ///
+    /// # Errors
+    /// A body that is none of these marks', or a host's mark behind a later one.
+    pub(crate) fn check(&self, arrivals: &[Arrival]) -> anyhow::Result<Came> {
+        let (mut came, mut newest) = (vec![0_usize; self.count], vec![0; self.hosts()]);
+        for arrival in arrivals {
+            let number = self.number_of(&arrival.body)?;
+            let newest = &mut newest[number % self.hosts()];
+            ensure!(*newest <= number, "mark {number} came behind mark {newest} of the same host");
+            (*newest, came[number]) = (number, came[number] + 1);
+        }
+        let marks = came.iter().filter(|times| **times > 0).count();
+        Ok(Came { marks, again: arrivals.len() - marks })
+    }
+
+    /// Which mark a body tells.
+    fn number_of(&self, body: &[u8]) -> anyhow::Result<usize> {
+        let id = id_of(body)?;
+        let (number, told) = self.told.get(&id).with_context(|| format!("nobody asked for {id}"))?;
+        ensure!(told == body, "{id} came with other bytes");
+        Ok(*number)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("state/marks.db")
+    }
+}
+
+fn hosts(count: usize) -> usize {
+    count - count / TWICE
+}
+
+/// Makes a mark as the intake would.
+fn mark(journal: &mut Journal, fencing: &Fencing, routes: &[&str]) -> anyhow::Result<Vec<u8>> {
+    let row = MarkRow {
+        id: fencing.id.into(),
+        node: fencing.node.clone(),
+        fqdn: Some(HostName::parse(&format!("{}.my.cloud.com", fencing.node))?),
+        on_shared_storage: true,
+        failure_time: fencing.asked_at,
+        generated_time: fencing.committed_at,
+        settled: None,
+        source: Source::Fencing,
+        incarnation: None,
+        standing: Standing::Proven(Proof::Alone),
+        made_by: fencing.seen_by.clone(),
+        made_at: fencing.committed_at,
+        returned_at: None,
+    };
+    let body = body(&row)?;
+    let delivery =
+        |route: &&str| NewDelivery { route: (*route).to_owned(), body: body.clone(), required: true };
+    let deliveries: Vec<NewDelivery> = routes.iter().map(delivery).collect();
+    journal.make_mark(&row, Taken::Fencing(fencing), &deliveries, row.made_at)?;
+    Ok(body)
+}
+
+/// The standard event, of its usual size.
+fn body(row: &MarkRow) -> anyhow::Result<Vec<u8>> {
+    let (id, fqdn) = (row.id, row.fqdn.as_ref().context("every host has a name here")?);
+    let (failed, generated) = (row.failure_time.seconds(), row.generated_time.seconds());
+    let payload = format!(r#"{{"hostname":"{fqdn}","on_shared_storage":true,"failure_time":{failed}}}"#);
+    Ok(format!(
+        r#"{{"id":"{id}","event_type":"host failure","version":"1.0","generated_time":{generated},"payload":{payload}}}"#
+    )
+    .into_bytes())
+}
+
+fn id_of(body: &[u8]) -> anyhow::Result<String> {
+    let event: Value = serde_json::from_slice(body).context("a body is no JSON")?;
+    Ok(event["id"].as_str().context("a body has no id")?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn arrivals(backlog: &Backlog, numbers: &[usize]) -> Vec<Arrival> {
+        let body = |number: &usize| {
+            let found = backlog.told.values().find(|(other, _)| other == number);
+            found.expect("it is one of them").1.clone()
+        };
+        numbers.iter().map(|number| Arrival { at: Instant::now(), body: body(number) }).collect()
+    }
+
+    #[test]
+    fn what_has_come_is_counted() {
+        let backlog = Backlog::of_marks(10, &["recovery"]).unwrap();
+        let came = backlog.check(&arrivals(&backlog, &[3, 0, 9, 3])).unwrap();
+        assert_eq!((came.marks, came.again), (3, 1));
+    }
+
+    /// The broken results: another order, other bytes, a mark of nobody.
+    #[test]
+    fn a_wrong_result_is_an_error() {
+        let backlog = Backlog::of_marks(10, &["recovery"]).unwrap();
+        assert_eq!(backlog.hosts(), 9, "the first and the last are of the same host");
+        assert!(backlog.check(&arrivals(&backlog, &[9, 0])).is_err());
+        let mut other = arrivals(&backlog, &[5]);
+        other[0].body.push(b' ');
+        assert!(backlog.check(&other).is_err());
+        let strangers = Backlog::of_marks(10, &["recovery"]).unwrap();
+        assert!(backlog.check(&arrivals(&strangers, &[5])).is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! How fast 10,000 open marks are told and written down as acknowledged, against an endpoint that takes no time.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::ensure;
+use marks::time::Timestamp;
+use nix::sys::signal::Signal;
+use tests::programs::Site;
+use tests::sink::{Manner, Sink};
+
+use crate::backlog::Backlog;
+use crate::figures::{Rates, line, ratio};
+use crate::ledger::{Ledger, Progress};
+use crate::peers::{self, Connections, Nginx};
+use crate::route::{USUAL_IN_FLIGHT, tables};
+
+const MARKS: usize = 10_000;
+const ROUNDS: usize = 3;
+/// A drain that takes longer is cut off, and its rate taken so far: the start of the alerter is part of this.
+const LIMIT: Duration = Duration::from_secs(6);
+const ROUTE: &str = "recovery";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let backlog = Backlog::of_marks(MARKS, &[ROUTE])?;
+    let wrk = peers::installed("wrk");
+    match (peers::installed("nginx"), &wrk) {
+        (Some(nginx), Some(_)) => into_nginx(&backlog, &Nginx::start(&nginx)?)?,
+        _ => println!("no nginx and wrk here to compare with (run `make bench-deps`)"),
+    }
+    into_sink(&backlog)
+}
+
+/// What nginx took is what the journal says: it counts nothing.
+fn into_nginx(backlog: &Backlog, nginx: &Nginx) -> anyhow::Result<()> {
+    turns("nginx", nginx.address, || {
+        let drained = drain(backlog, nginx.address)?;
+        let cut = drained.cut;
+        Ok(cut.count as f64 / cut.by_the_clock.since(drained.begin).as_secs_f64())
+    })
+}
+
+/// An endpoint that knows what came: every mark once, and in its host's order.
+fn into_sink(backlog: &Backlog) -> anyhow::Result<()> {
+    let sink = Sink::on_loopback(2 * USUAL_IN_FLIGHT, Manner::After(Duration::ZERO))?;
+    turns("a sink that counts", sink.address(), || {
+        let _of_wrk = sink.take();
+        let Drained { cut, told, .. } = drain(backlog, sink.address())?;
+        let arrivals = sink.take();
+        let came = backlog.check(&arrivals)?;
+        ensure!(came.again == 0, "{} marks came again", came.again);
+        ensure!(came.marks == told, "{} marks came, {told} are acknowledged", came.marks);
+        let begin = arrivals.first().map_or(cut.at, |first| first.at);
+        Ok(cut.count as f64 / cut.at.saturating_duration_since(begin).as_secs_f64())
+    })
+}
+
+/// The alerter and `wrk` with and without kept connections, one after the other, several times.
+fn turns(
+    endpoint: &str,
+    address: SocketAddr,
+    mut drain: impl FnMut() -> anyhow::Result<f64>,
+) -> anyhow::Result<()> {
+    let wrk = peers::installed("wrk");
+    let (mut ours, mut kept, mut closed) = (Rates::default(), Rates::default(), Rates::default());
+    for _ in 0..ROUNDS {
+        ours.0.push(drain()?);
+        let Some(wrk) = &wrk else { continue };
+        kept.0.push(peers::wrk(wrk, address, USUAL_IN_FLIGHT, Connections::Kept)?);
+        closed.0.push(peers::wrk(wrk, address, USUAL_IN_FLIGHT, Connections::Closed)?);
+    }
+    line(&format!("{MARKS} open marks to {endpoint}"), &ours);
+    for (connections, rates, wanted) in [
+        (Connections::Kept, kept, ">= 0.5 (all that the endpoint takes)"),
+        (Connections::Closed, closed, "- (all that it takes from one that connects anew)"),
+    ] {
+        if wrk.is_some() {
+            line(&format!("  wrk, {}", connections.as_str()), &rates);
+            ratio(&format!("to wrk, {}", connections.as_str()), ours.median() / rates.median(), wanted);
+        }
+    }
+    Ok(())
+}
+
+/// What became of a backlog.
+struct Drained {
+    /// When the first acknowledgement came.
+    begin: Timestamp,
+    /// When all was acknowledged, or how much was when it was cut off.
+    cut: Progress,
+    /// How many were acknowledged when those that were under way had ended.
+    told: usize,
+}
+
+/// Starts an alerter on the backlog and ends it when all is acknowledged, or at the limit. No mark is sent twice.
+fn drain(backlog: &Backlog, address: SocketAddr) -> anyhow::Result<Drained> {
+    let mut site = Site::with(&tables(USUAL_IN_FLIGHT, &[(ROUTE, address)]))?;
+    backlog.lay_into(&site)?;
+    site.launch()?;
+    let ledger = Ledger::open(&site)?;
+    let cut = ledger.until_acknowledged(backlog.count, LIMIT)?;
+    site.end(Signal::SIGTERM)?;
+    ensure!(cut.count > 0, "nothing was told within {} s", LIMIT.as_secs());
+    let (told, attempts) = (ledger.acknowledged()?, ledger.attempts()?);
+    // Attempts that the stop cut off before their first byte are on record as well.
+    let most = if told < backlog.count { told + USUAL_IN_FLIGHT } else { told };
+    ensure!((told..=most).contains(&attempts), "{attempts} attempts for {told} marks");
+    if told < backlog.count {
+        println!("cut off after {} s: {told} of {} marks", LIMIT.as_secs(), backlog.count);
+    }
+    Ok(Drained { begin: ledger.first_acknowledged()?, cut, told })
+}

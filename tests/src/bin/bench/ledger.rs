@@ -1,0 +1,76 @@
+//! What the journal says of progress, counted in SQL: reading whole rows would take longer than what is measured.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use marks::time::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use tests::programs::Site;
+
+/// From one look to the next.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The journal of a site, while its alerter runs or not.
+pub(crate) struct Ledger(Connection);
+
+/// How far it has come, and when that was seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub(crate) count: usize,
+    pub(crate) at: Instant,
+    pub(crate) by_the_clock: Timestamp,
+}
+
+impl Ledger {
+    /// Opens the journal, which must be there.
+    pub(crate) fn open(site: &Site) -> anyhow::Result<Self> {
+        Ok(Self(Connection::open_with_flags(site.journal(), OpenFlags::SQLITE_OPEN_READ_ONLY)?))
+    }
+
+    /// Waits until so many deliveries are acknowledged, or until `limit`.
+    pub(crate) fn until_acknowledged(&self, count: usize, limit: Duration) -> anyhow::Result<Progress> {
+        self.until("SELECT count(*) FROM delivery WHERE state = 'acknowledged'", count, limit)
+    }
+
+    /// Waits until so many marks were made, or until `limit`.
+    pub(crate) fn until_made(&self, count: usize, limit: Duration) -> anyhow::Result<Progress> {
+        self.until("SELECT count(*) FROM mark", count, limit)
+    }
+
+    fn until(&self, sql: &str, count: usize, limit: Duration) -> anyhow::Result<Progress> {
+        let end = Instant::now() + limit;
+        loop {
+            let found = usize::try_from(self.number(sql)?)?;
+            let (at, by_the_clock) = (Instant::now(), Timestamp::now());
+            if found >= count || at >= end {
+                return Ok(Progress { count: found, at, by_the_clock });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Deliveries that are acknowledged now.
+    pub(crate) fn acknowledged(&self) -> anyhow::Result<usize> {
+        Ok(self.until_acknowledged(0, Duration::ZERO)?.count)
+    }
+
+    /// Attempts begun, of all deliveries together.
+    pub(crate) fn attempts(&self) -> anyhow::Result<usize> {
+        Ok(usize::try_from(self.number("SELECT coalesce(sum(attempts), 0) FROM delivery")?)?)
+    }
+
+    /// Different hosts that have a mark.
+    pub(crate) fn hosts(&self) -> anyhow::Result<usize> {
+        Ok(usize::try_from(self.number("SELECT count(DISTINCT node) FROM mark")?)?)
+    }
+
+    /// When the first acknowledgement came.
+    pub(crate) fn first_acknowledged(&self) -> anyhow::Result<Timestamp> {
+        let sql = "SELECT coalesce(min(ended_at), 0) FROM delivery WHERE state = 'acknowledged'";
+        Ok(Timestamp(self.number(sql)?))
+    }
+
+    fn number(&self, sql: &str) -> anyhow::Result<i64> {
+        Ok(self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+}

@@ -1,0 +1,63 @@
+//! `make bench`: speed and memory of the whole path, as ratios. Every figure stands beside a floor or a peer that was
+//! measured in the same run, in turns with it, so that a busy machine slows both.
+//!
+//! No figure fails the run: what is wanted stands beside it. A wrong result does: a mark that is lost, that comes twice
+//! without a reason, or out of order.
+
+mod agent;
+mod backlog;
+mod drain;
+mod figures;
+mod fold;
+mod latency;
+mod ledger;
+mod memory;
+mod neighbours;
+mod outage;
+mod path;
+mod peers;
+mod process;
+mod route;
+
+use std::time::Instant;
+
+use anyhow::bail;
+
+/// The word for a subject, and what measures and prints it.
+type Subject = (&'static str, fn() -> anyhow::Result<()>);
+
+/// What can be measured, in the order in which it is.
+const SUBJECTS: [Subject; 8] = [
+    ("agent", agent::run),
+    ("path", path::run),
+    ("fold", fold::run),
+    ("drain", drain::run),
+    ("latency", latency::run),
+    ("memory", memory::run),
+    ("neighbours", neighbours::run),
+    ("outage", outage::run),
+];
+
+/// Without words everything, else what they name.
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, program, stdin] = &words[..]
+        && word == agent::PEAK
+    {
+        return agent::print_peak(program, stdin);
+    }
+    if let Some(unknown) = words.iter().find(|word| SUBJECTS.iter().all(|(name, _)| name != word)) {
+        let names: Vec<&str> = SUBJECTS.iter().map(|(name, _)| *name).collect();
+        bail!("{unknown} is not measured: choose from {}", names.join(", "));
+    }
+    let begun = Instant::now();
+    println!("times are in milliseconds, as medians [p10 p99]");
+    for (name, measure) in SUBJECTS {
+        if words.is_empty() || words.iter().any(|word| word == name) {
+            println!("\n== {name}");
+            measure()?;
+        }
+    }
+    println!("\nmeasured in {} s", begun.elapsed().as_secs());
+    Ok(())
+}

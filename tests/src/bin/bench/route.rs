@@ -1,0 +1,20 @@
+//! What the alerter is configured with: one place, so that an option of the driver is measured by every benchmark.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+/// What `[delivery] max-in-flight` is where nothing is configured.
+pub(crate) const USUAL_IN_FLIGHT: usize = 32;
+
+/// What stands in every `http` route beside its url, such as `timeout = 30`; one line for each key.
+const OPTIONS: &str = "";
+
+/// `[delivery]` and an `http` route for each name and address.
+pub(crate) fn tables(in_flight: usize, routes: &[(&str, SocketAddr)]) -> String {
+    let mut text = format!("[delivery]\nmax-in-flight = {in_flight}\n");
+    for (name, address) in routes {
+        let _infallible =
+            write!(text, "\n[http.{name}]\nurl = \"http://{address}/v1/host-failures\"\n{OPTIONS}");
+    }
+    text
+}
