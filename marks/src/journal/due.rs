@@ -139,7 +139,7 @@ impl Journal {
 }
 
 /// A list as one SQL parameter.
-pub(super) fn json(routes: &[String]) -> String {
+fn json(routes: &[String]) -> String {
     serde_json::Value::from(routes).to_string()
 }
 
