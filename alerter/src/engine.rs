@@ -119,7 +119,9 @@ impl Engine {
     /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
         while !stop.is_cancelled() {
-            let next = match self.pass().await {
+            let passed = self.pass().await;
+            self.shared.looked.notify_one();
+            let next = match passed {
                 Ok(next) => {
                     *self.shared.journal_trouble() = None;
                     next
@@ -134,7 +136,6 @@ impl Engine {
                     }
                 }
             };
-            self.shared.looked.notify_one();
             self.wait(next, stop).await;
         }
         Ok(())

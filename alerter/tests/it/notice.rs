@@ -241,6 +241,11 @@ async fn what_has_passed_while_the_target_was_down_is_not_told() {
     daemon.end().await;
 }
 
+/// What the engine knows of the route's endpoint.
+fn place_endpoint(shared: &Shared, endpoint: Breaker) {
+    shared.lanes().insert("recovery".into(), Lane::new(endpoint));
+}
+
 /// S1-5, S4-31: a route that refuses, and its recovery; a trouble that lasts.
 #[tokio::test]
 async fn a_route_that_refuses_is_told_until_it_accepts() {
@@ -255,15 +260,14 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
     breaker.end(&Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());
     fails("credentials");
-    shared.lanes().insert("recovery".into(), Lane::new(breaker));
+    place_endpoint(shared, breaker);
     daemon.look();
     let refused = desk.next().await;
     assert_eq!((said(&refused), &refused["route"]), ("raised refused -".into(), &"recovery".into()));
     assert_eq!(refused["kind"], "credentials");
 
     // It cannot be reached now: no recovery. Nobody tells of the time: the look comes by itself.
-    let down = Breaker::in_trouble(1, Instant::now());
-    shared.lanes().insert("recovery".into(), Lane::new(down));
+    place_endpoint(shared, Breaker::in_trouble(1, Instant::now()));
     fails("connect");
     daemon.look();
     assert_eq!(desk.next_said().await, "raised failing -");

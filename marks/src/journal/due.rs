@@ -150,11 +150,6 @@ impl Journal {
     }
 }
 
-/// A list as one SQL parameter.
-pub(super) fn json(routes: &[String]) -> String {
-    serde_json::Value::from(routes).to_string()
-}
-
 struct Key {
     mark: String,
     route: String,

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 25] = [
+const OBJECTS: [(&str, &str); 26] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -113,11 +113,19 @@ const OBJECTS: [(&str, &str); 25] = [
 ) STRICT, WITHOUT ROWID",
     ),
     ("mark_open", "CREATE INDEX mark_open ON mark (node, failure_time) WHERE settlement IS NULL"),
-    // Of many open marks few are held: a look at these reads no other.
+    // Of many open marks and deliveries few need a person: a look at these reads no other.
     (
         "mark_held",
         "CREATE INDEX mark_held ON mark (failure_time, id)
   WHERE settlement IS NULL AND (fqdn IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown'))",
+    ),
+    (
+        "delivery_parked",
+        "CREATE INDEX delivery_parked ON delivery (mark, route, next_due) WHERE state = 'parked'",
+    ),
+    (
+        "delivery_quarantined",
+        "CREATE INDEX delivery_quarantined ON delivery (mark, route) WHERE state = 'quarantined'",
     ),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
     // In the order in which marks are told.
@@ -130,10 +138,6 @@ const OBJECTS: [(&str, &str); 25] = [
         "CREATE INDEX delivery_due ON delivery (route, next_due) WHERE state IN ('pending', 'parked')",
     ),
     ("delivery_in_flight", "CREATE INDEX delivery_in_flight ON delivery (mark) WHERE state = 'in-flight'"),
-    (
-        "delivery_quarantined",
-        "CREATE INDEX delivery_quarantined ON delivery (mark) WHERE state = 'quarantined'",
-    ),
     (
         "delivery_tried",
         "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",

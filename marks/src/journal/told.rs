@@ -3,7 +3,6 @@
 use rusqlite::{Row, params};
 
 use super::digest::Digest;
-use super::due::json;
 use super::fencings::{Checked, Damage, Rows, printable_key};
 use super::{Journal, JournalError};
 use crate::time::Timestamp;
@@ -66,6 +65,11 @@ impl Journal {
         }
         self.write(|transaction| Ok(transaction.execute(&format!("DELETE {OTHERS}"), [json(targets)])?))
     }
+}
+
+/// A list as one SQL parameter.
+pub(super) fn json(list: &[String]) -> String {
+    serde_json::Value::from(list).to_string()
 }
 
 fn digest(target: &str, told: &Told) -> Vec<u8> {
