@@ -92,8 +92,14 @@ impl Receiver {
     /// # Errors
     /// When the system refuses.
     pub fn on_loopback() -> io::Result<Self> {
-        let address = TcpListener::bind((own_loopback(), 0))?.local_addr()?;
-        Self::listen(move || TcpListener::bind(address))
+        let first = TcpListener::bind((own_loopback(), 0))?;
+        let address = first.local_addr()?;
+        // Kept for the first time: somebody else could get the port meanwhile.
+        let first = Mutex::new(Some(first));
+        Self::listen(move || {
+            let kept = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            kept.map_or_else(|| TcpListener::bind(address), Ok)
+        })
     }
 
     /// Listens on what `listen` gives, now and whenever it comes up again.

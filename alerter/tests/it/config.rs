@@ -248,6 +248,7 @@ fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
     assert_eq!(read, wanted);
 }
 
+/// S1-15: else there could be a mark without any route.
 #[test]
 fn a_required_route_for_all_hosts_is_a_must() {
     let expected = "alerter.toml:1:1: no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route";
@@ -263,7 +264,7 @@ fn a_required_route_for_all_hosts_is_a_must() {
     Site::new(&format!("{ROUTE}required = true\n{other}hosts = [\"c1\"]\nrequired = false\n")).settings();
 }
 
-/// S0-24, S4-21: hosts by list and by pattern; a route gets those of its groups and those that it names itself.
+/// S0-24: hosts by list and by pattern; a route gets those of its groups and those that it names itself.
 #[test]
 fn a_route_takes_groups_and_hosts_together() {
     let groups = "[groups.east]\nhosts = [\"compute-east-*\", \"compute7\"]\n[groups.gpu]\nhosts = [\"gpu?\"]\n[groups.nobodys]\nhosts = [\"old1\"]\n";
