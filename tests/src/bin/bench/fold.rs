@@ -14,7 +14,7 @@ use crate::process::{Disk, resident};
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// What takes longer is cut off, and its rate taken so far.
-const LIMIT: Duration = Duration::from_secs(12);
+const LIMIT: Duration = Duration::from_secs(10);
 const SYNCS: usize = 200;
 
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -23,6 +23,9 @@ use std::time::Instant;
 
 use anyhow::bail;
 
+/// More pressure on the processors than this, in percent, is somebody else's work.
+const QUIET: f64 = 12.0;
+
 /// The word for a subject, and what measures and prints it.
 type Subject = (&'static str, fn() -> anyhow::Result<()>);
 
@@ -52,6 +55,11 @@ fn main() -> anyhow::Result<()> {
     }
     let begun = Instant::now();
     println!("times are in milliseconds, as medians [p10 p99]");
+    if let Some(pressure) = process::pressure().filter(|pressure| *pressure > QUIET) {
+        println!(
+            "this machine is busy ({pressure:.0} % of the time somebody waits for a processor): figures are noisy"
+        );
+    }
     for (name, measure) in SUBJECTS {
         if words.is_empty() || words.iter().any(|word| word == name) {
             println!("\n== {name}");

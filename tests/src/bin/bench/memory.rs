@@ -16,7 +16,7 @@ use crate::route::{USUAL_IN_FLIGHT, tables};
 const MARKS: usize = 100_000;
 const ROUNDS: usize = 5;
 /// What takes longer ends with fewer rounds.
-const BUDGET: Duration = Duration::from_secs(30);
+const BUDGET: Duration = Duration::from_secs(20);
 /// Slow enough that the rounds hardly make the backlog smaller.
 const ANSWER: Duration = Duration::from_millis(100);
 const FIRST: Duration = Duration::from_secs(30);

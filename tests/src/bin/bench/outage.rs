@@ -19,7 +19,7 @@ const OUTAGE: Duration = Duration::from_secs(60);
 /// probe that finds it, which is up to 30 s by design.
 const EACH: Duration = Duration::from_millis(5);
 /// After so many times the ideal it is cut off.
-const PATIENCE: u32 = 2;
+const PATIENCE: f64 = 1.7;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let backlog = Backlog::of_marks(MARKS, &["recovery"])?;
@@ -32,8 +32,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     sink.up()?;
     let back = Instant::now();
     let ideal = EACH * u32::try_from(MARKS)?;
+    let limit = ideal.mul_f64(PATIENCE);
     let ledger = Ledger::open(&site)?;
-    let end = ledger.until_acknowledged(MARKS, PATIENCE * ideal)?;
+    let end = ledger.until_acknowledged(MARKS, limit)?;
     site.end(Signal::SIGTERM)?;
     let arrivals = sink.take();
     let came = backlog.check(&arrivals)?;
@@ -44,7 +45,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     // Those that met a closed port are counted by the journal alone.
     ratio("requests wasted for each mark", (ledger.attempts()? - told) as f64 / MARKS as f64, "<= 0.2");
     if told < MARKS {
-        println!("cut off after {} s: {told} of {MARKS} marks", (PATIENCE * ideal).as_secs());
+        println!("cut off after {} s: {told} of {MARKS} marks", limit.as_secs());
     }
     Ok(())
 }

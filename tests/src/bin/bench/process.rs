@@ -28,6 +28,12 @@ fn field(status: &str, name: &str) -> anyhow::Result<u64> {
     Ok(rest.split_whitespace().next().unwrap_or("0").parse()?)
 }
 
+/// How much of the last ten seconds somebody waited for a processor, in percent; none where the kernel does not say so.
+pub(crate) fn pressure() -> Option<f64> {
+    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
+    text.split_once("avg10=")?.1.split_whitespace().next()?.parse().ok()
+}
+
 /// 4 KiB of a file, written over and over: the floor of whatever must be durable.
 pub(crate) struct Disk(File);
 
