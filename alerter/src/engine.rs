@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use marks::id::MarkId;
-use marks::journal::{Damage, DueDelivery, Ended, Gate, Journal, JournalError, Tried};
+use marks::journal::{DueDelivery, Ended, Journal, JournalError, Tried};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use crate::delivery::endpoint::{Change, Endpoint};
 use crate::delivery::lane::{FRESH, Lane, Moment};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
-use crate::intake::apply;
+use crate::intake::{apply, start};
 use crate::lookout::{self, Lookout};
 use crate::shared::Shared;
 use crate::watch::{Identity, Watch};
@@ -32,8 +32,8 @@ const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 /// Two clocks that keep time differ by less than this from one pass to the next.
 const CLOCK_SLACK: Duration = Duration::from_secs(1);
 
-/// How often deliveries are looked for that have become too old.
-const CANCELLING: Duration = Duration::from_secs(60);
+/// How often what has become too old is looked for, and what has no delivery.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
 
 /// The loop with the attempts that are under way.
 pub struct Engine {
@@ -56,7 +56,7 @@ pub struct Engine {
     /// Something went on record since the last look: the register is behind.
     told: bool,
     looked: Option<Instant>,
-    cancelled: Option<Instant>,
+    kept_house: Option<Instant>,
     /// Both clocks at the last pass.
     clocks: Moment,
 }
@@ -108,7 +108,7 @@ impl Engine {
             look: true,
             told: false,
             looked: None,
-            cancelled: None,
+            kept_house: None,
             clocks,
         })
     }
@@ -161,7 +161,7 @@ impl Engine {
     async fn record_all(&mut self) -> Result<(), JournalError> {
         self.gather();
         while !self.answers.is_empty() {
-            self.record_group().await?;
+            self.turn(Vec::new()).await?;
         }
         Ok(())
     }
@@ -188,24 +188,34 @@ impl Engine {
         }
         self.mind_the_clock().await?;
         self.gather();
-        while self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO) {
-            self.record_group().await?;
-        }
         // What an older daemon left needs no look where there is no cluster to ask.
-        let permitted = if self.is_new && self.lookout.is_none() { true } else { self.take_in().await? };
-        self.is_new = false;
+        let looks = self.looks_now() && !(self.is_new && self.lookout.is_none());
+        while looks && self.record_is_due() {
+            // A look may take long.
+            self.turn(Vec::new()).await?;
+        }
+        let permitted = if looks { self.take_in().await? } else { true };
         let now = Moment::now();
         self.take_back(|lane| if permitted { lane.remove_stale(now) } else { lane.remove_all() }).await?;
         if !permitted {
             return Ok(self.lookout.as_ref().map(Lookout::rest));
         }
-        self.cancel_unrequired().await?;
-        let next = self.begin().await?;
+        let mut next = self.turn(self.room()).await?;
+        while self.record_is_due() {
+            next = self.turn(self.room()).await?;
+        }
+        self.is_new = false;
+        self.keep_house().await?;
         let (rest, moment) = (self.rest(), Moment::now());
         let lanes = self.shared.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
         Ok(next.into_iter().chain(rest).chain(probe).chain(stale).min())
+    }
+
+    /// Whether answers wait that are to go on record now.
+    fn record_is_due(&self) -> bool {
+        self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO)
     }
 
     /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
@@ -230,30 +240,55 @@ impl Engine {
         while self.exchanges.try_join_next().is_some() {}
     }
 
-    /// Puts the first answers on record, together. After an error they are still there.
-    async fn record_group(&mut self) -> Result<(), JournalError> {
-        let group = self.answers.group();
+    /// Puts the first answers on record and begins what is due and has room, together, and sends that; gives the wait until
+    /// the next thing is due. After an error the answers are still there.
+    async fn turn(&mut self, room: Vec<(String, usize)>) -> Result<Option<Duration>, JournalError> {
+        let is_due = self.record_is_due() || room.is_empty();
+        let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
         let woken: Vec<String> = group.iter().filter_map(wakes).collect();
-        let record = move |journal: &mut Journal| {
-            journal.finish_attempts(&ended)?;
+        let (gate, asked) = (self.lookout.as_ref().map(Lookout::gate), room.clone());
+        let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            Ok(woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop)))
+            let turned = journal.turn(&ended, &room, gate, now)?;
+            let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
+            // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
+            let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()))?;
+            Ok((turned, woken, next.map(|at| at.since(now).min(schedule::LONGEST_ASKED))))
         };
-        let woken = self.shared.store.run(record).await?;
+        let (turned, woken, next) = self.shared.store.run(work).await?;
         self.answers.remove(count, Instant::now());
-        self.told = true;
+        self.told |= count > 0;
+        self.shared.report_damage(&turned.damaged);
+        self.take_up(turned.begun, &asked);
+        self.send();
         // Those that were not woken are tried when their own time has come.
-        woken
+        woken.map(|()| next)
     }
 
-    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date, unless nothing can be
-    /// new. Says whether marks may be told now.
-    async fn take_in(&mut self) -> Result<bool, JournalError> {
-        if !self.look && self.rest().is_none_or(|rest| !rest.is_zero()) {
-            return Ok(true);
+    fn take_up(&self, begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
+        let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
+        let mut lanes = self.shared.lanes();
+        let mut of_route: HashMap<String, Vec<DueDelivery>> = HashMap::new();
+        for due in begun {
+            of_route.entry(due.delivery.route.clone()).or_default().push(due);
         }
+        for (route, room) in asked {
+            if let Some(lane) = lanes.get_mut(route) {
+                lane.take_up(of_route.remove(route).unwrap_or_default(), *room, left, now);
+            }
+        }
+    }
+
+    /// Whether something may be new.
+    fn looks_now(&self) -> bool {
+        self.look || self.rest().is_some_and(|rest| rest.is_zero())
+    }
+
+    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
+    /// may be told now.
+    async fn take_in(&mut self) -> Result<bool, JournalError> {
         let permitted = match &mut self.lookout {
             Some(lookout) => look(&self.shared, lookout).await?,
             None => fold(&self.shared, None).await.map(|()| true)?,
@@ -288,17 +323,19 @@ impl Engine {
         Ok(())
     }
 
-    async fn cancel_unrequired(&mut self) -> Result<(), JournalError> {
-        if self.cancelled.is_some_and(|done| done.elapsed() < CANCELLING) {
+    /// What need not be done at once.
+    async fn keep_house(&mut self) -> Result<(), JournalError> {
+        if self.kept_house.is_some_and(|done| done.elapsed() < HOUSEKEEPING) {
             return Ok(());
         }
-        let horizon = self.shared.settings.intake.horizon;
-        let cancel = move |journal: &mut Journal| {
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            journal.cancel_unrequired(now - horizon, now)
+            start::serve_unserved(journal, &state, now)?;
+            journal.cancel_unrequired(now - state.settings.intake.horizon, now)
         };
-        let cancelled = self.shared.store.run(cancel).await?;
-        self.cancelled = Some(Instant::now());
+        let cancelled = self.shared.store.run(work).await?;
+        self.kept_house = Some(Instant::now());
         if cancelled > 0 {
             warn!(
                 cancelled,
@@ -306,24 +343,6 @@ impl Engine {
             );
         }
         Ok(())
-    }
-
-    /// Begins what is due and has room, and sends it; gives the wait until the next thing is due.
-    async fn begin(&mut self) -> Result<Option<Duration>, JournalError> {
-        let (room, gate) = (self.room(), self.lookout.as_ref().map(Lookout::gate));
-        let asked: HashMap<String, usize> = room.iter().cloned().collect();
-        let begin = move |journal: &mut Journal| Ok(Work::begin(journal, &room, gate));
-        let work = self.shared.store.run(begin).await?;
-        self.shared.report_damage(&work.damaged);
-        let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
-        for (route, begun) in work.begun {
-            let room = asked.get(&route).copied().unwrap_or_default();
-            if let Some(lane) = self.shared.lanes().get_mut(&route) {
-                lane.take_up(begun, room, left, now);
-            }
-        }
-        self.send();
-        work.fault.map_or(Ok(work.next), Err)
     }
 
     /// How many more attempts each route may have begun, in the order of the configuration.
@@ -478,62 +497,4 @@ async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, Journ
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
     let state = Arc::clone(shared);
     shared.store.run(move |journal| apply::take_in(journal, &state, view.as_deref())).await
-}
-
-/// What a look at the journal led to.
-#[derive(Default)]
-struct Work {
-    /// Deliveries of which the journal says that an attempt begins now, by route: each must be made or taken back.
-    begun: Vec<(String, Vec<DueDelivery>)>,
-    damaged: Vec<Damage>,
-    /// Until the next delivery is due.
-    next: Option<Duration>,
-    /// What kept the journal from saying it of more.
-    fault: Option<JournalError>,
-}
-
-impl Work {
-    /// Looks and begins in one go: between the two no operator can end a mark.
-    fn begin(journal: &mut Journal, room: &[(String, usize)], gate: Option<Gate>) -> Self {
-        let mut work = Self::default();
-        work.fault = work.collect(journal, room, gate, Timestamp::now()).err();
-        work
-    }
-
-    fn collect(
-        &mut self,
-        journal: &mut Journal,
-        room: &[(String, usize)],
-        gate: Option<Gate>,
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        for (route, room) in room {
-            self.begin_on(journal, (route, *room), gate, now)?;
-        }
-        // What is due now but has no room, or stands behind another mark of its host, is looked at when an attempt ends.
-        let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()))?;
-        self.next = next.map(|at| at.since(now).min(schedule::LONGEST_ASKED));
-        Ok(())
-    }
-
-    /// A damaged row takes nobody's place: where one was found, it is looked for others.
-    fn begin_on(
-        &mut self,
-        journal: &mut Journal,
-        (route, mut room): (&str, usize),
-        gate: Option<Gate>,
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        while room > 0 {
-            let due = journal.due(now, route, room, gate)?;
-            let was_damaged = !due.damaged.is_empty();
-            self.damaged.extend(due.damaged);
-            room = if was_damaged { room - due.sound.len() } else { 0 };
-            let deliveries = journal.begin_attempts(&keys(&due.sound))?;
-            let begun = due.sound.into_iter().zip(deliveries);
-            let begun = begun.map(|(due, delivery)| DueDelivery { delivery, ..due }).collect();
-            self.begun.push((route.to_owned(), begun));
-        }
-        Ok(())
-    }
 }

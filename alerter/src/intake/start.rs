@@ -23,15 +23,11 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     for row in journal.nameless_marks()?.sound {
         name(journal, shared, row, now)?;
     }
-    let serve = |journal: &mut Journal, row: MarkRow| match row.told() {
-        Some(mark) => add_missing_routes(journal, shared, &mark, now),
-        None => Ok(()),
-    };
     let routes = served(shared);
     if journal.served()?.as_ref() == Some(&routes) {
-        return journal.unserved_marks()?.sound.into_iter().try_for_each(|row| serve(journal, row));
+        return Ok(());
     }
-    let damaged = journal.each_open_mark(serve)?;
+    let damaged = journal.each_open_mark(|journal, row| serve(journal, shared, &row, now))?;
     shared.report_damage(&damaged);
     // A damaged mark may be mended.
     if !damaged.is_empty() {
@@ -41,6 +37,21 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
         // The next start looks at every mark again.
         Err(error) if error.may_pass() => Ok(()),
         noted => noted,
+    }
+}
+
+/// Gives their deliveries to open marks that have none at all: nobody knows how that came about.
+///
+/// # Errors
+/// As any write.
+pub fn serve_unserved(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
+    journal.unserved_marks()?.sound.iter().try_for_each(|row| serve(journal, shared, row, now))
+}
+
+fn serve(journal: &mut Journal, shared: &Shared, row: &MarkRow, now: Timestamp) -> Done {
+    match row.told() {
+        Some(mark) => add_missing_routes(journal, shared, &mark, now),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,8 @@ use rusqlite::Transaction;
 
 use super::deliveries::{move_to, note};
 use super::delivery_row::{load, update};
+use super::due::{self, DueDelivery, Gate};
+use super::fencings::Damage;
 use super::{Fault, Journal, JournalError, endings};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
@@ -48,26 +50,51 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
+/// What has begun, each of which must be made or taken back, and rows that were found damaged on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Turned {
+    /// In the order of the routes that were asked for, the oldest first.
+    pub begun: Vec<DueDelivery>,
+    /// Each is in quarantine now.
+    pub damaged: Vec<Damage>,
+}
+
 impl Journal {
+    /// Puts on record what came of attempts, and begins others: on each route as many of those that are due as it has
+    /// room for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
+    ///
+    /// # Errors
+    /// As any write. After an error nothing may be sent.
+    pub fn turn(
+        &mut self,
+        ended: &[Ended],
+        room: &[(String, usize)],
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<Turned, JournalError> {
+        // Where there is nothing to write, nobody's lock is waited for.
+        if ended.is_empty() && !self.is_any_due(now, room, gate)? {
+            return Ok(Turned::default());
+        }
+        self.write(|transaction| {
+            for ended in ended {
+                finish(transaction, ended)?;
+            }
+            let mut turned = Turned::default();
+            for (route, room) in room {
+                begin_due(transaction, (route, *room), gate, now, &mut turned)?;
+            }
+            Ok(turned)
+        })
+    }
+
     /// Writes down that an attempt begins, before a byte of it is sent.
     ///
     /// # Errors
     /// `Transition` if the delivery may not be sent (any more).
     pub fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<Delivery, JournalError> {
-        let mut begun = self.begin_attempts(&[(mark, route)])?;
+        let mut begun = self.change_all(&[(mark, route)], begin)?;
         Ok(begun.pop().expect("as many as were asked for"))
-    }
-
-    /// The same for several, all or none of them; in the order in which they are given.
-    ///
-    /// # Errors
-    /// `Transition` if one of them may not be sent (any more).
-    pub fn begin_attempts(&mut self, keys: &[(MarkId, &str)]) -> Result<Vec<Delivery>, JournalError> {
-        self.change_all(keys, |delivery| {
-            move_to(delivery, State::InFlight)?;
-            delivery.attempts = delivery.attempts.saturating_add(1);
-            Ok(())
-        })
     }
 
     /// Takes back that attempts begin of which nothing was sent.
@@ -98,21 +125,7 @@ impl Journal {
         now: Timestamp,
     ) -> Result<bool, JournalError> {
         let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
-        Ok(self.finish_attempts(&[ended])? > 0)
-    }
-
-    /// The same for several, all or none of them. Says how many marks are settled with it.
-    ///
-    /// # Errors
-    /// As any write. After an error they count as attempts whose end nobody knows.
-    pub fn finish_attempts(&mut self, ended: &[Ended]) -> Result<usize, JournalError> {
-        self.write(|transaction| {
-            let mut settled = 0;
-            for ended in ended {
-                settled += usize::from(finish(transaction, ended)?);
-            }
-            Ok(settled)
-        })
+        self.write(|transaction| finish(transaction, &ended))
     }
 
     /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
@@ -120,13 +133,17 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
-        self.change_each("d.state = 'in-flight'", &[], |delivery, transaction| {
-            move_to(delivery, State::Pending)?;
-            delivery.ambiguous = delivery.ambiguous.saturating_add(1);
-            delivery.next_due = now;
-            let detail = "an attempt was cut off, it may have arrived";
-            Ok(note(transaction, delivery, now, "interrupted", detail)?)
-        })
+        self.change_each(
+            "d.state = 'in-flight' AND d.state IN ('in-flight', 'held')",
+            &[],
+            |delivery, transaction| {
+                move_to(delivery, State::Pending)?;
+                delivery.ambiguous = delivery.ambiguous.saturating_add(1);
+                delivery.next_due = now;
+                let detail = "an attempt was cut off, it may have arrived";
+                Ok(note(transaction, delivery, now, "interrupted", detail)?)
+            },
+        )
     }
 
     /// Loads deliveries, changes each and writes it back, in one transaction.
@@ -156,6 +173,33 @@ impl Journal {
     }
 }
 
+/// A damaged row takes nobody's place: where one was found, it is looked for others.
+fn begin_due(
+    transaction: &Transaction<'_>,
+    (route, mut room): (&str, usize),
+    gate: Option<Gate>,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    while room > 0 {
+        let found = due::due(transaction, now, (route, room), gate)?;
+        room = if found.damaged.is_empty() { 0 } else { room - found.sound.len() };
+        turned.damaged.extend(found.damaged);
+        for mut due in found.sound {
+            begin(&mut due.delivery)?;
+            update(transaction, &due.delivery)?;
+            turned.begun.push(due);
+        }
+    }
+    Ok(())
+}
+
+fn begin(delivery: &mut Delivery) -> Result<(), Fault> {
+    move_to(delivery, State::InFlight)?;
+    delivery.attempts = delivery.attempts.saturating_add(1);
+    Ok(())
+}
+
 /// Says whether the whole mark is settled with it.
 fn finish(transaction: &Transaction<'_>, ended: &Ended) -> Result<bool, Fault> {
     let Ended { mark, route, verdict, at } = ended;
@@ -170,7 +214,8 @@ fn finish(transaction: &Transaction<'_>, ended: &Ended) -> Result<bool, Fault> {
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
-    endings::settle_if_done(transaction, *mark, *at)
+    // Nothing else than an acknowledgement can be the last that was waited for.
+    if delivery.state.is_final() { endings::settle_if_done(transaction, *mark, *at) } else { Ok(false) }
 }
 
 impl Verdict {
@@ -220,18 +265,56 @@ mod tests {
         ["compute1", "compute2", "compute3"].map(|host| marked(journal, host, NOW))
     }
 
+    fn room(room: usize) -> [(String, usize); 1] {
+        [("recovery".to_owned(), room)]
+    }
+
     #[test]
-    fn several_attempts_begin_together_or_none_does() {
+    fn as_many_begin_as_there_is_room_for_and_what_ended_makes_way() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [first, second, third] = three(&mut journal);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        let late = NOW + Duration::from_secs(60);
+        let mut turn = |ended: &[Ended], places| -> Vec<MarkId> {
+            let turned = journal.turn(ended, &room(places), None, late).unwrap();
+            assert!(turned.begun.iter().all(|due| due.delivery.state == State::InFlight));
+            turned.begun.iter().map(|due| due.mark.id).collect()
+        };
+        assert_eq!(turn(&[], 0), []);
+        let mut begun = turn(&[], 2);
+        begun.extend(turn(&[], 2));
+        begun.sort();
+        let mut all = [first, second, third];
+        all.sort();
+        assert_eq!(begun, all, "the later one of a host waits for the first");
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: late };
+        assert_eq!(turn(&[ended], 2), [later]);
+        assert_eq!(states(&journal, first), [State::Acknowledged]);
+    }
+
+    #[test]
+    fn a_turn_with_nothing_to_write_waits_for_nobody() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        let holder = home.raw();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(journal.turn(&[], &room(0), None, NOW).unwrap().begun.is_empty());
+        let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
+        assert_eq!(journal.turn(&[ended], &room(0), None, NOW).unwrap_err().kind(), "busy");
+    }
+
+    #[test]
+    fn a_damaged_row_takes_nobodys_place_in_a_turn() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let marks = three(&mut journal);
-        let all = marks.map(|mark| (mark, "recovery"));
-        journal.begin_attempt(marks[2], "recovery").unwrap();
-        assert_eq!(journal.begin_attempts(&all).unwrap_err().kind(), "transition");
-        assert_eq!(states(&journal, marks[0]), [State::Pending]);
-        let begun = journal.begin_attempts(&all[..2]).unwrap();
-        assert_eq!(begun.iter().map(|delivery| delivery.mark).collect::<Vec<_>>(), marks[..2]);
-        assert!(begun.iter().all(|delivery| delivery.attempts == 1));
+        home.raw()
+            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[0].to_string()])
+            .unwrap();
+        let turned = journal.turn(&[], &room(2), None, NOW).unwrap();
+        assert_eq!((turned.begun.len(), turned.damaged.len()), (2, 1));
     }
 
     /// The broken variant: what was sent and not answered counts as ambiguous after a crash.
@@ -240,7 +323,9 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let [unsent, sent, _] = three(&mut journal);
-        journal.begin_attempts(&[(unsent, "recovery"), (sent, "recovery")]).unwrap();
+        for mark in [unsent, sent] {
+            journal.begin_attempt(mark, "recovery").unwrap();
+        }
         journal.take_back(&[(unsent, "recovery")]).unwrap();
         assert_eq!(journal.recover(NOW).unwrap(), 1);
         let counts = |mark| {
@@ -267,12 +352,12 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let marks = three(&mut journal);
-        journal.begin_attempts(&marks.map(|mark| (mark, "recovery"))).unwrap();
+        assert_eq!(journal.turn(&[], &room(3), None, NOW).unwrap().begun.len(), 3);
         assert!(journal.dismiss(marks[2], "enough", "alice", NOW).unwrap());
         let verdicts = [acknowledged(), again(NOW), acknowledged()];
         let ended = |(mark, verdict)| Ended { mark, route: "recovery".into(), verdict, at: NOW };
         let ended: Vec<Ended> = marks.into_iter().zip(verdicts).map(ended).collect();
-        assert_eq!(journal.finish_attempts(&ended).unwrap(), 1);
+        journal.turn(&ended, &[], None, NOW).unwrap();
         let all = marks.map(|mark| states(&journal, mark)[0]);
         assert_eq!(all, [State::Acknowledged, State::Pending, State::Dismissed]);
         assert_eq!(events(&journal, marks[2]).last().unwrap(), "late-answer");

@@ -41,8 +41,12 @@ pub struct Tried {
 
 /// The states that are final.
 const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
-/// A delivery `d` that is not final, in the words of its index.
-pub(super) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// A delivery `d` that is not final, in the words of the index `delivery_tried`.
+const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// One that waits, in the words of `delivery_waiting`.
+const WAITING: &str = "d.state IN ('pending', 'parked')";
+/// One that does not, in the words of `delivery_in_flight`.
+const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// How many deliveries are changed in one transaction.
 const PAGE: usize = 256;
 
@@ -101,7 +105,7 @@ impl Journal {
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!(
-            "{OPEN} AND d.failure_time < ?3 AND d.required = 0 AND d.state IN ('pending', 'parked', 'held')
+            "{WAITING} AND d.failure_time < ?3 AND d.required = 0
              AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
         );
         self.change_each(&condition, &[before.0.into()], |delivery, transaction| {
@@ -119,14 +123,18 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
-        let sql = format!("SELECT d.route, count(*) FROM delivery d WHERE {OPEN} GROUP BY d.route");
         let read = || {
-            let mut query = self.connection.prepare_cached(&sql)?;
-            let rows = query.query_map([], |row| {
-                let count: i64 = row.get(1)?;
-                Ok((row.get(0)?, usize::try_from(count).unwrap_or(usize::MAX)))
-            })?;
-            rows.collect()
+            let mut waiting = BTreeMap::new();
+            for part in [WAITING, UNDER_WAY, "d.state = 'quarantined'"] {
+                let sql = format!("SELECT d.route, count(*) FROM delivery d WHERE {part} GROUP BY d.route");
+                let mut query = self.connection.prepare_cached(&sql)?;
+                let mut rows = query.query([])?;
+                while let Some(row) = rows.next()? {
+                    let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
+                    *waiting.entry(row.get(0)?).or_default() += count;
+                }
+            }
+            Ok(waiting)
         };
         self.sqlite(read())
     }

@@ -31,24 +31,14 @@ pub(super) fn load_all(
     query.query_map([mark.to_string()], |row| Ok(decode(row, 0)))?.collect()
 }
 
-pub(super) fn update(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, body = ?4, attempts = ?5, ambiguous = ?6, next_due = ?7, last_at = ?8, last_kind = ?9, last_detail = ?10, reference = ?11, ended_at = ?12, required = ?13, failure_time = ?14, digest = ?15 WHERE mark = ?1 AND route = ?2";
-    write(transaction, sql, delivery)
-}
-
-pub(super) fn insert(transaction: &Transaction<'_>, delivery: &Delivery) -> rusqlite::Result<()> {
-    let sql =
-        "INSERT INTO delivery VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-    write(transaction, sql, delivery)
-}
-
-fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Result<()> {
+/// Writes what may change: neither the bytes nor the place in the order.
+pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, digest = ?13 WHERE mark = ?1 AND route = ?2";
     let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
         d.route,
         d.state.as_str(),
-        d.body,
         d.attempts,
         d.ambiguous,
         d.next_due.0,
@@ -57,6 +47,23 @@ fn write(transaction: &Transaction<'_>, sql: &str, d: &Delivery) -> rusqlite::Re
         last.map(|l| l.detail.as_str()),
         d.reference,
         d.ended_at.map(|at| at.0),
+        d.required,
+        digest(d),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    transaction.prepare_cached(sql)?.execute(params![
+        d.mark.to_string(),
+        d.route,
+        d.state.as_str(),
+        d.body,
+        d.attempts,
+        d.ambiguous,
+        d.next_due.0,
         d.required,
         d.failure_time.0,
         digest(d),

@@ -1,8 +1,7 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
-use rusqlite::{Row, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
-use super::deliveries::OPEN;
 use super::delivery_row;
 use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
@@ -55,18 +54,28 @@ impl Journal {
         limit: usize,
         gate: Option<Gate>,
     ) -> Result<Rows<DueDelivery>, JournalError> {
-        let found = self.sqlite(self.due_rows(now, route, limit, gate))?;
-        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-        for (key, row) in found {
-            match row {
-                Ok(due) => sound.push(due),
-                Err(damage) => {
-                    self.quarantine(&key, &damage, now)?;
-                    damaged.push(damage);
+        self.write(|transaction| Ok(due(transaction, now, (route, limit), gate)?))
+    }
+
+    /// Whether anything is due on routes with room.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(super) fn is_any_due(
+        &self,
+        now: Timestamp,
+        room: &[(String, usize)],
+        gate: Option<Gate>,
+    ) -> Result<bool, JournalError> {
+        let any = || {
+            for (route, room) in room {
+                if !rows(&self.connection, now, (route, (*room).min(1)), gate)?.is_empty() {
+                    return Ok(true);
                 }
             }
-        }
-        Ok(Rows { sound, damaged })
+            Ok(false)
+        };
+        self.sqlite(any())
     }
 
     /// When the next attempt on `routes` is due that is not due at `now` already.
@@ -91,63 +100,77 @@ impl Journal {
         };
         self.sqlite(read())
     }
+}
 
-    /// The key comes beside the row, since the row may not be believed.
-    fn due_rows(
-        &self,
-        now: Timestamp,
-        route: &str,
-        limit: usize,
-        gate: Option<Gate>,
-    ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
-        let sql = format!(
-            "SELECT {}, {} FROM delivery d INDEXED BY delivery_open CROSS JOIN mark m ON m.id = d.mark
-             WHERE d.route = ?3 AND {OPEN} AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-               AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
-               SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-               WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
-                 AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-                 AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
-             ORDER BY d.failure_time, d.mark LIMIT ?2",
-            row::COLUMNS,
-            delivery_row::COLUMNS
-        );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
-        let mut query = self.connection.prepare_cached(&sql)?;
-        let rows = query.query_map(params![now.0, limit, route, register, since], |found| {
-            let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
-            Ok((key, both(found)))
-        })?;
-        rows.collect()
+/// As [`Journal::due`].
+pub(super) fn due(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    on: (&str, usize),
+    gate: Option<Gate>,
+) -> rusqlite::Result<Rows<DueDelivery>> {
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for (key, row) in rows(transaction, now, on, gate)? {
+        match row {
+            Ok(due) => sound.push(due),
+            Err(damage) => {
+                quarantine(transaction, &key, &damage, now)?;
+                damaged.push(damage);
+            }
+        }
     }
+    Ok(Rows { sound, damaged })
+}
 
-    fn quarantine(&mut self, key: &Key, damage: &Damage, now: Timestamp) -> Result<(), JournalError> {
-        self.write(|transaction| {
-            // The digest stays as it is: the row must go on looking damaged.
-            transaction.execute(
-                "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2",
-                params![key.mark, key.route],
-            )?;
-            let detail = format!(
-                "the digest of {} {} does not fit: it is not sent and not dropped",
-                damage.table, damage.key
-            );
-            let (mark, route) = (MarkId::parse(&key.mark).ok(), Some(key.route.as_str()));
-            Ok(history::append(
-                transaction,
-                &NewHistory {
-                    at: now,
-                    event: "quarantined",
-                    mark,
-                    node: None,
-                    route,
-                    detail: &detail,
-                    actor: ALERTER,
-                },
-            )?)
-        })
+/// The key comes beside the row, since the row may not be believed.
+fn rows(
+    connection: &Connection,
+    now: Timestamp,
+    (route, limit): (&str, usize),
+    gate: Option<Gate>,
+) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    if limit == 0 {
+        return Ok(Vec::new());
     }
+    let sql = format!(
+        "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
+         WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
+           SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+           WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
+             AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
+             AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
+         ORDER BY d.failure_time, d.mark LIMIT ?2",
+        row::COLUMNS,
+        delivery_row::COLUMNS
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
+    let mut query = connection.prepare_cached(&sql)?;
+    let rows = query.query_map(params![now.0, limit, route, register, since], |found| {
+        let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
+        Ok((key, both(found)))
+    })?;
+    rows.collect()
+}
+
+fn quarantine(
+    transaction: &Transaction<'_>,
+    key: &Key,
+    damage: &Damage,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    // The digest stays as it is: the row must go on looking damaged.
+    transaction.execute(
+        "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2",
+        params![key.mark, key.route],
+    )?;
+    let detail =
+        format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
+    let (mark, route) = (MarkId::parse(&key.mark).ok(), Some(key.route.as_str()));
+    let (event, actor) = ("quarantined", ALERTER);
+    let new = NewHistory { at: now, event, mark, node: None, route, detail: &detail, actor };
+    history::append(transaction, &new)
 }
 
 struct Key {

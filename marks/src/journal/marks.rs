@@ -203,7 +203,7 @@ impl Journal {
         self.marks_where(&format!("{HELD} AND m.fqdn IS NULL"), None)
     }
 
-    /// Open marks with a name that no delivery was ever made of.
+    /// Open marks without any delivery, also those that are held for want of a name.
     ///
     /// # Errors
     /// As any read.

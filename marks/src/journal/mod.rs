@@ -42,7 +42,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use uuid::Uuid;
 
-pub use attempts::{Ended, Verdict};
+pub use attempts::{Ended, Turned, Verdict};
 pub use concerns::{Oldest, Quarantined};
 pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate};
@@ -66,6 +66,8 @@ const SQLITE_FLOOR: i32 = 3_051_003;
 const AGENT_BUSY: Duration = Duration::from_secs(5);
 /// Short, because the alerter asks again, and its stop waits for it.
 const ALERTER_BUSY: Duration = Duration::from_secs(2);
+/// The alerter moves the log into the database when it has so many pages: half of what the agent tolerates.
+const CHECKPOINT: i32 = 512;
 /// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
 const WAL_LIMIT: u64 = 4 << 20;
 /// The journal's own statements are fewer: none is compiled twice.
@@ -276,7 +278,7 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
-    let frames = if alerter { 256 } else { 0 };
+    let frames = if alerter { CHECKPOINT } else { 0 };
     connection.pragma_update(None, "wal_autocheckpoint", frames)
 }
 

@@ -112,17 +112,23 @@ pub(super) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Opt
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
 }
 
+/// Writes what may change; host, times and source never do.
+pub(super) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
+    let sql = "UPDATE mark SET fqdn = ?2, settlement = ?3, settled_at = ?4, standing = ?5, returned_at = ?6, digest = ?7 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![
+        row.id.to_string(),
+        row.fqdn.as_ref().map(HostName::as_str),
+        row.settled.map(|(how, _)| how.as_str()),
+        row.settled.map(|(_, at)| at.0),
+        row.standing.as_str(),
+        row.returned_at.map(|at| at.0),
+        digest(row),
+    ])?;
+    Ok(())
+}
+
 pub(super) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
     let sql = "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-    write(transaction, sql, row)
-}
-
-pub(super) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
-    let sql = "UPDATE mark SET node = ?2, fqdn = ?3, on_shared_storage = ?4, failure_time = ?5, generated_time = ?6, settlement = ?7, settled_at = ?8, source = ?9, incarnation = ?10, standing = ?11, made_by = ?12, made_at = ?13, returned_at = ?14, digest = ?15 WHERE id = ?1";
-    write(transaction, sql, row)
-}
-
-fn write(transaction: &Transaction<'_>, sql: &str, row: &MarkRow) -> rusqlite::Result<()> {
     transaction.prepare_cached(sql)?.execute(params![
         row.id.to_string(),
         row.node.as_str(),

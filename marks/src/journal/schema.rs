@@ -130,14 +130,17 @@ const OBJECTS: [(&str, &str); 26] = [
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
     // In the order in which marks are told.
     (
-        "delivery_open",
-        "CREATE INDEX delivery_open ON delivery (route, failure_time, mark) WHERE state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+        "delivery_waiting",
+        "CREATE INDEX delivery_waiting ON delivery (route, failure_time, mark) WHERE state IN ('pending', 'parked')",
     ),
     (
         "delivery_due",
         "CREATE INDEX delivery_due ON delivery (route, next_due) WHERE state IN ('pending', 'parked')",
     ),
-    ("delivery_in_flight", "CREATE INDEX delivery_in_flight ON delivery (mark) WHERE state = 'in-flight'"),
+    (
+        "delivery_in_flight",
+        "CREATE INDEX delivery_in_flight ON delivery (mark, route) WHERE state IN ('in-flight', 'held')",
+    ),
     (
         "delivery_tried",
         "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",

@@ -11,7 +11,7 @@ use alerter::store::Store;
 use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Gate, Journal, MarkRow, Role, Verdict};
+use marks::journal::{DueDelivery, Ended, Gate, Journal, MarkRow, Role, Verdict};
 use marks::register::{Entry, Register, Tools};
 use serde_json::Value;
 
@@ -128,11 +128,9 @@ impl Alerter {
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
         let gate = Gate { register: Register::Attrd, waited_since: site.now - PATIENCE };
         let gate = (!self.is_reckless).then_some(gate);
-        let due = self.journal.due(site.now, route, 1, gate).unwrap();
-        assert!(due.damaged.is_empty());
-        let due = due.sound.into_iter().next()?;
-        let delivery = self.journal.begin_attempt(due.mark.id, route).unwrap();
-        Some(DueDelivery { delivery, ..due })
+        let mut turned = self.journal.turn(&[], &[(route.to_owned(), 1)], gate, site.now).unwrap();
+        assert!(turned.damaged.is_empty());
+        turned.begun.pop()
     }
 
     /// The recovery controller gets the bytes.
@@ -151,7 +149,9 @@ impl Alerter {
     }
 
     pub(crate) fn finish(&mut self, site: &Site, due: &DueDelivery, verdict: &Verdict) {
-        self.journal.finish_attempt(due.mark.id, &due.delivery.route, verdict, site.now).unwrap();
+        let (mark, route) = (due.mark.id, due.delivery.route.clone());
+        let ended = Ended { mark, route, verdict: verdict.clone(), at: site.now };
+        self.journal.turn(&[ended], &[], None, site.now).unwrap();
     }
 
     /// All marks of a host, oldest first.
