@@ -98,7 +98,7 @@ fn drain(backlog: &Backlog, address: SocketAddr) -> anyhow::Result<Drained> {
     backlog.lay_into(&site)?;
     site.launch()?;
     let ledger = Ledger::open(&site)?;
-    let cut = ledger.until_acknowledged(backlog.count, LIMIT)?;
+    let cut = ledger.until_acknowledged(LIMIT)?;
     site.end(Signal::SIGTERM)?;
     ensure!(cut.count > 0, "nothing was told within {} s", LIMIT.as_secs());
     let (told, attempts) = (ledger.acknowledged()?, ledger.attempts()?);

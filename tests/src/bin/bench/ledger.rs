@@ -3,12 +3,18 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::ensure;
 use marks::time::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use tests::programs::Site;
 
 /// From one look to the next.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// Deliveries that are not at their end. The alerter looks for them too, so there is an index: few are left, few are read.
+const OPEN: &str =
+    "SELECT count(*) FROM delivery WHERE state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+const ACKNOWLEDGED: &str = "SELECT count(*) FROM delivery WHERE state = 'acknowledged'";
 
 /// The journal of a site, while its alerter runs or not.
 pub(crate) struct Ledger(Connection);
@@ -27,41 +33,33 @@ impl Ledger {
         Ok(Self(Connection::open_with_flags(site.journal(), OpenFlags::SQLITE_OPEN_READ_ONLY)?))
     }
 
-    /// Waits until so many deliveries are acknowledged, or until `limit`.
-    pub(crate) fn until_acknowledged(&self, count: usize, limit: Duration) -> anyhow::Result<Progress> {
-        self.until("SELECT count(*) FROM delivery WHERE state = 'acknowledged'", count, limit)
+    /// Waits until every delivery is acknowledged, or until `limit`; says how many are. None may be added meanwhile.
+    pub(crate) fn until_acknowledged(&self, limit: Duration) -> anyhow::Result<Progress> {
+        let all = self.count("SELECT count(*) FROM delivery")?;
+        let last = until(limit, || Ok(all.saturating_sub(self.count(OPEN)?)), all)?;
+        // Whatever else may be an end is no acknowledgement.
+        ensure!(self.acknowledged()? >= last.count, "marks have ended that nobody acknowledged");
+        Ok(last)
     }
 
     /// Waits until so many marks were made, or until `limit`.
     pub(crate) fn until_made(&self, count: usize, limit: Duration) -> anyhow::Result<Progress> {
-        self.until("SELECT count(*) FROM mark", count, limit)
-    }
-
-    fn until(&self, sql: &str, count: usize, limit: Duration) -> anyhow::Result<Progress> {
-        let end = Instant::now() + limit;
-        loop {
-            let found = usize::try_from(self.number(sql)?)?;
-            let (at, by_the_clock) = (Instant::now(), Timestamp::now());
-            if found >= count || at >= end {
-                return Ok(Progress { count: found, at, by_the_clock });
-            }
-            thread::sleep(PAUSE);
-        }
+        until(limit, || self.count("SELECT count(*) FROM mark"), count)
     }
 
     /// Deliveries that are acknowledged now.
     pub(crate) fn acknowledged(&self) -> anyhow::Result<usize> {
-        Ok(self.until_acknowledged(0, Duration::ZERO)?.count)
+        self.count(ACKNOWLEDGED)
     }
 
     /// Attempts begun, of all deliveries together.
     pub(crate) fn attempts(&self) -> anyhow::Result<usize> {
-        Ok(usize::try_from(self.number("SELECT coalesce(sum(attempts), 0) FROM delivery")?)?)
+        self.count("SELECT coalesce(sum(attempts), 0) FROM delivery")
     }
 
     /// Different hosts that have a mark.
     pub(crate) fn hosts(&self) -> anyhow::Result<usize> {
-        Ok(usize::try_from(self.number("SELECT count(DISTINCT node) FROM mark")?)?)
+        self.count("SELECT count(DISTINCT node) FROM mark")
     }
 
     /// When the first acknowledgement came.
@@ -70,7 +68,28 @@ impl Ledger {
         Ok(Timestamp(self.number(sql)?))
     }
 
+    fn count(&self, sql: &str) -> anyhow::Result<usize> {
+        Ok(usize::try_from(self.number(sql)?)?)
+    }
+
     fn number(&self, sql: &str) -> anyhow::Result<i64> {
         Ok(self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+}
+
+/// Looks again and again until there are `count`, or until `limit`.
+fn until(
+    limit: Duration,
+    look: impl Fn() -> anyhow::Result<usize>,
+    count: usize,
+) -> anyhow::Result<Progress> {
+    let end = Instant::now() + limit;
+    loop {
+        let found = look()?;
+        let (at, by_the_clock) = (Instant::now(), Timestamp::now());
+        if found >= count || at >= end {
+            return Ok(Progress { count: found, at, by_the_clock });
+        }
+        thread::sleep(PAUSE);
     }
 }

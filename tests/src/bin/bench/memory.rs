@@ -11,7 +11,7 @@ use tests::sink::{Arrival, Manner, Sink};
 use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
 use crate::process::resident;
-use crate::route::{USUAL_IN_FLIGHT, tables};
+use crate::route::{TOLD_AGAIN, USUAL_IN_FLIGHT, tables};
 
 const MARKS: usize = 100_000;
 const ROUNDS: usize = 5;
@@ -111,7 +111,7 @@ impl Restart {
         self.site.end(Signal::SIGTERM)?;
         self.seen.extend(self.sink.take());
         let came = backlog.check(&self.seen)?;
-        let most = (ROUNDS + 1) * USUAL_IN_FLIGHT;
+        let most = (ROUNDS + 1) * TOLD_AGAIN;
         ensure!(came.again <= most, "{} marks came again after {} kills", came.again, ROUNDS + 1);
         Ok(())
     }

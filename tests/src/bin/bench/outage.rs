@@ -34,7 +34,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let ideal = EACH * u32::try_from(MARKS)?;
     let limit = ideal.mul_f64(PATIENCE);
     let ledger = Ledger::open(&site)?;
-    let end = ledger.until_acknowledged(MARKS, limit)?;
+    let end = ledger.until_acknowledged(limit)?;
     site.end(Signal::SIGTERM)?;
     let arrivals = sink.take();
     let came = backlog.check(&arrivals)?;

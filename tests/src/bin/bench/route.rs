@@ -6,6 +6,10 @@ use std::net::SocketAddr;
 /// What `[delivery] max-in-flight` is where nothing is configured.
 pub(crate) const USUAL_IN_FLIGHT: usize = 32;
 
+/// How many marks a kill may cause to be told again: those under way, and those whose acknowledgements are written
+/// together.
+pub(crate) const TOLD_AGAIN: usize = USUAL_IN_FLIGHT + 64;
+
 /// What stands in every `http` route beside its url, such as `timeout = 30`; one line for each key.
 const OPTIONS: &str = "";
 
