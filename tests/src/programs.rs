@@ -153,10 +153,11 @@ impl Site {
         Ok(())
     }
 
-    /// The lines that the fencer writes for `off`, and where the journal of this site is.
+    /// The lines that the fencer writes for `off`, where the journal of this site is, and that it has no cluster.
     #[must_use]
     pub fn stdin_of_the_fencer(&self, host: &str) -> String {
-        format!("store={}\nnodename={host}\naction=off\nplug={host}\n", self.journal().display())
+        let store = self.journal();
+        format!("store={}\nregister=none\nnodename={host}\naction=off\nplug={host}\n", store.display())
     }
 
     /// The directory of everything.
