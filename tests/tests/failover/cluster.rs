@@ -262,6 +262,8 @@ impl Cluster {
 
     pub(crate) fn stop_alerter(&self) -> anyhow::Result<()> {
         self.set_alerter_role("Stopped")?;
+        // Between its stop on one controller and its start on the next it is nowhere, and not stopped.
+        let _it_may_go_on_about_hosts = self.run(&["crm_resource", "--wait", "--timeout", "60s"]);
         self.lab
             .wait_for("the alerter to be stopped", 60, |view| view.location("alerter").is_none())
             .map(drop)
