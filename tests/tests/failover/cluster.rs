@@ -240,6 +240,8 @@ impl Cluster {
         self.set_levels(&cib::RECOMMENDED)?;
         self.set_property("no-quorum-policy", "stop")?;
         self.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
+        // A scenario that failed may have left it stopped.
+        self.set_alerter_role("Started")?;
         self.run(&["crm_resource", "--cleanup"]).map(drop)
     }
 
