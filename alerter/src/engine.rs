@@ -18,11 +18,12 @@ use crate::cluster::View;
 use crate::config::Route;
 use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::endpoint::{Change, Endpoint};
-use crate::delivery::lane::{FRESH, Lane, Moment};
+use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
 use crate::intake::{apply, start};
 use crate::lookout::{self, Lookout};
+use crate::moment::Moment;
 use crate::shared::Shared;
 use crate::watch::{Identity, Watch};
 
@@ -267,16 +268,13 @@ impl Engine {
         woken.map(|()| next)
     }
 
-    fn take_up(&self, begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
         let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
         let mut lanes = self.shared.lanes();
-        let mut of_route: HashMap<String, Vec<DueDelivery>> = HashMap::new();
-        for due in begun {
-            of_route.entry(due.delivery.route.clone()).or_default().push(due);
-        }
         for (route, room) in asked {
+            let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(lane) = lanes.get_mut(route) {
-                lane.take_up(of_route.remove(route).unwrap_or_default(), *room, left, now);
+                lane.take_up(own, *room, left, now);
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod engine;
 pub mod intake;
 pub mod log;
 pub mod lookout;
+pub mod moment;
 pub mod notice;
 pub mod policy;
 pub mod shared;

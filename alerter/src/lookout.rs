@@ -9,6 +9,7 @@ use marks::time::Timestamp;
 
 use crate::cluster::{self, Cluster, POLL, Trust, View};
 use crate::intake::start;
+use crate::moment::Moment;
 use crate::shared::Shared;
 use crate::watch::Watch;
 
@@ -70,7 +71,7 @@ impl Lookout {
     /// A look at this moment.
     pub async fn look_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
         self.woken = false;
-        self.trust.note(Instant::now(), Timestamp::now());
+        self.trust.note(Moment::now());
         let with_history = with_history || self.history_read.is_none_or(|read| read.elapsed() >= HISTORY);
         let view = self.cluster.look(with_history).await;
         if with_history {
@@ -169,7 +170,7 @@ impl Lookout {
         let begun = Instant::now();
         let written = self.cluster.publish(lacking).await;
         if begun.elapsed() <= cluster::WRITE_LIMIT + SPACING {
-            self.trust.was_busy(Instant::now(), Timestamp::now());
+            self.trust.was_busy(Moment::now());
         }
         let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
         shared.seen().note_writing(fault.map(|error| error.to_string()));

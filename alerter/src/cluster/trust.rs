@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use marks::time::Timestamp;
+use crate::moment::Moment;
 
 /// Looks are 2 s apart and take at most 1.5 s. After a longer gap this process, or the whole machine, may have stood still.
 const GAP: Duration = Duration::from_secs(4);
@@ -12,26 +12,26 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// When the last look was, by two clocks: the monotonic one stands still with the machine.
 #[derive(Debug, Default)]
 pub struct Trust {
-    last: Option<(Instant, Timestamp)>,
+    last: Option<Moment>,
     from: Option<Instant>,
 }
 
 impl Trust {
     /// A look begins.
-    pub fn note(&mut self, now: Instant, wall: Timestamp) {
-        let gap = self.last.map(|(last, then)| now.duration_since(last).max(wall.since(then)));
+    pub fn note(&mut self, now: Moment) {
+        let gap = self.last.map(|last| now.since(last));
         if gap.is_some_and(|gap| gap >= GAP) {
             tracing::warn!(
                 "this alerter stood still for a while: nothing is told until the cluster has caught up"
             );
-            self.from = Some(now + PAUSE);
+            self.from = Some(now.instant + PAUSE);
         }
-        self.last = Some((now, wall));
+        self.last = Some(now);
     }
 
     /// Something that this process did within its limit of time has ended: it did not stand still meanwhile.
-    pub fn was_busy(&mut self, now: Instant, wall: Timestamp) {
-        self.last = Some((now, wall));
+    pub fn was_busy(&mut self, now: Moment) {
+        self.last = Some(now);
     }
 
     /// Whether a look that began then may be acted on.
@@ -42,6 +42,8 @@ impl Trust {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -52,7 +54,7 @@ mod tests {
         let mut last = begun;
         for (monotonic, wall) in looks {
             last = begun + SECOND * *monotonic;
-            trust.note(last, Timestamp(0) + SECOND * *wall);
+            trust.note(Moment { instant: last, wall: Timestamp(0) + SECOND * *wall });
         }
         trust.allows(last + after)
     }
@@ -75,9 +77,10 @@ mod tests {
     #[test]
     fn time_that_a_write_took_is_no_gap() {
         let (mut trust, begun) = (Trust::default(), Instant::now());
-        trust.note(begun, Timestamp(0));
-        trust.was_busy(begun + SECOND * 10, Timestamp(10_000));
-        trust.note(begun + SECOND * 10, Timestamp(10_000));
+        trust.note(Moment { instant: begun, wall: Timestamp(0) });
+        let later = Moment { instant: begun + SECOND * 10, wall: Timestamp(10_000) };
+        trust.was_busy(later);
+        trust.note(later);
         assert!(trust.allows(begun + SECOND * 10));
     }
 

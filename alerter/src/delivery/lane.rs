@@ -8,33 +8,12 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use marks::journal::DueDelivery;
-use marks::time::Timestamp;
 
 use super::endpoint::Endpoint;
+use crate::moment::Moment;
 
 /// So long may a delivery stand here at most.
 pub const FRESH: Duration = Duration::from_millis(500);
-
-/// Both clocks: the monotonic one stands still with the machine, the other one can be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// The monotonic clock.
-    pub instant: Instant,
-    /// The wall clock.
-    pub wall: Timestamp,
-}
-
-impl Moment {
-    /// This one.
-    pub fn now() -> Self {
-        Self { instant: Instant::now(), wall: Timestamp::now() }
-    }
-
-    /// How long ago `earlier` was, by the clock that says more.
-    pub fn since(self, earlier: Self) -> Duration {
-        self.instant.saturating_duration_since(earlier.instant).max(self.wall.since(earlier.wall))
-    }
-}
 
 /// A delivery whose attempt has begun in the journal.
 #[derive(Clone, Debug)]
@@ -121,6 +100,7 @@ mod tests {
     use marks::id::FencingId;
     use marks::journal::MarkRow;
     use marks::mark::{Proof, Source, Standing};
+    use marks::time::Timestamp;
 
     use super::super::endpoint::Sign;
     use super::*;

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use answers::Answer;
 use endpoint::{Change, Sign};
-use lane::Moment;
 use marks::delivery::{Delivery, State};
 use marks::journal::{DueDelivery, Ended, Verdict};
 use marks::time::Timestamp;
@@ -20,6 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{info, warn};
 
 use crate::drivers::{Failure, Message, Outcome};
+use crate::moment::Moment;
 use crate::shared::Shared;
 
 /// Makes attempts on a route, one after the other, for as long as its lane has one that may go.

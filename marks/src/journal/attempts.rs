@@ -3,7 +3,7 @@
 
 use rusqlite::Transaction;
 
-use super::deliveries::{move_to, note};
+use super::deliveries::{UNDER_WAY, move_to, note};
 use super::delivery_row::{load, update};
 use super::due::{self, DueDelivery, Gate};
 use super::fencings::Damage;
@@ -133,17 +133,14 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
-        self.change_each(
-            "d.state = 'in-flight' AND d.state IN ('in-flight', 'held')",
-            &[],
-            |delivery, transaction| {
-                move_to(delivery, State::Pending)?;
-                delivery.ambiguous = delivery.ambiguous.saturating_add(1);
-                delivery.next_due = now;
-                let detail = "an attempt was cut off, it may have arrived";
-                Ok(note(transaction, delivery, now, "interrupted", detail)?)
-            },
-        )
+        let condition = format!("d.state = 'in-flight' AND {UNDER_WAY}");
+        self.change_each(&condition, &[], |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.ambiguous = delivery.ambiguous.saturating_add(1);
+            delivery.next_due = now;
+            let detail = "an attempt was cut off, it may have arrived";
+            Ok(note(transaction, delivery, now, "interrupted", detail)?)
+        })
     }
 
     /// Loads deliveries, changes each and writes it back, in one transaction.

@@ -46,7 +46,7 @@ const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 /// One that waits, in the words of `delivery_waiting`.
 const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
-const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
+pub(super) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// How many deliveries are changed in one transaction.
 const PAGE: usize = 256;
 
@@ -57,8 +57,8 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
-        let condition = "d.state IN ('pending', 'parked') AND d.next_due > ?3";
-        self.change_each(condition, &[latest.0.into()], |delivery, _| {
+        let condition = format!("{WAITING} AND d.next_due > ?3");
+        self.change_each(&condition, &[latest.0.into()], |delivery, _| {
             delivery.next_due = delivery.next_due.min(latest);
             Ok(())
         })
@@ -74,9 +74,9 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition = "d.state IN ('pending', 'parked') AND (?3 IS NULL OR d.mark = ?3)";
+        let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
         let only = only.map(|mark| mark.to_string()).into();
-        self.change_each(condition, &[only], |delivery, transaction| {
+        self.change_each(&condition, &[only], |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = now;
             let detail = "an operator asked for an attempt at once";
@@ -89,8 +89,7 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
-        let condition =
-            "d.state = 'parked' AND d.state IN ('pending', 'parked') AND d.route = ?3 AND d.next_due > ?4";
+        let condition = "d.state = 'parked' AND d.route = ?3 AND d.next_due > ?4";
         self.change_each(condition, &[route.to_owned().into(), now.0.into()], |delivery, _| {
             delivery.next_due = now;
             Ok(())
