@@ -212,7 +212,7 @@ fn finish(transaction: &Transaction<'_>, ended: &Ended) -> Result<bool, Fault> {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
     // Nothing else than an acknowledgement can be the last that was waited for.
-    if delivery.state.is_final() { endings::settle_if_done(transaction, *mark, *at) } else { Ok(false) }
+    if delivery.state.is_final() { endings::settle_if_done(transaction, &delivery, *at) } else { Ok(false) }
 }
 
 impl Verdict {

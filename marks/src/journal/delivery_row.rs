@@ -31,6 +31,16 @@ pub(super) fn load_all(
     query.query_map([mark.to_string()], |row| Ok(decode(row, 0)))?.collect()
 }
 
+/// The other deliveries of its mark, damaged ones too.
+pub(super) fn load_others(
+    transaction: &Transaction<'_>,
+    d: &Delivery,
+) -> rusqlite::Result<Vec<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route <> ?2");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map(params![d.mark.to_string(), d.route], |row| Ok(decode(row, 0)))?.collect()
+}
+
 /// Writes what may change: neither the bytes nor the place in the order.
 pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
     let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, digest = ?13 WHERE mark = ?1 AND route = ?2";

@@ -36,7 +36,7 @@ impl Journal {
             deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
             deliveries::note(transaction, &delivery, now, kind, &detail)?;
             if !is_settled {
-                endings::settle_if_done(transaction, entry.mark, now)?;
+                endings::settle_if_done(transaction, &delivery, now)?;
             }
             Ok(true)
         })

@@ -63,25 +63,25 @@ impl Journal {
     }
 }
 
-/// Ends a mark that every route has which is required.
+/// Ends the mark of a delivery that has ended, where every route has it which is required.
 pub(super) fn settle_if_done(
     transaction: &Transaction<'_>,
-    mark: MarkId,
+    ended: &Delivery,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
-    if !is_done(&delivery_row::load_all(transaction, mark)?) {
+    if !is_done(ended, &delivery_row::load_others(transaction, ended)?) {
         return Ok(false);
     }
+    let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(false) };
     settle(transaction, row, Settlement::Acknowledged, "every required route acknowledged", ALERTER, now)?;
     Ok(true)
 }
 
 /// A damaged row keeps its mark open: it may be that of a required route.
-fn is_done(deliveries: &[Checked<Delivery>]) -> bool {
+fn is_done(ended: &Delivery, others: &[Checked<Delivery>]) -> bool {
     let is_settled = |row: &Checked<Delivery>| row.as_ref().is_ok_and(|d| !d.required || d.state.is_final());
-    let any_required = deliveries.iter().flatten().any(|delivery| delivery.required);
-    any_required && deliveries.iter().all(is_settled)
+    let any_required = ended.required || others.iter().flatten().any(|delivery| delivery.required);
+    any_required && others.iter().all(is_settled)
 }
 
 fn settle(

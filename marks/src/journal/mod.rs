@@ -276,6 +276,8 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.busy_timeout(if alerter { ALERTER_BUSY } else { AGENT_BUSY })?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Else SQLite compiles a statement anew for each limit that it is given: a quarter of the alerter's work, measured.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
     let frames = if alerter { CHECKPOINT } else { 0 };
