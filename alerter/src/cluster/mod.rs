@@ -18,7 +18,7 @@ pub(crate) use audit::sentence as missed_sentence;
 pub use seen::Seen;
 pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, missing, over};
-pub use view::{POLL, Part, View};
+pub use view::{Fault, POLL, Part, View};
 
 /// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.
 const LOOK_LIMIT: Duration = Duration::from_millis(1500);

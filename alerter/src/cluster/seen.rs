@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
 use super::audit::Audit;
-use super::view::View;
+use super::view::{Fault, View};
 
 /// The memory; lost with the daemon, and nothing but work is lost with it.
 #[derive(Debug, Default)]
@@ -29,8 +29,10 @@ pub struct Seen {
     pub history_wanted: bool,
     /// A mark was made or may go: what stands in the register is behind.
     pub news: bool,
-    /// Why the last look was not whole; empty where it was.
-    faults: Vec<String>,
+    /// Why the last looks were not whole; empty where they were.
+    faults: Vec<Fault>,
+    /// The part of that which only some looks ask for.
+    history_fault: Option<Fault>,
     /// Why the register cannot be written.
     write_fault: Option<String>,
     /// What is wrong with the evidence directory.
@@ -44,8 +46,13 @@ impl Seen {
     /// Takes note of a look, and says what is new about it.
     pub fn note(&mut self, view: &Arc<View>, audit_after: Duration) {
         self.view = Some(Arc::clone(view));
-        let faults = view.faults();
-        for fault in faults.iter().filter(|fault| !self.faults.contains(fault)) {
+        // Most looks do not ask for it: what the last one said that did is still so.
+        if let Some(history) = &view.history {
+            let fault = |why| ("history-unreadable", format!("the fencing history cannot be read: {why}"));
+            self.history_fault = history.as_ref().err().map(fault);
+        }
+        let faults: Vec<Fault> = view.faults().into_iter().chain(self.history_fault.clone()).collect();
+        for (_, fault) in faults.iter().filter(|fault| !self.faults.contains(fault)) {
             warn!("{fault}");
         }
         if faults.is_empty() && !self.faults.is_empty() {
@@ -103,16 +110,17 @@ impl Seen {
 
     /// Everything that somebody should look at, one sentence each.
     pub fn reasons(&self) -> Vec<String> {
+        let faults = self.faults.iter().map(|(_, fault)| fault.clone());
         let write = self.write_fault.iter().map(|fault| writing(fault));
-        self.faults.iter().cloned().chain(write).chain(self.evidence.iter().cloned()).collect()
+        faults.chain(write).chain(self.evidence.iter().cloned()).collect()
     }
 
     /// The same with a word for machines in front of each; nothing is known where there was no look yet.
-    pub fn named_reasons(&self) -> Option<Vec<(&'static str, String)>> {
-        let faults = self.view.as_ref()?.named_faults();
+    pub fn named_reasons(&self) -> Option<Vec<Fault>> {
+        self.view.as_ref()?;
         let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
-        Some(faults.into_iter().chain(write).chain(evidence).collect())
+        Some(self.faults.iter().cloned().chain(write).chain(evidence).collect())
     }
 
     /// Every host that is gone without having been fenced, and for how long.
@@ -129,4 +137,31 @@ impl Seen {
 
 fn writing(fault: &str) -> String {
     format!("the register cannot be written: {fault}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(history: Option<Result<(), &str>>) -> Arc<View> {
+        let history = history.map(|read| read.map(|()| Vec::new()).map_err(str::to_owned));
+        let (quorum, entries) = (Ok(true), Ok(Entries::default()));
+        Arc::new(View { taken: Instant::now(), quorum, entries, cib: Err("x".into()), history })
+    }
+
+    /// A fault of the history that was forgotten at each look that does not ask would be raised and cleared every few
+    /// seconds.
+    #[test]
+    fn what_a_look_did_not_ask_for_is_as_it_was() {
+        let mut seen = Seen::default();
+        let mut words = |history| -> Vec<&'static str> {
+            seen.note(&look(history), Duration::MAX);
+            seen.named_reasons().unwrap().into_iter().map(|(word, _)| word).collect()
+        };
+        assert_eq!(words(None), ["cib-unreadable"]);
+        assert_eq!(words(Some(Err("timed out"))), ["cib-unreadable", "history-unreadable"]);
+        assert_eq!(words(None), ["cib-unreadable", "history-unreadable"]);
+        assert_eq!(words(Some(Ok(()))), ["cib-unreadable"]);
+        assert_eq!(words(None), ["cib-unreadable"]);
+    }
 }

@@ -15,6 +15,9 @@ const FRESH: Duration = Duration::from_secs(2);
 /// Something that was read, or in a sentence why not.
 pub type Part<T> = Result<T, String>;
 
+/// What is wrong, for machines and for people.
+pub type Fault = (&'static str, String);
+
 /// One look. Its age is measured by the monotonic clock: a daemon that was stopped for an hour knows that it is old.
 #[derive(Debug)]
 pub struct View {
@@ -79,13 +82,8 @@ impl View {
         FRESH.saturating_sub(self.taken.elapsed())
     }
 
-    /// Why one of its parts could not be read, one sentence each.
-    pub fn faults(&self) -> Vec<String> {
-        self.named_faults().into_iter().map(|(_, sentence)| sentence).collect()
-    }
-
-    /// The same with a word for machines in front of each.
-    pub fn named_faults(&self) -> Vec<(&'static str, String)> {
+    /// Why quorum, register or CIB could not be read: a word for machines and a sentence each.
+    pub fn faults(&self) -> Vec<Fault> {
         let hindrance = match self.quorum {
             Ok(true) => "register-unreadable",
             Ok(false) => "no-quorum",
@@ -94,10 +92,7 @@ impl View {
         let permits = self.permits().err().map(|why| (hindrance, why));
         let cib =
             self.cib.as_ref().err().map(|why| ("cib-unreadable", format!("the CIB cannot be read: {why}")));
-        let history = self.history.as_ref().and_then(|read| read.as_ref().err());
-        let history =
-            history.map(|why| ("history-unreadable", format!("the fencing history cannot be read: {why}")));
-        permits.into_iter().chain(cib).chain(history).collect()
+        permits.into_iter().chain(cib).collect()
     }
 }
 
