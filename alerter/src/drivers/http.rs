@@ -64,6 +64,8 @@ pub struct Options {
     pub server_name: Option<String>,
     /// The oldest TLS that is spoken.
     pub tls_min: tls::Version,
+    /// Whether a connection may serve one exchange after the other.
+    pub keep_alive: bool,
     /// Limit of the whole exchange.
     pub timeout: Duration,
     /// How the body is laid out.
@@ -101,6 +103,7 @@ impl Options {
             identity: None,
             server_name: None,
             tls_min: tls::Version::TLS_1_2,
+            keep_alive: false,
             timeout: LONGEST,
             body: Body::default(),
             time_format: TimeFormat::default(),

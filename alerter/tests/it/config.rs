@@ -587,6 +587,7 @@ fn no_message_holds_a_value() {
         ("http.a", "key-file"),
         ("http.a", "server-name"),
         ("http.a", "tls-min"),
+        ("http.a", "keep-alive"),
         ("http.a", "username"),
         ("http.a", "password-file"),
         ("http.a", "headers"),

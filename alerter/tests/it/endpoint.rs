@@ -140,8 +140,8 @@ pub(crate) struct Peer<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
-    /// Reads one request with its body and keeps it.
-    pub(crate) async fn request(&mut self) {
+    /// Reads one request with its body and keeps it. Says whether there was one.
+    pub(crate) async fn request(&mut self) -> bool {
         let mut request = Vec::new();
         while !is_whole(&request) {
             match self.stream.read_buf(&mut request).await {
@@ -149,7 +149,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 Ok(_) => {}
             }
         }
-        self.seen.lock().unwrap().requests.push(request);
+        let came = !request.is_empty();
+        self.seen.lock().unwrap().requests.extend(came.then_some(request));
+        came
     }
 
     /// Sends bytes; says whether the other side still takes any.

@@ -95,6 +95,63 @@ async fn an_answer_that_came_too_early_acknowledges_nothing() {
     assert_eq!(endpoint.connections(), 2, "a connection serves one exchange");
 }
 
+/// The client puts a connection away in tasks of its own, of which each needs only to be asked.
+async fn let_the_client_rest() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Where the route wants it, one connection serves them all. By default, each has its own.
+#[tokio::test]
+async fn connections_are_kept_where_that_is_wanted() {
+    for keep_alive in [false, true] {
+        let endpoint = Endpoint::acting(|mut peer| async move {
+            while peer.request().await {
+                peer.say(OK).await;
+            }
+        })
+        .await;
+        let route = Http::new(Options { keep_alive, ..options(&endpoint.url()) }).unwrap();
+        for _ in 0..3 {
+            assert_eq!(word(&deliver(&route).await), "acknowledged");
+            let_the_client_rest().await;
+        }
+        assert_eq!(endpoint.connections(), if keep_alive { 1 } else { 3 });
+        assert_eq!(endpoint.requests().len(), 3);
+    }
+}
+
+/// Also on a kept connection, what came together with the answer before is no answer.
+#[tokio::test]
+async fn an_answer_too_many_ends_a_kept_connection() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        match peer.number {
+            1 => peer.say(&[OK, OK].concat()).await,
+            _ => peer.say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await,
+        };
+        peer.gone().await;
+    })
+    .await;
+    let route = Http::new(Options { keep_alive: true, ..options(&endpoint.url()) }).unwrap();
+    assert_eq!(word(&deliver(&route).await), "acknowledged");
+    assert_eq!(word(&deliver(&route).await), "retry unavailable");
+    assert_eq!(endpoint.connections(), 2);
+}
+
+/// An endpoint that closes a kept connection leaves the next mark to a new one.
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_is_not_used() {
+    let mut endpoint = Endpoint::saying(OK).await;
+    let route = Http::new(Options { keep_alive: true, ..options(&endpoint.url()) }).unwrap();
+    for _ in 0..3 {
+        assert_eq!(word(&deliver(&route).await), "acknowledged");
+        endpoint.connection_ended().await;
+    }
+    assert_eq!((endpoint.connections(), endpoint.requests().len()), (3, 3));
+}
+
 /// The proxy of whoever started the daemon is none of its business.
 ///
 /// Runs itself once more with the environment set; a client with the defaults shows that the environment would work.

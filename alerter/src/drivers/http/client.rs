@@ -17,6 +17,9 @@ const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION")
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// More header fields are no answer; the client itself stops reading them at 408 KiB.
 const HEADER_FIELDS: usize = 64;
+/// A kept connection is closed when nothing was sent for so long: before the endpoint does, which would leave the next
+/// message unanswered.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Why there is no client: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -60,20 +63,27 @@ fn no_ca(options: &Options) -> Unusable {
 fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(USER_AGENT)
-        .default_headers(HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]))
         // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
         .redirect(redirect::Policy::none())
         // The environment of whoever started the daemon is no configuration.
         .no_proxy()
         // Every attempt is one exchange, counted and journalled; the client makes none of its own.
         .retry(retry::never())
-        // A connection serves one exchange: what an endpoint said before it was asked acknowledges nothing.
-        .pool_max_idle_per_host(0)
         .http1_only()
         .http1_max_headers(HEADER_FIELDS)
         .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
         .timeout(options.timeout);
-    placed(trusting(client, options, ca), options)
+    placed(trusting(connecting(client, options), options, ca), options)
+}
+
+/// Unless the route wants it otherwise, a connection serves one exchange: what an endpoint says unasked acknowledges
+/// nothing.
+fn connecting(client: ClientBuilder, options: &Options) -> ClientBuilder {
+    if options.keep_alive {
+        return client.pool_idle_timeout(IDLE);
+    }
+    let close = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
+    client.default_headers(close).pool_max_idle_per_host(0)
 }
 
 fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {

@@ -57,6 +57,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let server_name = table.text("server-name", server_name);
     let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
     let tls_min = table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2);
+    let keep_alive = table.flag("keep-alive").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
@@ -73,6 +74,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         identity,
         server_name,
         tls_min,
+        keep_alive,
         timeout,
         body,
         time_format,
