@@ -11,9 +11,10 @@ use tests::programs::Site;
 /// From one look to the next.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Deliveries that are not at their end. The alerter looks for them too, so there is an index: few are left, few are read.
-const OPEN: &str =
-    "SELECT count(*) FROM delivery WHERE state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// Deliveries that are not at their end, each part by its index: a look at every row would take the time of the alerter.
+const OPEN: &str = "SELECT (SELECT count(*) FROM delivery WHERE state IN ('pending', 'parked'))
+    + (SELECT count(*) FROM delivery WHERE state IN ('in-flight', 'held'))
+    + (SELECT count(*) FROM delivery WHERE state = 'quarantined')";
 const ACKNOWLEDGED: &str = "SELECT count(*) FROM delivery WHERE state = 'acknowledged'";
 
 /// The journal of a site, while its alerter runs or not.

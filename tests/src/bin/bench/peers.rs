@@ -81,6 +81,8 @@ pub(crate) enum Connections {
 }
 
 impl Connections {
+    pub(crate) const BOTH: [Self; 2] = [Self::Kept, Self::Closed];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Kept => "connections kept",
@@ -108,9 +110,16 @@ pub(crate) fn wrk(
     Ok(rate.with_context(|| format!("wrk says no rate: {said}"))?.trim().parse()?)
 }
 
+/// The mark that `wrk` tells of.
+const ID: &str = "01a1fdbf-0d60-71c8-80b2-0dca4f558146";
+
+/// Whether a request is one of `wrk`, whose last ones may be read after its end.
+pub(crate) fn is_of_wrk(body: &[u8]) -> bool {
+    body.windows(ID.len()).any(|part| part == ID.as_bytes())
+}
+
 /// What the alerter sends of one mark, again and again.
 fn post(connections: Connections) -> String {
-    const ID: &str = "01a1fdbf-0d60-71c8-80b2-0dca4f558146";
     let close = match connections {
         Connections::Kept => "",
         Connections::Closed => "wrk.headers['Connection'] = 'close'\n",

@@ -1,7 +1,9 @@
-//! What the alerter is configured with: one place, so that an option of the driver is measured by every benchmark.
+//! What the alerter is configured with.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+
+use crate::peers::Connections;
 
 /// What `[delivery] max-in-flight` is where nothing is configured.
 pub(crate) const USUAL_IN_FLIGHT: usize = 32;
@@ -10,15 +12,24 @@ pub(crate) const USUAL_IN_FLIGHT: usize = 32;
 /// together.
 pub(crate) const TOLD_AGAIN: usize = USUAL_IN_FLIGHT + 64;
 
-/// What stands in every `http` route beside its url, such as `timeout = 30`; one line for each key.
-const OPTIONS: &str = "";
-
 /// `[delivery]` and an `http` route for each name and address.
 pub(crate) fn tables(in_flight: usize, routes: &[(&str, SocketAddr)]) -> String {
+    tables_with(in_flight, routes, Connections::Closed)
+}
+
+/// The same, where the routes may keep their connections.
+pub(crate) fn tables_with(
+    in_flight: usize,
+    routes: &[(&str, SocketAddr)],
+    connections: Connections,
+) -> String {
+    let keep_alive = connections == Connections::Kept;
     let mut text = format!("[delivery]\nmax-in-flight = {in_flight}\n");
     for (name, address) in routes {
-        let _infallible =
-            write!(text, "\n[http.{name}]\nurl = \"http://{address}/v1/host-failures\"\n{OPTIONS}");
+        let _infallible = write!(
+            text,
+            "\n[http.{name}]\nurl = \"http://{address}/v1/host-failures\"\nkeep-alive = {keep_alive}\n"
+        );
     }
     text
 }
