@@ -10,7 +10,7 @@ use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, Role, Taken, Verdict};
+use marks::journal::{Ended, Journal, Role, Taken, Verdict};
 use marks::time::Timestamp;
 use serde_json::Value;
 
@@ -80,10 +80,15 @@ impl Daemon {
         rows.sound.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
     }
 
+    /// Says whether the mark is settled with it.
     fn acknowledge(&mut self, mark: MarkId, route: &str) -> bool {
-        self.journal.begin_attempt(mark, route).unwrap();
+        let now = Timestamp::now();
+        let begun = self.journal.turn(&[], &[(route.to_owned(), 1)], None, now).unwrap().begun;
+        assert_eq!(begun[0].mark.id, mark);
         let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into() };
-        self.journal.finish_attempt(mark, route, &verdict, Timestamp::now()).unwrap()
+        let ended = Ended { mark, route: route.to_owned(), verdict, at: now };
+        self.journal.turn(&[ended], &[], None, now).unwrap();
+        self.journal.mark(mark).unwrap().unwrap().settled.is_some()
     }
 }
 

@@ -88,44 +88,19 @@ impl Journal {
         })
     }
 
-    /// Writes down that an attempt begins, before a byte of it is sent.
-    ///
-    /// # Errors
-    /// `Transition` if the delivery may not be sent (any more).
-    pub fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<Delivery, JournalError> {
-        let mut begun = self.change_all(&[(mark, route)], begin)?;
-        Ok(begun.pop().expect("as many as were asked for"))
-    }
-
     /// Takes back that attempts begin of which nothing was sent.
     ///
     /// # Errors
     /// As any write. After an error they count as attempts whose end nobody knows.
     pub fn take_back(&mut self, keys: &[(MarkId, &str)]) -> Result<(), JournalError> {
-        let taken_back = self.change_all(keys, |delivery| {
+        self.change_all(keys, |delivery| {
             // An operator, or an alerter elsewhere, may have ended it.
             if delivery.state == State::InFlight {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
             }
             Ok(())
-        });
-        taken_back.map(drop)
-    }
-
-    /// Writes down what an attempt came to. Says whether the whole mark is settled with it.
-    ///
-    /// # Errors
-    /// As any write. After an error the attempt counts as one whose end nobody knows.
-    pub fn finish_attempt(
-        &mut self,
-        mark: MarkId,
-        route: &str,
-        verdict: &Verdict,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
-        self.write(|transaction| finish(transaction, &ended))
+        })
     }
 
     /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
@@ -148,13 +123,12 @@ impl Journal {
         &mut self,
         keys: &[(MarkId, &str)],
         change: impl Fn(&mut Delivery) -> Result<(), Fault>,
-    ) -> Result<Vec<Delivery>, JournalError> {
+    ) -> Result<(), JournalError> {
         if keys.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let path = self.path().to_owned();
         self.write(|transaction| {
-            let mut changed = Vec::with_capacity(keys.len());
             for (mark, route) in keys {
                 let missing = || JournalError::Damaged {
                     path: path.clone(),
@@ -163,9 +137,8 @@ impl Journal {
                 let mut delivery = load(transaction, *mark, route)?.ok_or_else(missing)?;
                 change(&mut delivery)?;
                 update(transaction, &delivery)?;
-                changed.push(delivery);
             }
-            Ok(changed)
+            Ok(())
         })
     }
 }
@@ -264,6 +237,24 @@ mod tests {
 
     fn room(room: usize) -> [(String, usize); 1] {
         [("recovery".to_owned(), room)]
+    }
+
+    /// One attempt of one mark, as tests want it.
+    impl Journal {
+        pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
+            self.change_all(&[(mark, route)], begin)
+        }
+
+        pub(crate) fn finish_attempt(
+            &mut self,
+            mark: MarkId,
+            route: &str,
+            verdict: &Verdict,
+            now: Timestamp,
+        ) -> Result<bool, JournalError> {
+            let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
+            self.write(|transaction| finish(transaction, &ended))
+        }
     }
 
     #[test]

@@ -39,24 +39,6 @@ pub struct Gate {
 }
 
 impl Journal {
-    /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their
-    /// host on their route. A damaged one is put into quarantine on the way, and one of a doubtful mark is passed over:
-    /// neither goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not
-    /// go out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not
-    /// required and has not taken it yet.
-    ///
-    /// # Errors
-    /// As any write.
-    pub fn due(
-        &mut self,
-        now: Timestamp,
-        route: &str,
-        limit: usize,
-        gate: Option<Gate>,
-    ) -> Result<Rows<DueDelivery>, JournalError> {
-        self.write(|transaction| Ok(due(transaction, now, (route, limit), gate)?))
-    }
-
     /// Whether anything is due on routes with room.
     ///
     /// # Errors
@@ -102,7 +84,11 @@ impl Journal {
     }
 }
 
-/// As [`Journal::due`].
+/// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their host on
+/// their route. A damaged one is put into quarantine on the way, and one of a doubtful mark is passed over: neither goes
+/// out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go out either, but
+/// stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
+/// taken it yet.
 pub(super) fn due(
     transaction: &Transaction<'_>,
     now: Timestamp,
@@ -190,6 +176,19 @@ mod tests {
     use crate::journal::tests::{Home, NOW, acknowledged, marked, marked_as};
     use crate::journal::{Journal, Role};
     use crate::mark::{Doubt, Proof, Standing};
+
+    impl Journal {
+        /// What is due on one route, as tests want it.
+        pub(crate) fn due(
+            &mut self,
+            now: Timestamp,
+            route: &str,
+            limit: usize,
+            gate: Option<Gate>,
+        ) -> Result<Rows<DueDelivery>, JournalError> {
+            self.write(|transaction| Ok(super::due(transaction, now, (route, limit), gate)?))
+        }
+    }
 
     const LATE: Timestamp = Timestamp(NOW.0 + 100_000);
     const DOUBTS: [Doubt; 3] = [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown];

@@ -11,7 +11,7 @@ use ::tests::sink::Arrival;
 use anyhow::{Context as _, ensure};
 use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::journal::{Journal, MarkRow, NewDelivery, Role, Taken, Verdict};
+use marks::journal::{DueDelivery, Ended, Journal, MarkRow, NewDelivery, Role, Taken, Verdict};
 use marks::mark::{Proof, Source, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
@@ -23,6 +23,8 @@ use crate::path::fencing;
 const MEMORY: &str = "/dev/shm";
 /// From one fencing to the next: two of the same host are farther apart than `[intake] coalesce`.
 const STEP: Duration = Duration::from_millis(200);
+/// So many are acknowledged in one transaction.
+const TOGETHER: usize = 256;
 /// One host in so many was fenced twice.
 const TWICE: usize = 10;
 
@@ -76,12 +78,20 @@ impl Backlog {
     /// As if one of its routes had taken every mark.
     pub(crate) fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
         let mut journal = Journal::open(&self.file(), Role::Alerter)?;
-        let verdict = Verdict::Acknowledged { reference: None, detail: "bench".to_owned() };
-        for row in journal.open_marks()?.sound {
-            journal.begin_attempt(row.id, route)?;
-            journal.finish_attempt(row.id, route, &verdict, Timestamp::now())?;
+        let (room, mut ended) = ([(route.to_owned(), TOGETHER)], Vec::new());
+        loop {
+            let at = Timestamp::now();
+            let begun = journal.turn(&ended, &room, None, at)?.begun;
+            if begun.is_empty() {
+                return Ok(());
+            }
+            let verdict = Verdict::Acknowledged { reference: None, detail: "bench".to_owned() };
+            let end = |due: DueDelivery| {
+                let (mark, route) = (due.delivery.mark, due.delivery.route);
+                Ended { mark, route, verdict: verdict.clone(), at }
+            };
+            ended = begun.into_iter().map(end).collect();
         }
-        Ok(())
     }
 
     /// Copies the journal to a site whose alerter does not run.
