@@ -1,5 +1,6 @@
 //! When the engine looks at the cluster, and what it writes into the register.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use crate::watch::Watch;
 
 /// How often Pacemaker's fencing history is read where nothing waits for it.
 const HISTORY: Duration = Duration::from_secs(10);
+/// How often it is noted that this process runs, while it waits for the register.
+const BEAT: Duration = Duration::from_secs(1);
 /// Two looks are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_millis(50);
 /// How often the register is compared with the journal where no mark is new.
@@ -103,7 +106,8 @@ impl Lookout {
 
     /// Whether marks may be told now: with quorum, on a register that was read a moment ago.
     pub fn permits(&self) -> bool {
-        let view = self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken));
+        let view =
+            self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken, Moment::now()));
         view.is_some_and(|view| view.permits().is_ok())
     }
 
@@ -165,13 +169,25 @@ impl Lookout {
         Ok(self.wanted.as_ref().map(|(_, wanted)| wanted.clone()).unwrap_or_default())
     }
 
+    /// Waits for what may take long, and notes all the while that this process runs.
+    async fn attending<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let (mut work, mut beat) = (pin!(work), tokio::time::interval(BEAT));
+        loop {
+            let done = tokio::select! {
+                done = &mut work => Some(done),
+                _ = beat.tick() => None,
+            };
+            self.trust.note(Moment::now());
+            if let Some(done) = done {
+                return done;
+            }
+        }
+    }
+
     /// Gives the keys of those that stand there now.
     async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
-        let begun = Instant::now();
-        let written = self.cluster.publish(lacking).await;
-        if begun.elapsed() <= cluster::WRITE_LIMIT + SPACING {
-            self.trust.was_busy(Moment::now());
-        }
+        let cluster = self.cluster.clone();
+        let written = self.attending(cluster.publish(lacking)).await;
         let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
         shared.seen().note_writing(fault.map(|error| error.to_string()));
         written.standing
@@ -205,7 +221,8 @@ impl Lookout {
             return Ok(());
         }
         let count = over.len();
-        match self.cluster.clear(over).await {
+        let cluster = self.cluster.clone();
+        match self.attending(cluster.clear(over)).await {
             Ok(()) => tracing::info!(count, "entries of marks that were settled long ago left the register"),
             Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
         }

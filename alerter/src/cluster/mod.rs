@@ -23,7 +23,7 @@ pub use view::{Fault, POLL, Part, View};
 /// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.
 const LOOK_LIMIT: Duration = Duration::from_millis(1500);
 /// A write waits for corosync's new membership when a controller is lost, about 3 s.
-pub const WRITE_LIMIT: Duration = Duration::from_secs(10);
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce(&Tools) + Send>;
 

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use crate::moment::Moment;
 
-/// Looks are 2 s apart and take at most 1.5 s. After a longer gap this process, or the whole machine, may have stood still.
+/// Looks are 2 s apart and take at most 1.5 s, and what takes longer is noted meanwhile. After a longer gap this process, or
+/// the whole machine, may have stood still.
 const GAP: Duration = Duration::from_secs(4);
 /// Longer than corosync needs to notice that it was left behind: its token timeout is 1 s, on some systems 3 s.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// When the last look was, by two clocks: the monotonic one stands still with the machine.
+/// When this process was last seen to run, by two clocks: the monotonic one stands still with the machine.
 #[derive(Debug, Default)]
 pub struct Trust {
     last: Option<Moment>,
@@ -17,10 +18,9 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// A look begins.
+    /// This process runs: a look begins, or something goes on that takes its time.
     pub fn note(&mut self, now: Moment) {
-        let gap = self.last.map(|last| now.since(last));
-        if gap.is_some_and(|gap| gap >= GAP) {
+        if self.stood_still(now) {
             tracing::warn!(
                 "this alerter stood still for a while: nothing is told until the cluster has caught up"
             );
@@ -29,14 +29,13 @@ impl Trust {
         self.last = Some(now);
     }
 
-    /// Something that this process did within its limit of time has ended: it did not stand still meanwhile.
-    pub fn was_busy(&mut self, now: Moment) {
-        self.last = Some(now);
+    /// Whether a look that began at `taken` may be acted on now.
+    pub fn allows(&self, taken: Instant, now: Moment) -> bool {
+        !self.stood_still(now) && self.from.is_none_or(|from| taken >= from)
     }
 
-    /// Whether a look that began then may be acted on.
-    pub fn allows(&self, taken: Instant) -> bool {
-        self.from.is_none_or(|from| taken >= from)
+    fn stood_still(&self, now: Moment) -> bool {
+        self.last.is_some_and(|last| now.since(last) >= GAP)
     }
 }
 
@@ -48,15 +47,19 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Looks at these seconds of the monotonic and the wall clock; then whether one `after` the last is trusted.
-    fn trusted(looks: &[(u32, u32)], after: Duration) -> bool {
+    /// Notes at these seconds of the monotonic and the wall clock; then whether a look `after` the last is trusted.
+    fn trusted(notes: &[(u32, u32)], after: Duration) -> bool {
         let (mut trust, begun) = (Trust::default(), Instant::now());
-        let mut last = begun;
-        for (monotonic, wall) in looks {
-            last = begun + SECOND * *monotonic;
-            trust.note(Moment { instant: last, wall: Timestamp(0) + SECOND * *wall });
+        let mut last = moment(begun, (0, 0));
+        for at in notes {
+            last = moment(begun, *at);
+            trust.note(last);
         }
-        trust.allows(last + after)
+        trust.allows(last.instant + after, last)
+    }
+
+    fn moment(begun: Instant, (monotonic, wall): (u32, u32)) -> Moment {
+        Moment { instant: begun + SECOND * monotonic, wall: Timestamp(0) + SECOND * wall }
     }
 
     #[test]
@@ -68,20 +71,30 @@ mod tests {
         }
     }
 
+    /// A look is acted on only by the process that ran all the while since: the next note may come too late to say so.
+    #[test]
+    fn a_look_from_before_a_gap_is_not_trusted() {
+        let (mut trust, begun) = (Trust::default(), Instant::now());
+        trust.note(moment(begun, (0, 0)));
+        assert!(trust.allows(begun, moment(begun, (2, 2))));
+        for woken in [(4, 4), (1, 3600)] {
+            assert!(!trust.allows(begun, moment(begun, woken)), "{woken:?}");
+        }
+    }
+
     #[test]
     fn a_clock_that_is_set_back_is_no_gap() {
         assert!(trusted(&[(0, 5000), (2, 5)], Duration::ZERO));
     }
 
-    /// Else a register that cannot be written would keep everything back for ever.
+    /// A register that cannot be written must not keep everything back for ever; but a process that stood still in the
+    /// middle of a write stood still. The broken variant takes all of a write's time for time in which it ran.
     #[test]
-    fn time_that_a_write_took_is_no_gap() {
-        let (mut trust, begun) = (Trust::default(), Instant::now());
-        trust.note(Moment { instant: begun, wall: Timestamp(0) });
-        let later = Moment { instant: begun + SECOND * 10, wall: Timestamp(10_000) };
-        trust.was_busy(later);
-        trust.note(later);
-        assert!(trust.allows(begun + SECOND * 10));
+    fn a_write_that_takes_long_is_no_gap_but_one_in_it_is() {
+        let write: Vec<(u32, u32)> = (0..=10).map(|second| (second, second)).collect();
+        assert!(trusted(&write, Duration::ZERO));
+        let frozen: Vec<(u32, u32)> = write.into_iter().filter(|(at, _)| !(3..9).contains(at)).collect();
+        assert!(!trusted(&frozen, Duration::ZERO));
     }
 
     #[test]
