@@ -77,10 +77,9 @@ async fn retries_are_byte_identical() {
     assert!(requests.iter().all(|request| *request == requests[0]));
 }
 
-/// An endpoint that says "200" once too often must not acknowledge the next mark with it.
-#[tokio::test]
-async fn an_answer_that_came_too_early_acknowledges_nothing() {
-    let endpoint = Endpoint::acting(|mut peer| async move {
+/// Answers its first request twice, and takes no other.
+async fn saying_ok_once_too_often() -> Endpoint {
+    Endpoint::acting(|mut peer| async move {
         peer.request().await;
         match peer.number {
             1 => peer.say(&[OK, OK].concat()).await,
@@ -88,7 +87,13 @@ async fn an_answer_that_came_too_early_acknowledges_nothing() {
         };
         peer.gone().await;
     })
-    .await;
+    .await
+}
+
+/// An endpoint that says "200" once too often must not acknowledge the next mark with it.
+#[tokio::test]
+async fn an_answer_that_came_too_early_acknowledges_nothing() {
+    let endpoint = saying_ok_once_too_often().await;
     let route = route(&endpoint.url(), crate::route::LONG);
     assert_eq!(word(&deliver(&route).await), "acknowledged");
     assert_eq!(word(&deliver(&route).await), "retry unavailable");
@@ -125,15 +130,7 @@ async fn connections_are_kept_where_that_is_wanted() {
 /// Also on a kept connection, what came together with the answer before is no answer.
 #[tokio::test]
 async fn an_answer_too_many_ends_a_kept_connection() {
-    let endpoint = Endpoint::acting(|mut peer| async move {
-        peer.request().await;
-        match peer.number {
-            1 => peer.say(&[OK, OK].concat()).await,
-            _ => peer.say(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await,
-        };
-        peer.gone().await;
-    })
-    .await;
+    let endpoint = saying_ok_once_too_often().await;
     let route = Http::new(Options { keep_alive: true, ..options(&endpoint.url()) }).unwrap();
     assert_eq!(word(&deliver(&route).await), "acknowledged");
     assert_eq!(word(&deliver(&route).await), "retry unavailable");
