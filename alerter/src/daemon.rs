@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use marks::journal::{Journal, Lock, Role};
+use marks::journal::{Journal, JournalError, Lock, Role};
 use marks::register::{Register, Tools};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -40,13 +41,26 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("the runtime did not start")?;
-    let ended = runtime.block_on(serve(settings));
-    // Dropping the runtime would wait for a name resolution that hangs in the system's resolver.
+    let served = runtime.block_on(serve(settings));
+    // Whatever still runs lets go of the journal now, such as an operator's request. Dropping the runtime would also wait
+    // for a name resolution that hangs in the system's resolver.
     runtime.shutdown_background();
-    ended
+    let Served { ended, journal_thread, lock } = served?;
+    // The journal closes before the lock goes, so that the next daemon finds it at rest.
+    let _joined = journal_thread.join();
+    drop(lock);
+    info!("nova-host-alerter has stopped");
+    Ok(ended?)
 }
 
-async fn serve(settings: Settings) -> anyhow::Result<()> {
+/// What is left of a daemon that has ended.
+struct Served {
+    ended: Result<(), JournalError>,
+    journal_thread: JoinHandle<()>,
+    lock: Lock,
+}
+
+async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut signals = Signals::listen()?;
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
@@ -75,12 +89,7 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
     let _both_have_ended = (control.await, notices.await);
-    // The journal closes before the lock goes, so that the next daemon finds it at rest.
-    drop((engine, shared));
-    let _joined = journal_thread.join();
-    drop(lock);
-    info!("nova-host-alerter has stopped");
-    Ok(ended?)
+    Ok(Served { ended, journal_thread, lock })
 }
 
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.

@@ -255,9 +255,10 @@ impl Engine {
             let turned = journal.turn(&ended, &room, gate, now)?;
             let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
-            let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()))?;
-            Ok((turned, woken, next.map(|at| at.since(now).min(schedule::LONGEST_ASKED))))
+            let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()));
+            Ok((turned, woken, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
+        // What has begun is sent or taken back, whatever else fails.
         let (turned, woken, next) = self.shared.store.run(work).await?;
         self.answers.remove(count, Instant::now());
         self.told |= count > 0;
@@ -265,7 +266,7 @@ impl Engine {
         self.take_up(turned.begun, &asked);
         self.send();
         // Those that were not woken are tried when their own time has come.
-        woken.map(|()| next)
+        woken.and(next)
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
@@ -463,11 +464,12 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, La
     let settings = &shared.settings;
     let new = |route: &Route| {
         let name = route.name.as_str().to_owned();
+        let limit = route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight);
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
-            None => Endpoint::new(settings.max_in_flight),
+            None => Endpoint::new(limit),
             Some(tried) => {
                 let wait = schedule::FLOOR.saturating_sub(now.since(tried.last.at));
-                Endpoint::in_trouble(settings.max_in_flight, Instant::now() + wait)
+                Endpoint::in_trouble(limit, Instant::now() + wait)
             }
         };
         (name, Lane::new(endpoint))
@@ -486,8 +488,9 @@ async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, Journ
     }
     lookout.keep_up(shared).await?;
     if !lookout.permits() {
-        // Writing may have taken long; where it did not, the answer stays no.
-        lookout.look(shared).await;
+        // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
+        let view = lookout.look(shared).await;
+        fold(shared, Some(view)).await?;
     }
     Ok(lookout.permits())
 }

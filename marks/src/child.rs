@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,11 @@ use nix::unistd::Pid;
 
 /// How often an exit is looked for once the output has ended; it is due at once then.
 const EXIT_POLL: Duration = Duration::from_millis(1);
+
+/// A killed program ends within this time, unless it hangs in the kernel.
+const REAPING: Duration = Duration::from_millis(200);
+/// Killed programs that had not ended by then.
+static LEFT: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// Why a program gave no output.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +77,7 @@ fn without_foreign(command: &mut Command, names: impl IntoIterator<Item = OsStri
 pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result<Vec<u8>, ChildError> {
     let end = Instant::now() + limit;
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    left().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     let mut child = command.spawn()?;
     let result = match collect(&mut child, end, max_bytes) {
         Ok(Some(output)) => {
@@ -82,8 +89,8 @@ pub fn output(mut command: Command, limit: Duration, max_bytes: usize) -> Result
     match result {
         Ok(Some((output, status))) if status.success() => Ok(output),
         Ok(Some((_, status))) => Err(ChildError::Failed(status)),
-        Ok(None) => Err(kill(&mut child, ChildError::TooSlow(limit))),
-        Err(e) => Err(kill(&mut child, e)),
+        Ok(None) => Err(kill(child, ChildError::TooSlow(limit))),
+        Err(e) => Err(kill(child, e)),
     }
 }
 
@@ -119,11 +126,17 @@ fn exit(child: &mut Child, end: Instant) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// A process that hangs in the kernel cannot be waited for; whoever takes over orphans does that.
-fn kill(child: &mut Child, why: ChildError) -> ChildError {
+/// One that hangs in the kernel cannot be waited for: it is reaped when a later program is run.
+fn kill(mut child: Child, why: ChildError) -> ChildError {
     let _gone_already = i32::try_from(child.id()).map(|id| killpg(Pid::from_raw(id), Signal::SIGKILL));
-    let _reaped = child.try_wait();
+    if !matches!(exit(&mut child, Instant::now() + REAPING), Ok(Some(_))) {
+        left().push(child);
+    }
     why
+}
+
+fn left() -> MutexGuard<'static, Vec<Child>> {
+    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -182,6 +195,17 @@ mod tests {
                 });
             }
         });
+    }
+
+    /// A daemon that looks at a hanging cluster every two seconds would fill the table of processes with dead ones.
+    #[test]
+    fn what_was_killed_is_reaped() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = dir.path().join("pid");
+        let script = format!("echo $$ > {}; exec sleep 1000", note.display());
+        assert!(matches!(shell(&script, 1000), Err(ChildError::TooSlow(_))));
+        let pid = std::fs::read_to_string(&note).unwrap();
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "{pid} was left behind");
     }
 
     /// Whether a killed process is gone, or dead and not yet reaped by whoever takes over orphans.

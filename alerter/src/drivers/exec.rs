@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::event::{self, TimeFormat};
-use super::{Driver, Exchange, Kind, Message, Outcome};
+use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use crate::config::{TableReader, check_program};
 use answer::Words;
 
@@ -28,9 +28,9 @@ pub const KIND: Kind = Kind { word: "exec", configure };
 pub struct Options {
     /// The program's absolute path, and its arguments.
     pub command: Vec<String>,
-    /// Limit of one run; waiting for a free place does not count.
+    /// Limit of one run.
     pub timeout: Duration,
-    /// How many runs there may be at once.
+    /// How many runs there may be at once, and one of `send-test` beside them.
     pub at_once: usize,
     /// How times are written.
     pub time_format: TimeFormat,
@@ -40,6 +40,7 @@ pub struct Options {
 pub struct Exec {
     command: Vec<String>,
     timeout: Duration,
+    at_once: usize,
     places: Semaphore,
     time_format: TimeFormat,
 }
@@ -48,11 +49,11 @@ impl Exec {
     /// A route that runs this command. Whether the program can be trusted is checked where the configuration is read.
     pub fn new(options: Options) -> Self {
         let Options { command, timeout, at_once, time_format } = options;
-        Self { command, timeout, places: Semaphore::new(at_once), time_format }
+        Self { command, timeout, at_once, places: Semaphore::new(at_once + 1), time_format }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
-        let _place = self.places.acquire().await.expect("nobody closes the places");
+        let Ok(_place) = self.places.try_acquire() else { return Outcome::Retry(no_place()) };
         let ran = program::run(&self.command, &self.line(message), self.timeout).await;
         let words = Words::read(&ran.stdout, &ran.stderr);
         if words.is_odd() {
@@ -67,6 +68,10 @@ impl Exec {
         let tail = format!(",\"deadline_seconds\":{}}}\n", self.timeout.as_secs());
         [head.as_bytes(), message.body, tail.as_bytes()].concat()
     }
+}
+
+fn no_place() -> Failure {
+    Failure::new("no-place", "as many runs of it are under way as may be: try again when one has ended")
 }
 
 impl Driver for Exec {
@@ -89,6 +94,10 @@ impl Driver for Exec {
 
     fn limit(&self) -> Duration {
         self.timeout
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        Some(self.at_once)
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

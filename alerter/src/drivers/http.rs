@@ -21,6 +21,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, Url, tls};
+use tokio::sync::Semaphore;
 
 pub use self::client::Unusable;
 pub use self::credentials::Credentials;
@@ -40,6 +41,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// How much of an answer's body is read, and for how long; nothing depends on it.
 const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
+/// So many bodies are read at once; of others the connection is closed. Their attempts are over, so nothing else bounds them.
+const BODIES: usize = 32;
 
 /// What an `http` route is made of.
 #[derive(Clone, Debug)]
@@ -123,6 +126,7 @@ pub struct Http {
     target: Url,
     clients: Kept<Client>,
     signing_keys: Kept<Arc<[SigningKey]>>,
+    bodies: Arc<Semaphore>,
 }
 
 impl Http {
@@ -139,7 +143,8 @@ impl Http {
         let files = options.secret_files.clone();
         let secrets = Files { what: "secrets", endpoint, paths: files.clone() };
         let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
-        Ok(Self { clients, signing_keys, target: client::target(&options), options })
+        let bodies = Arc::new(Semaphore::new(BODIES));
+        Ok(Self { clients, signing_keys, bodies, target: client::target(&options), options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -148,9 +153,25 @@ impl Http {
             Err(failure) => return Outcome::Refused(failure),
         };
         match self.request(message).headers(authorization).send().await {
-            Ok(response) => answered(response),
+            Ok(response) => self.answered(response),
             Err(error) => fault::of(&error).outcome(),
         }
+    }
+
+    /// The outcome stands with the header section.
+    fn answered(&self, response: Response) -> Outcome {
+        if answer::is_too_large(response.headers()) {
+            return Fault::TooLarge.outcome();
+        }
+        let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
+        let outcome = answer::outcome(response.status().as_u16(), wish);
+        if let Ok(place) = Arc::clone(&self.bodies).try_acquire_owned() {
+            tokio::spawn(async move {
+                let _reading = place;
+                tokio::time::timeout(BODY_TIME, read_out(response)).await
+            });
+        }
+        outcome
     }
 
     /// Without its credentials nothing is sent: an endpoint that takes anybody would hide that they are gone.
@@ -174,17 +195,6 @@ impl Http {
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())
     }
-}
-
-/// The outcome stands with the header section.
-fn answered(response: Response) -> Outcome {
-    if answer::is_too_large(response.headers()) {
-        return Fault::TooLarge.outcome();
-    }
-    let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
-    let outcome = answer::outcome(response.status().as_u16(), wish);
-    tokio::spawn(tokio::time::timeout(BODY_TIME, read_out(response)));
-    outcome
 }
 
 /// The url for people: its query may be a token.

@@ -54,6 +54,12 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The route's time limit: no exchange takes longer once it has begun.
     fn limit(&self) -> Duration;
 
+    /// How many exchanges it can have at once, where `max-in-flight` may be more: nothing that has begun waits for a place,
+    /// since what allowed it may be over by then.
+    fn at_once(&self) -> Option<usize> {
+        None
+    }
+
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;

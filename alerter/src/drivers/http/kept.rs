@@ -32,8 +32,11 @@ pub(super) struct Files {
 
 struct Current<T> {
     made: T,
-    /// Of the files that were looked at last, whether or not they could be used.
+    /// Of the files that it was made of.
     stamps: Vec<Stamp>,
+    /// Of those that could not be used, if any: that is said once. They are tried again all the same, since it may have been
+    /// for another reason than what stands in them.
+    unusable: Option<Vec<Stamp>>,
 }
 
 impl<T: Clone> Kept<T> {
@@ -44,7 +47,7 @@ impl<T: Clone> Kept<T> {
     ) -> Result<Self, Unusable> {
         // Before they are read: what changes meanwhile is seen at the next exchange.
         let stamps = of.stamps();
-        let current = Mutex::new(Current { made: make()?, stamps });
+        let current = Mutex::new(Current { made: make()?, stamps, unusable: None });
         Ok(Self { of, make: Box::new(make), current })
     }
 
@@ -54,13 +57,16 @@ impl<T: Clone> Kept<T> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = self.of.stamps();
         if stamps != current.stamps {
-            current.stamps = stamps;
             match (self.make)() {
                 Ok(made) => {
-                    current.made = made;
+                    *current = Current { made, stamps, unusable: None };
                     self.of.say_used();
                 }
-                Err(why) => self.of.say_unusable(&why),
+                Err(_) if current.unusable.as_ref() == Some(&stamps) => {}
+                Err(why) => {
+                    current.unusable = Some(stamps);
+                    self.of.say_unusable(&why);
+                }
             }
         }
         current.made.clone()
