@@ -30,9 +30,6 @@ use crate::watch::{Identity, Watch};
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Two clocks that keep time differ by less than this from one pass to the next.
-const CLOCK_SLACK: Duration = Duration::from_secs(1);
-
 /// How often what has become too old is looked for, and what has no delivery.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 
@@ -195,10 +192,11 @@ impl Engine {
             // A look may take long.
             self.turn(Vec::new()).await?;
         }
-        let permitted = if looks { self.take_in().await? } else { true };
+        // Before the look, not behind it: on a slow disk the look would be too old to act on.
         let now = Moment::now();
-        self.take_back(|lane| if permitted { lane.remove_stale(now) } else { lane.remove_all() }).await?;
-        if !permitted {
+        self.take_back(|lane| lane.remove_stale(now)).await?;
+        if looks && !self.take_in().await? {
+            self.take_back(Lane::remove_all).await?;
             return Ok(self.lookout.as_ref().map(Lookout::rest));
         }
         let mut next = self.turn(self.room()).await?;
@@ -223,12 +221,16 @@ impl Engine {
     /// again. Set forward, everything is due, and each endpoint's window is what it gets.
     async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
         let (then, now) = (self.clocks, Moment::now());
-        if now.wall + CLOCK_SLACK < then.wall + (now.instant - then.instant) {
+        let set = now.set_since(then).unwrap_or_default();
+        if set < 0 {
             let limit = now.wall + schedule::CAP;
             self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
             let seconds = schedule::CAP.as_secs();
             warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
         }
+        // What was written before the start stays so, whatever the clock said then.
+        let mut started = self.shared.started();
+        *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
         Ok(())
     }
@@ -271,6 +273,11 @@ impl Engine {
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
         let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
+        if left.is_zero() && !begun.is_empty() {
+            warn!(
+                "until it is on disk that marks are being told, the look at the cluster is too old: look at the disk of the journal, and at the load of this controller"
+            );
+        }
         let mut lanes = self.shared.lanes();
         for (route, room) in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();

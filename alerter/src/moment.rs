@@ -23,4 +23,28 @@ impl Moment {
     pub fn since(self, earlier: Self) -> Duration {
         self.instant.saturating_duration_since(earlier.instant).max(self.wall.since(earlier.wall))
     }
+
+    /// By how many milliseconds the wall clock was set since `earlier`, where a second and more counts; below zero where it
+    /// was set back.
+    pub fn set_since(self, earlier: Self) -> Option<i64> {
+        let expected = earlier.wall + self.instant.saturating_duration_since(earlier.instant);
+        let set = self.wall.0.saturating_sub(expected.0);
+        (set.unsigned_abs() >= 1000).then_some(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_told_from_one_that_goes_on() {
+        let then = Moment { instant: Instant::now(), wall: Timestamp(1_000_000) };
+        let later = |wall| Moment { instant: then.instant + Duration::from_secs(10), wall: Timestamp(wall) };
+        for (wall, set) in
+            [(1_010_000, None), (1_010_999, None), (1_110_000, Some(100_000)), (910_000, Some(-100_000))]
+        {
+            assert_eq!(later(wall).set_since(then), set, "{wall}");
+        }
+    }
 }

@@ -28,14 +28,13 @@ pub struct Shared {
     pub cluster: Option<Cluster>,
     /// The controller that this daemon runs on.
     pub controller: String,
-    /// Since when this daemon has been there.
-    pub started: Timestamp,
     /// The directory of evidence.
     pub evidence: PathBuf,
     /// Says that something was changed from here.
     pub poke: Notify,
     /// Says that the engine has looked at everything once more.
     pub looked: Notify,
+    started: Mutex<Timestamp>,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     lanes: Mutex<HashMap<String, Lane>>,
@@ -54,9 +53,9 @@ impl Shared {
             store,
             cluster,
             controller: controller(),
-            started: Timestamp::now(),
             poke: Notify::new(),
             looked: Notify::new(),
+            started: Mutex::new(Timestamp::now()),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             lanes: Mutex::default(),
@@ -64,6 +63,11 @@ impl Shared {
             grouped_twice: Mutex::default(),
             seen: Mutex::default(),
         }
+    }
+
+    /// Since when this daemon has been there, by the clock as it goes now.
+    pub fn started(&self) -> MutexGuard<'_, Timestamp> {
+        self.started.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// What was seen of the cluster.

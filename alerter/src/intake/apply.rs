@@ -63,7 +63,7 @@ impl<'a> Intake<'a> {
     fn new(journal: &'a mut Journal, shared: &'a Shared, now: Timestamp, cib: Option<&'a Cib>) -> Self {
         let around = Circumstances {
             now,
-            started: shared.started,
+            started: *shared.started(),
             watermark: shared.seen().watermark.unwrap_or(now),
             controller: &shared.controller,
             hosts: &shared.settings.hosts,

@@ -75,7 +75,7 @@ pub fn settle_strangers(
 ) -> Done {
     let now = Timestamp::now();
     let settled = journal.each_open_mark(|journal, row| {
-        if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= shared.started {
+        if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *shared.started() {
             return Ok(());
         }
         let old = now.since(row.failure_time) > shared.settings.intake.horizon;

@@ -11,6 +11,7 @@ mod hostile;
 mod killed;
 mod notice;
 mod ocf;
+mod operator;
 mod path;
 mod program;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         killed::group(),
         notice::group(),
         ocf::group(),
+        operator::group(),
         path::group(),
         program::group(),
     ])

@@ -40,7 +40,7 @@ impl Alerter {
         let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
         let mut shared = Shared::new(settings, store, cluster);
         shared.controller = controller.to_owned();
-        shared.started = site.now;
+        *shared.started() = site.now;
         let (mut journal, shared) = (open(), Arc::new(shared));
         start::catch_up(&mut journal, &shared).unwrap();
         journal.recover(site.now).unwrap();
