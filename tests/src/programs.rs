@@ -120,11 +120,19 @@ impl Site {
     /// Ends the alerter by a signal and waits for its end.
     ///
     /// # Errors
-    /// It does not run.
+    /// It does not run, or does not end within a minute; it is killed then.
     pub fn end(&mut self, signal: Signal) -> anyhow::Result<()> {
         let Some(mut daemon) = self.daemon.take() else { bail!("the alerter does not run") };
         kill(Pid::from_raw(daemon.id().cast_signed()), signal)?;
-        daemon.wait()?;
+        let limit = Instant::now() + Duration::from_secs(60);
+        while daemon.try_wait()?.is_none() {
+            if Instant::now() >= limit {
+                daemon.kill()?;
+                daemon.wait()?;
+                bail!("the alerter does not end");
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
         Ok(())
     }
 
