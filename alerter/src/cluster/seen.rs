@@ -25,6 +25,8 @@ pub struct Seen {
     pub register: Option<Entries>,
     /// What Pacemaker remembers from before is not told; unset until the register was read.
     pub watermark: Option<Timestamp>,
+    /// The marks that an older daemon held for want of a name were looked at.
+    pub named: bool,
     /// Something waits for Pacemaker's fencing history.
     pub history_wanted: bool,
     /// A mark was made or may go: what stands in the register is behind.

@@ -102,12 +102,10 @@ fn short(delivery: &DeliveryReport) -> String {
 /// All of `show`.
 pub(super) fn story(story: &Story) -> String {
     let (report, mark) = (&story.report, &story.report.mark);
-    let told = mark
-        .fqdn
-        .as_ref()
-        .map_or("nothing yet: no FQDN is known; set [hosts] domain or a name in [hosts.names]", |name| {
-            name.as_str()
-        });
+    let told = mark.fqdn.as_ref().map_or(
+        "nothing yet: no FQDN is known; set [hosts] domain or a name of its own in [hosts.names]",
+        |name| name.as_str(),
+    );
     let mut out = format!(
         "{}: {} ({})\n  mark            {}\n  told as         {told}\n  shared storage  {}\n  fenced at       {}\n",
         mark.node,

@@ -216,7 +216,8 @@ pub(super) fn patterns<'a>(section: &mut Section<'a, '_>, key: &'static str) -> 
     })
 }
 
-/// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused.
+/// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused. What other nodes are
+/// called without an entry here only the intake knows.
 fn names(mut section: Section<'_, '_>) -> BTreeMap<HostName, HostName> {
     let mut names = BTreeMap::new();
     for (key, entry) in section.entries() {

@@ -13,7 +13,8 @@ use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
 use super::fold::{Circumstances, Fate, Known};
-use super::outage;
+use super::naming::{Clash, Names};
+use super::{outage, start};
 use crate::cluster::View;
 use crate::config::Route;
 use crate::shared::Shared;
@@ -40,6 +41,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     let (Some(view), Some(cib)) = (view, shared.cib()) else { return Ok(()) };
     let Ok(entries) = view.permits() else { return Ok(()) };
     let mut intake = Intake::new(journal, shared, now, Some(&cib));
+    intake.name_held()?;
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
@@ -69,16 +71,27 @@ impl<'a> Intake<'a> {
             hosts: &shared.settings.hosts,
             rules: &shared.settings.intake,
             cib,
+            names: Names::new(&shared.settings.hosts, cib),
         };
         Self { journal, shared, around, touched: BTreeSet::new() }
     }
 
-    pub(super) fn make(&mut self, row: &MarkRow, of: Taken<'_>) -> Done {
+    pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
         let deliveries = row.told().map(|mark| deliveries(self.shared, &mark)).unwrap_or_default();
         self.journal.make_mark(row, of, &deliveries, self.around.now)?;
         self.touched.insert(row.node.clone());
         self.shared.seen().news = true;
-        announce(row);
+        announce(row, clash);
+        Ok(())
+    }
+
+    /// Once after a start: marks that were held for want of a name get it now that the cluster's other nodes are known.
+    fn name_held(&mut self) -> Done {
+        if self.shared.seen().named {
+            return Ok(());
+        }
+        start::name_held(self.journal, self.shared, &self.around.names, self.around.now)?;
+        self.shared.seen().named = true;
         Ok(())
     }
 
@@ -135,12 +148,12 @@ impl<'a> Intake<'a> {
         let (fencing, now) = (known.fencing, self.around.now);
         let outages = self.journal.outages_of(&fencing.node)?;
         match self.around.fate_of_fencing(known, &outages) {
-            Fate::Mark(row) if self.journal.mark(row.id)?.is_some() => {
+            Fate::Mark(row, _) if self.journal.mark(row.id)?.is_some() => {
                 let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
                 error!("{reason}");
                 self.journal.set_aside(fencing, &reason, now)
             }
-            Fate::Mark(row) => self.make(&row, Taken::Fencing(fencing)),
+            Fate::Mark(row, clash) => self.make(&row, clash.as_ref(), Taken::Fencing(fencing)),
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;
                 info!(mark = %mark, "{} was fenced again in the same outage", fencing.node);
@@ -187,16 +200,20 @@ pub(super) fn too_old(node: &HostName, at: Timestamp) -> String {
     )
 }
 
-pub(super) fn announce(row: &MarkRow) {
+pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     let (id, node) = (row.id, &row.node);
+    if let Some(clash) = clash {
+        error!(mark = %id, "{clash}");
+    }
     match (&row.fqdn, row.standing) {
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
             error!(mark = %id, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id}`");
         }
         (Some(fqdn), _) => info!(mark = %id, "{node} was fenced and will be told as {fqdn}"),
+        (None, _) if clash.is_some() => {}
         (None, _) => {
-            error!(mark = %id, "{node} was fenced and is held (no-fqdn): set [hosts] domain or a name in [hosts.names]");
+            error!(mark = %id, "{node} was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names]");
         }
     }
 }

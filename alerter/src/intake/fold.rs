@@ -5,13 +5,14 @@ use std::time::Duration;
 use marks::cib::Cib;
 use marks::evidence::{Sighting, Witness};
 use marks::fencing::{Fencing, Incarnation, Origin};
-use marks::host::{HostName, resolve_fqdn};
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{MarkRow, Outage};
 use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::time::Timestamp;
 
 use super::coverage::{self, Coverage};
+use super::naming::{Clash, Names, Naming};
 use super::outage;
 use crate::config::{HostRules, IntakeRules};
 
@@ -30,6 +31,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) rules: &'a IntakeRules,
     /// None where there is no cluster to ask.
     pub(super) cib: Option<&'a Cib>,
+    pub(super) names: Names<'a>,
 }
 
 /// A fencing, and where it is known from.
@@ -44,8 +46,8 @@ pub(super) struct Known<'a> {
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// A new outage: this mark.
-    Mark(Box<MarkRow>),
+    /// A new outage: this mark; and why it has no name, where that is another node's too.
+    Mark(Box<MarkRow>, Option<Clash>),
     /// A further record of an outage that has a mark, open or settled.
     Join(MarkId),
     /// The rules do not cover the host.
@@ -68,7 +70,7 @@ impl Circumstances<'_> {
         match outage::of_fencing(fencing, outages, self.rules.coalesce) {
             Some(same) => Fate::Join(same.mark),
             None if self.is_expired(fencing.asked_at) => Fate::Expire,
-            None => Fate::Mark(Box::new(self.mark_of_fencing(known))),
+            None => self.mark_of_fencing(known),
         }
     }
 
@@ -112,7 +114,7 @@ impl Circumstances<'_> {
         if self.now.since(sighting.at) < patience {
             return Fate::Wait;
         }
-        Fate::Mark(Box::new(self.mark_of_sighting(sighting, connections)))
+        self.mark_of_sighting(sighting, connections)
     }
 
     /// Without a cluster there is nobody who could have told it meanwhile.
@@ -120,10 +122,9 @@ impl Circumstances<'_> {
         self.cib.is_some() && self.now.since(at) > self.rules.horizon
     }
 
-    fn mark_of_fencing(&self, known: &Known<'_>) -> MarkRow {
+    fn mark_of_fencing(&self, known: &Known<'_>) -> Fate {
         let fencing = known.fencing;
-        MarkRow {
-            fqdn: self.name_of(known),
+        let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
             // rebuilds the disks from their images.
             on_shared_storage: self.hosts.on_shared_storage.or(fencing.given_shared_storage).unwrap_or(true),
@@ -131,31 +132,11 @@ impl Circumstances<'_> {
             generated_time: fencing.committed_at,
             incarnation: fencing.incarnation.clone(),
             ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, self.standing_of(known))
-        }
-    }
-
-    /// A fencing of the register may say anything; but no host is told as another one.
-    fn name_of(&self, known: &Known<'_>) -> Option<HostName> {
-        let (fencing, told) = (known.fencing, told_name(known.fencing, self.hosts));
-        if told.as_ref().is_none_or(|name| !known.imported || !self.names_another(&fencing.node, name)) {
-            return told;
-        }
-        told_name(&Fencing { plug: None, ..fencing.clone() }, self.hosts)
-    }
-
-    /// Whether a name is that of another node of this cluster.
-    pub(super) fn names_another(&self, node: &HostName, name: &HostName) -> bool {
-        let configured =
-            |node: &HostName| resolve_fqdn(node, None, &self.hosts.names, self.hosts.domain.as_deref());
-        let Some(cib) = self.cib.filter(|_| configured(node).as_ref() != Some(name)) else { return false };
-        let says = |other: &HostName| {
-            let same_label = label(other) == label(name) && label(node) != label(name);
-            other != node && (same_label || configured(other).as_ref() == Some(name))
         };
-        cib.remote_nodes().iter().chain(&cib.cluster_nodes()).any(says)
+        named(row, self.names.of_fencing(fencing, known.imported))
     }
 
-    fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> MarkRow {
+    fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> Fate {
         let connection = outage::connection_before(connections, sighting.at);
         let late = self.is_late(sighting.at, &sighting.node);
         let standing = match self.proof_by(sighting) {
@@ -163,14 +144,14 @@ impl Circumstances<'_> {
             Some(proof) => Standing::Proven(proof),
             None => Standing::Doubtful(Doubt::Unconfirmed),
         };
-        MarkRow {
-            fqdn: resolve_fqdn(&sighting.node, None, &self.hosts.names, self.hosts.domain.as_deref()),
+        let row = MarkRow {
             on_shared_storage: self.hosts.on_shared_storage.unwrap_or(true),
             failure_time: sighting.at,
             generated_time: sighting.at,
             incarnation: connection,
             ..self.mark(sighting.mark_id(), &sighting.node, sighting.source(), standing)
-        }
+        };
+        named(row, self.names.of_node(&sighting.node))
     }
 
     fn mark(&self, id: MarkId, node: &HostName, source: Source, standing: Standing) -> MarkRow {
@@ -228,15 +209,15 @@ pub(super) fn is_surely_down(cib: &Cib, node: &HostName, at: Timestamp) -> bool 
     cib.membership(node) == Some(false) && cib.node_fenced(node).is_some_and(is_since)
 }
 
-/// What stands before the first dot of a name, without case.
-fn label(name: &HostName) -> String {
-    name.as_str().split('.').next().unwrap_or_default().to_ascii_lowercase()
-}
-
-/// The name under which a fencing's host is told; none means the hold `no-fqdn`.
-pub(super) fn told_name(fencing: &Fencing, rules: &HostRules) -> Option<HostName> {
-    let domain = rules.domain.as_deref().or(fencing.given_domain.as_deref());
-    resolve_fqdn(&fencing.node, fencing.plug.as_ref(), &rules.names, domain)
+fn named(mut row: MarkRow, naming: Naming) -> Fate {
+    let clash = match naming {
+        Ok(name) => {
+            row.fqdn = name;
+            None
+        }
+        Err(clash) => Some(clash),
+    };
+    Fate::Mark(Box::new(row), clash)
 }
 
 #[cfg(test)]
@@ -324,6 +305,7 @@ mod tests {
                 hosts: &self.hosts,
                 rules: &rules(),
                 cib: self.cib.as_ref(),
+                names: Names::new(&self.hosts, self.cib.as_ref()),
             })
         }
 
@@ -362,7 +344,7 @@ mod tests {
 
     fn standing(fate: Fate) -> Option<&'static str> {
         match fate {
-            Fate::Mark(row) => Some(row.standing.as_str()),
+            Fate::Mark(row, _) => Some(row.standing.as_str()),
             _ => None,
         }
     }
@@ -372,14 +354,14 @@ mod tests {
     fn a_mark_says_when_the_agent_was_asked() {
         let mut first = fencing("compute1", NOW - 5, Origin::Fencer);
         first.given_shared_storage = Some(false);
-        let Fate::Mark(mark) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
+        let Fate::Mark(mark, _) = Scene::alone().of(&first, false, false) else { panic!("no mark") };
         assert_eq!((mark.failure_time, mark.generated_time), (second(NOW - 5), second(NOW - 4)));
         assert_eq!(mark.fqdn.unwrap().as_str(), "compute1.my.cloud.com");
         assert_eq!(mark.id.to_string(), first.id.to_string());
         assert!(!mark.on_shared_storage);
         let mut decided = Scene::alone();
         decided.hosts.on_shared_storage = Some(true);
-        let Fate::Mark(mark) = decided.of(&first, false, false) else { panic!("no mark") };
+        let Fate::Mark(mark, _) = decided.of(&first, false, false) else { panic!("no mark") };
         assert!(mark.on_shared_storage);
     }
 
@@ -388,8 +370,26 @@ mod tests {
         let mut silent = Scene::alone();
         silent.hosts.domain = None;
         let fate = silent.of(&fencing("compute1", NOW, Origin::Fencer), false, false);
-        let Fate::Mark(mark) = fate else { panic!("no mark") };
+        let Fate::Mark(mark, _) = fate else { panic!("no mark") };
         assert_eq!(mark.fqdn, None);
+    }
+
+    /// Whatever says that a host was fenced: the mark is made and held, and the clash is handed on.
+    #[test]
+    fn a_name_that_is_another_nodes_is_given_by_no_source() {
+        let mut scene = Scene::gone();
+        scene.hosts.names = BTreeMap::from(
+            [("compute1", "ctl2.my.cloud.com")]
+                .map(|(node, name)| (HostName::parse(node).unwrap(), HostName::parse(name).unwrap())),
+        );
+        let fenced = fencing("compute1", NOW, Origin::Fencer);
+        let seen = |witness| scene.seen(NOW + 60, &sighting("compute1", NOW, witness), &[]);
+        let sources = [scene.of(&fenced, false, false), scene.of(&fenced, true, true)];
+        let sightings = [alert(), Witness::History, Witness::NodeFenced].map(seen);
+        for fate in sources.into_iter().chain(sightings) {
+            let Fate::Mark(mark, Some(clash)) = fate else { panic!("{fate:?}") };
+            assert_eq!((mark.fqdn, clash.other.as_str()), (None, "ctl2"));
+        }
     }
 
     #[test]
@@ -443,10 +443,10 @@ mod tests {
         let seen = |now, witness| Scene::gone().seen(now, &sighting("compute1", NOW, witness), &[]);
         for witness in [alert(), Witness::NodeFenced] {
             assert_eq!(seen(NOW + 9, witness), Fate::Wait);
-            assert!(matches!(seen(NOW + 10, witness), Fate::Mark(_)));
+            assert!(matches!(seen(NOW + 10, witness), Fate::Mark(..)));
         }
         assert_eq!(seen(NOW + 19, Witness::History), Fate::Wait);
-        let Fate::Mark(mark) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
+        let Fate::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
         assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
         assert_eq!(mark.incarnation, Some(connection(50)));
     }
@@ -465,7 +465,7 @@ mod tests {
     fn what_pacemaker_remembers_from_before_the_installation_is_not_told() {
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", 4_999, witness), &[]);
         assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (Fate::Ignore, Fate::Ignore));
-        assert!(matches!(seen(alert()), Fate::Mark(_)), "nobody kept alerts before the installation");
+        assert!(matches!(seen(alert()), Fate::Mark(..)), "nobody kept alerts before the installation");
     }
 
     #[test]
@@ -489,11 +489,11 @@ mod tests {
             assert_eq!((fate(&scene, node), seen(&scene, node)), (Fate::SetAside, Fate::SetAside), "{node}");
         }
         assert_eq!(seen(&scene, "stranger"), Fate::Wait);
-        assert!(matches!(fate(&scene, "stranger"), Fate::Mark(_)), "the fencer had a level for it");
+        assert!(matches!(fate(&scene, "stranger"), Fate::Mark(..)), "the fencer had a level for it");
         scene.hosts.matching = Some(HostPatterns::parse("*").unwrap());
         assert_eq!(fate(&scene, "ctl2"), Fate::SetAside);
         scene.hosts.matching = Some(HostPatterns::parse("ctl2").unwrap());
-        assert!(matches!(fate(&scene, "ctl2"), Fate::Mark(_)));
+        assert!(matches!(fate(&scene, "ctl2"), Fate::Mark(..)));
         assert_eq!(fate(&scene, "compute1"), Fate::SetAside);
     }
 }

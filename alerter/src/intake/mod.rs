@@ -1,10 +1,11 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `fold` and `outage`; the others write down what these decide.
+//! `coverage`, `fold`, `naming` and `outage`; the others write down what these decide.
 
 pub mod apply;
 mod coverage;
 pub mod files;
 mod fold;
+mod naming;
 mod outage;
 mod register;
 mod sightings;

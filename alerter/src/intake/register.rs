@@ -113,7 +113,13 @@ impl Intake<'_> {
             warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
-        self.make(&MarkRow::of_entry(entry), Taken::Register)
+        // The alerter that made it had the same fault in its configuration, and did not know it.
+        let clash = self.around.names.of_entry(&entry.mark.node, &entry.mark.fqdn).err();
+        let mut row = MarkRow::of_entry(entry);
+        if clash.is_some() {
+            row.fqdn = None;
+        }
+        self.make(&row, clash.as_ref(), Taken::Register)
     }
 
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
@@ -138,7 +144,7 @@ impl Intake<'_> {
             Source::Alert => id.is_worked_out(),
             Source::History | Source::NodeFenced => id == MarkId::of_node_fenced(node, second),
         };
-        Ok(taken || !fits || self.around.names_another(node, &entry.mark.fqdn))
+        Ok(taken || !fits || self.around.names.is_anothers(node, &entry.mark.fqdn))
     }
 }
 

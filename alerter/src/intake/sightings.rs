@@ -97,8 +97,8 @@ impl Intake<'_> {
         let now = self.around.now;
         match self.around.fate_of_sighting(sighting, &connections, &outages) {
             Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
-            Fate::Mark(row) => match self.journal.mark(row.id)? {
-                None => self.make(&row, Taken::Sighting(sighting)).map(|()| true),
+            Fate::Mark(row, clash) => match self.journal.mark(row.id)? {
+                None => self.make(&row, clash.as_ref(), Taken::Sighting(sighting)).map(|()| true),
                 Some(known) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
                 Some(_) => Ok(false),
             },

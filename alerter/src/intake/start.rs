@@ -1,7 +1,6 @@
 //! What a starting daemon makes of the marks that an older one left open.
 
 use marks::delivery::Delivery;
-use marks::host::resolve_fqdn;
 use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
 use marks::mark::{Doubt, Mark, Proof, Standing};
@@ -10,18 +9,20 @@ use marks::time::Timestamp;
 use tracing::{error, warn};
 
 use super::apply::{Done, announce, deliveries, too_old};
-use super::fold::{is_surely_down, told_name};
+use super::fold::is_surely_down;
+use super::naming::{Names, Naming};
 use crate::config::Route;
 use crate::shared::Shared;
 
-/// After a start: marks that were held for want of a name, and open marks made before a route was configured.
+/// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
+/// cluster the names wait for its first look, since they may be another node's.
 ///
 /// # Errors
 /// As any write.
 pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     let now = Timestamp::now();
-    for row in journal.nameless_marks()?.sound {
-        name(journal, shared, row, now)?;
+    if shared.cluster.is_none() {
+        name_held(journal, shared, &Names::new(&shared.settings.hosts, None), now)?;
     }
     let routes = served(shared);
     if journal.served()?.as_ref() == Some(&routes) {
@@ -102,7 +103,7 @@ fn doubt(journal: &mut Journal, shared: &Shared, register: Register, mut row: Ma
     let down = shared.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
     if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, Timestamp::now())? {
         row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
-        announce(&row);
+        announce(&row, None);
     }
     Ok(())
 }
@@ -134,19 +135,30 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
 }
 
-fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, now: Timestamp) -> Done {
-    let hosts = &shared.settings.hosts;
-    let first = journal.fencings_of(row.id)?.sound.into_iter().next();
-    row.fqdn = match first {
-        Some(first) => told_name(&first, hosts),
-        None => resolve_fqdn(&row.node, None, &hosts.names, hosts.domain.as_deref()),
-    };
-    let Some(mark) = row.told() else {
-        announce(&row);
-        return Ok(());
-    };
-    let deliveries = deliveries(shared, &mark);
-    journal.name_mark(&Resolved { mark, deliveries }, now)?;
-    announce(&row);
+/// Gives marks that were held for want of a name the one that they have now.
+pub(super) fn name_held(journal: &mut Journal, shared: &Shared, names: &Names<'_>, now: Timestamp) -> Done {
+    for row in journal.nameless_marks()?.sound {
+        let naming = naming(journal, names, &row)?;
+        name(journal, shared, row, naming, now)?;
+    }
+    Ok(())
+}
+
+fn naming(journal: &Journal, names: &Names<'_>, row: &MarkRow) -> Done<Naming> {
+    Ok(match journal.fencings_of(row.id)?.sound.first() {
+        Some(first) => names.of_fencing(first, journal.is_imported(first.id)?),
+        None => names.of_node(&row.node),
+    })
+}
+
+fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, naming: Naming, now: Timestamp) -> Done {
+    let clash = naming.as_ref().err();
+    row.fqdn = naming.as_ref().ok().cloned().flatten();
+    if let Some(mark) = row.told() {
+        let deliveries = deliveries(shared, &mark);
+        journal.name_mark(&Resolved { mark, deliveries }, now)?;
+        shared.seen().news = true;
+    }
+    announce(&row, clash);
     Ok(())
 }

@@ -183,7 +183,9 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
 /// What ends a hold.
 fn advice(hold: Hold, mark: MarkId) -> String {
     match hold {
-        Hold::NoFqdn => "set [hosts] domain or a name in [hosts.names], and restart the resource".to_owned(),
+        Hold::NoFqdn => {
+            "set [hosts] domain or a name of its own in [hosts.names], and restart the resource".to_owned()
+        }
         Hold::Unconfirmed => format!(
             "look at the host: if it is off, run `nova-host-alerter release {mark}`; if it lives, `unmark`"
         ),

@@ -27,6 +27,7 @@ mod http_statuses;
 mod http_tls;
 mod interleavings;
 mod myself;
+mod naming;
 mod notice;
 mod notice_config;
 mod register;

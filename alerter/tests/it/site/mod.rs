@@ -121,6 +121,20 @@ impl Site {
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
     }
 
+    /// Every controller's configuration says `names` in `[hosts.names]`, an inline table, and nothing else there.
+    pub(crate) fn name_hosts(&self, names: &str) {
+        for controller in CONTROLLERS {
+            let file = self.settings(controller);
+            let text = fs::read_to_string(&file).unwrap();
+            let lines = text.lines().filter(|line| !line.starts_with("names = "));
+            let named = |line: &str| match line {
+                "[hosts]" => format!("[hosts]\nnames = {names}\n"),
+                line => format!("{line}\n"),
+            };
+            fs::write(file, lines.map(named).collect::<String>()).unwrap();
+        }
+    }
+
     /// No controller's configuration requires the last of the routes any more.
     pub(crate) fn leave_the_backup_free(&self) {
         for controller in CONTROLLERS {

@@ -1,0 +1,312 @@
+//! Under which name a host is told: never under one that is another node's too. Pure.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use marks::cib::Cib;
+use marks::fencing::Fencing;
+use marks::host::{HostName, resolve_fqdn};
+
+use crate::config::HostRules;
+
+/// The name under which a host is told; none where nobody knows one. Either way the mark is held as `no-fqdn`.
+pub(super) type Naming = Result<Option<HostName>, Clash>;
+
+/// Two nodes of the cluster have one name: to tell the one would report the other, which may be alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clash {
+    pub(super) node: HostName,
+    pub(super) other: HostName,
+    pub(super) name: HostName,
+}
+
+impl fmt::Display for Clash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, other, name } = self;
+        write!(
+            f,
+            "{node} was fenced and is held (no-fqdn): it would be told as {name}, which is the name of {other} too, so that a live host could be reported: correct [hosts.names] and restart the resource"
+        )
+    }
+}
+
+/// The rules, and the nodes that may have a name already.
+pub(super) struct Names<'a> {
+    hosts: &'a HostRules,
+    /// None where there is no cluster to ask: no other node is known there.
+    cib: Option<&'a Cib>,
+    /// Made once for all fencings of a look, and only if there is any.
+    nodes: OnceCell<Nodes>,
+}
+
+struct Nodes {
+    /// All nodes of the cluster, each with whether it is a remote one.
+    remote: HashMap<HostName, bool>,
+    labels: HashSet<String>,
+    /// The names in `[hosts.names]` that nodes of the cluster have, each with its node.
+    named: HashMap<HostName, HostName>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(hosts: &'a HostRules, cib: Option<&'a Cib>) -> Self {
+        Self { hosts, cib, nodes: OnceCell::new() }
+    }
+
+    /// A fencing of the register may say anything: a plug of it that is another node counts for nothing.
+    pub(super) fn of_fencing(&self, fencing: &Fencing, imported: bool) -> Naming {
+        let (node, plug) = (&fencing.node, fencing.plug.as_ref());
+        let domain = self.hosts.domain.as_deref().or(fencing.given_domain.as_deref());
+        let told = |plug| resolve_fqdn(node, plug, &self.hosts.names, domain);
+        let is_anothers = |name: &HostName| imported && self.is_anothers(node, name);
+        let name = told(plug);
+        let name = if name.as_ref().is_some_and(is_anothers) { told(None) } else { name };
+        self.unshared(node, name, domain)
+    }
+
+    /// Where nothing is known of the host but its node name.
+    pub(super) fn of_node(&self, node: &HostName) -> Naming {
+        self.unshared(node, self.configured(node), self.hosts.domain.as_deref())
+    }
+
+    /// The same of a name that is said to be the node's.
+    pub(super) fn of_entry(&self, node: &HostName, name: &HostName) -> Naming {
+        self.unshared(node, Some(name.clone()), self.hosts.domain.as_deref())
+    }
+
+    /// Whether a name that the configuration does not say is that of another node of this cluster.
+    pub(super) fn is_anothers(&self, node: &HostName, name: &HostName) -> bool {
+        let Some(nodes) = self.nodes().filter(|_| self.configured(node).as_ref() != Some(name)) else {
+            return false;
+        };
+        let same_label = label(node) != label(name) && nodes.labels.contains(&label(name));
+        same_label || self.holder(node, name, self.hosts.domain.as_deref()).is_some()
+    }
+
+    fn configured(&self, node: &HostName) -> Option<HostName> {
+        resolve_fqdn(node, None, &self.hosts.names, self.hosts.domain.as_deref())
+    }
+
+    fn unshared(&self, node: &HostName, name: Option<HostName>, domain: Option<&str>) -> Naming {
+        let Some(name) = name else { return Ok(None) };
+        match self.holder(node, &name, domain) {
+            Some(other) => Err(Clash { node: node.clone(), other: other.clone(), name }),
+            None => Ok(Some(name)),
+        }
+    }
+
+    /// Another node that is told under this name: by its entry, or without one by its FQDN or the domain.
+    fn holder(&self, node: &HostName, name: &HostName, domain: Option<&str>) -> Option<&HostName> {
+        let nodes = self.nodes()?;
+        let without_entry = |short: &HostName| !self.hosts.names.contains_key(short);
+        let itself = [Some(name.clone()), short(name, domain)].into_iter().flatten().filter(without_entry);
+        // Where nobody knows the domain, it may be that of any compute; controllers need none.
+        let may_be = |other: &HostName, remote: bool| domain.is_some() || other.has_domain() || remote;
+        let known = itself.filter_map(|other| nodes.remote.get_key_value(&other));
+        let plain = known.filter(|(other, remote)| may_be(other, **remote)).map(|(other, _)| other);
+        nodes.named.get(name).into_iter().chain(plain).find(|other| !nodes.is_same(node, other))
+    }
+
+    fn nodes(&self) -> Option<&Nodes> {
+        let cib = self.cib?;
+        Some(self.nodes.get_or_init(|| Nodes::of(cib, self.hosts)))
+    }
+}
+
+impl Nodes {
+    fn of(cib: &Cib, hosts: &HostRules) -> Self {
+        let others = cib.cluster_nodes().into_iter().chain(cib.guest_nodes()).map(|node| (node, false));
+        let remote: HashMap<_, _> =
+            others.chain(cib.remote_nodes().into_iter().map(|node| (node, true))).collect();
+        let labels = remote.keys().map(label).collect();
+        let named = hosts.names.iter().filter(|(node, _)| remote.contains_key(*node));
+        let named = named.map(|(node, name)| (name.clone(), node.clone())).collect();
+        Self { remote, labels, named }
+    }
+
+    /// Whether both are one node. A name that the cluster does not know may be a node's with or without its domain, as an
+    /// operator types it.
+    fn is_same(&self, node: &HostName, other: &HostName) -> bool {
+        let is_spelling = || label(node) == label(other) && !(node.has_domain() && other.has_domain());
+        node == other || (!self.remote.contains_key(node) && is_spelling())
+    }
+}
+
+/// The short node name of which this domain makes the name; any domain, where none is known.
+fn short(name: &HostName, domain: Option<&str>) -> Option<HostName> {
+    let (short, rest) = name.as_str().split_once('.')?;
+    let fits = |domain: &str| domain.trim_start_matches('.').eq_ignore_ascii_case(rest);
+    HostName::parse(short).ok().filter(|_| domain.is_none_or(fits))
+}
+
+/// What stands before the first dot of a name, without case.
+fn label(name: &HostName) -> String {
+    name.as_str().split('.').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use marks::fencing::Origin;
+    use marks::id::FencingId;
+    use marks::time::Timestamp;
+
+    use super::*;
+
+    fn host(text: &str) -> HostName {
+        HostName::parse(text).unwrap()
+    }
+
+    fn rules(domain: Option<&str>, names: &[(&str, &str)]) -> HostRules {
+        let names: BTreeMap<_, _> = names.iter().map(|(node, name)| (host(node), host(name))).collect();
+        HostRules { domain: domain.map(str::to_owned), names, ..HostRules::default() }
+    }
+
+    /// A cluster of these remote nodes, a controller and a guest.
+    fn cib(remote: &[&str]) -> Cib {
+        let remote: String = remote
+            .iter()
+            .map(|node| format!(r#"<primitive id="{node}" class="ocf" provider="pacemaker" type="remote"/>"#))
+            .collect();
+        let xml = format!(
+            r#"<cib><configuration><crm_config/><nodes><node id="1" uname="ctl1"/></nodes><resources>{remote}
+                <primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain">
+                  <meta_attributes id="m"><nvpair id="n" name="remote-node" value="guest1"/></meta_attributes>
+                </primitive></resources><constraints/></configuration><status/></cib>"#
+        );
+        Cib::parse(&xml).unwrap()
+    }
+
+    /// What a node is told as, or the node that it clashes with.
+    fn told(hosts: &HostRules, cib: Option<&Cib>, node: &str) -> Result<String, String> {
+        of(Names::new(hosts, cib).of_node(&host(node)))
+    }
+
+    fn of(naming: Naming) -> Result<String, String> {
+        match naming {
+            Ok(name) => Ok(name.map_or_else(String::new, |name| name.to_string())),
+            Err(clash) => Err(clash.other.to_string()),
+        }
+    }
+
+    fn fencing(node: &str, plug: Option<&str>, given_domain: Option<&str>) -> Fencing {
+        Fencing {
+            id: FencingId::generate(),
+            node: host(node),
+            plug: plug.map(host),
+            asked_at: Timestamp::from_seconds(1),
+            committed_at: Timestamp::from_seconds(2),
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: given_domain.map(str::to_owned),
+            given_shared_storage: None,
+        }
+    }
+
+    /// S1-37: a wrong name evacuates the wrong host. Whether the other node has the name by the domain, as its own, or by
+    /// an entry; in any spelling; and whatever kind of node it is. Both nodes are held: nobody knows whose name it is.
+    #[test]
+    fn no_host_is_told_under_the_name_of_another_node() {
+        let domain = Some("my.cloud.com");
+        for other in ["compute2", "COMPUTE2", "compute2.my.cloud.com", "Compute2.My.Cloud.com"] {
+            let (rules, cib) =
+                (rules(domain, &[("compute1", "compute2.MY.cloud.com")]), cib(&["compute1", other]));
+            assert_eq!(told(&rules, Some(&cib), "Compute1"), Err(other.to_owned()));
+            assert_eq!(told(&rules, Some(&cib), other), Err("compute1".to_owned()));
+        }
+        for (other, name) in [("ctl1", "ctl1.my.cloud.com"), ("guest1", "guest1.my.cloud.com")] {
+            let rules = rules(domain, &[("compute1", name)]);
+            assert_eq!(told(&rules, Some(&cib(&["compute1"])), "compute1"), Err(other.to_owned()));
+        }
+        let by_entry = rules(domain, &[("compute2", "compute1.my.cloud.com")]);
+        assert_eq!(
+            told(&by_entry, Some(&cib(&["compute1", "compute2"])), "compute1"),
+            Err("compute2".into())
+        );
+    }
+
+    /// The broken variant of the row above: the table alone, as without a cluster, tells a host that may be alive.
+    #[test]
+    fn without_the_nodes_of_the_cluster_the_other_host_is_told() {
+        let rules = rules(Some("my.cloud.com"), &[("compute1", "compute2.my.cloud.com")]);
+        assert_eq!(told(&rules, None, "compute1"), Ok("compute2.my.cloud.com".into()));
+    }
+
+    #[test]
+    fn a_name_that_no_other_node_has_is_told() {
+        let domain = Some(".my.cloud.com");
+        let entries = [
+            ("compute1", "compute1.my.cloud.com"),
+            // The two have each other's name, on purpose: an entry goes before what the domain would say.
+            ("compute2", "compute3.my.cloud.com"),
+            ("compute3", "compute2.my.cloud.com"),
+            ("compute4", "compute1.elsewhere.org"),
+            // The cluster does not know this one (any more).
+            ("compute9", "compute5.my.cloud.com"),
+        ];
+        let (rules, cib) =
+            (rules(domain, &entries), cib(&["compute1", "compute2", "compute3", "compute4", "compute5"]));
+        for (node, name) in &entries[..4] {
+            assert_eq!(told(&rules, Some(&cib), node).as_deref(), Ok(*name));
+        }
+        assert_eq!(told(&rules, Some(&cib), "COMPUTE5").as_deref(), Ok("COMPUTE5.my.cloud.com"));
+        assert_eq!(told(&rules, Some(&cib), "compute9"), Err("compute5".into()), "that one is alive");
+    }
+
+    /// An operator types a name with or without its domain, whatever the cluster calls the node.
+    #[test]
+    fn another_spelling_of_a_node_is_no_other_node() {
+        for domain in [Some("my.cloud.com"), None] {
+            let rules = rules(domain, &[("compute3", "compute3.my.cloud.com")]);
+            let cib = cib(&["compute1.my.cloud.com", "compute2", "compute3.my.cloud.com"]);
+            let tells = |node: &str, name: &str| {
+                assert_eq!(told(&rules, Some(&cib), node).as_deref(), Ok(name), "{node} {domain:?}");
+            };
+            tells("COMPUTE1.my.cloud.com", "COMPUTE1.my.cloud.com");
+            tells("compute2.my.cloud.com", "compute2.my.cloud.com");
+            tells("compute3", "compute3.my.cloud.com");
+        }
+        let both = cib(&["compute1", "compute1.my.cloud.com"]);
+        let clash = told(&rules(Some("my.cloud.com"), &[]), Some(&both), "compute1");
+        assert_eq!(clash, Err("compute1.my.cloud.com".into()), "the cluster says that they are two");
+    }
+
+    /// Where `[hosts]` is silent, the agent's domain counts; where nobody says one, any may be that of a compute.
+    #[test]
+    fn a_domain_that_only_the_agent_knows_or_nobody() {
+        let (rules, cib) = (rules(None, &[("compute1", "compute2.a.org")]), cib(&["compute1", "compute2"]));
+        let names = Names::new(&rules, Some(&cib));
+        let by_agent = |domain| of(names.of_fencing(&fencing("compute1", None, domain), false));
+        assert_eq!(by_agent(Some(".A.org")), Err("compute2".into()));
+        assert_eq!(by_agent(Some("b.org")), Ok("compute2.a.org".into()));
+        assert_eq!(of(names.of_node(&host("compute1"))), Err("compute2".into()));
+        let controller = self::rules(None, &[("compute1", "ctl1.a.org")]);
+        assert_eq!(told(&controller, Some(&cib), "compute1"), Ok("ctl1.a.org".into()));
+        assert_eq!(of(names.of_node(&host("compute2"))), Ok(String::new()), "it has no name at all");
+    }
+
+    #[test]
+    fn a_plug_that_is_another_node_names_nobody() {
+        let (rules, cib) = (rules(Some("a.org"), &[]), cib(&["compute1", "compute2"]));
+        let names = Names::new(&rules, Some(&cib));
+        let by = |plug, imported| of(names.of_fencing(&fencing("compute1", Some(plug), None), imported));
+        for plug in ["compute2", "compute2.a.org"] {
+            assert_eq!(by(plug, false), Err("compute2".into()));
+            assert_eq!(by(plug, true), Ok("compute1.a.org".into()), "the register may say anything");
+        }
+        assert_eq!(by("nova1", false), Ok("nova1.a.org".into()));
+    }
+
+    #[test]
+    fn the_error_says_both_hosts_and_what_to_do() {
+        let (rules, cib) =
+            (rules(Some("a.org"), &[("compute1", "compute2.a.org")]), cib(&["compute1", "compute2"]));
+        let said = Names::new(&rules, Some(&cib)).of_node(&host("compute1")).unwrap_err().to_string();
+        for part in ["compute1 was fenced", "as compute2.a.org", "of compute2 too", "correct [hosts.names]"] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A slip in `[hosts.names]` that gives one node the name of another: the other one is alive, and is never told.
+
+use marks::fencing::Fencing;
+use marks::host::HostName;
+use marks::mark::{Mark, Source};
+use marks::register::{Entry, MarkEntry};
+
+use crate::site::{Alerter, ROUTES, Site, lacks_evidence};
+
+const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
+const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
+
+/// Where an alerter knows from that the host was fenced.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    ByAgent,
+    ByAgentElsewhere,
+    ByAlerterElsewhere,
+    ByPacemaker,
+}
+
+/// What an alerter wrote that did not look at the other nodes.
+fn careless_mark(fencing: &Fencing) -> Entry {
+    let mark = Mark {
+        id: fencing.id.into(),
+        node: fencing.node.clone(),
+        fqdn: HostName::parse("compute2.example.org").unwrap(),
+        on_shared_storage: true,
+        failure_time: fencing.asked_at,
+        generated_time: fencing.committed_at,
+    };
+    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.asked_at);
+    Entry::Mark(MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl3".into(), made_at })
+}
+
+/// compute1 fails, is fenced, and every alerter has the slip.
+fn failed(told: Told, hosts: &[&'static str]) -> (Site, Alerter) {
+    let mut site = Site::new(hosts);
+    site.name_hosts(SLIP);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.die("compute1");
+    site.advance(1.0);
+    let fencing = site.fencing("ctl3", "compute1");
+    match told {
+        Told::ByAgent => drop(site.off("ctl1", "compute1")),
+        Told::ByAgentElsewhere => site.mark("ctl3", &fencing),
+        Told::ByAlerterElsewhere => site.publish(careless_mark(&fencing)),
+        Told::ByPacemaker => {}
+    }
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    alerter.run(&mut site, 40);
+    (site, alerter)
+}
+
+/// S1-37: whatever says that the host was fenced, the mark is held without a name: after a restart too, and on another
+/// controller. When the entry is corrected, the host is told, once, as itself.
+#[test]
+fn the_name_of_another_node_is_told_to_nobody() {
+    if lacks_evidence() {
+        return;
+    }
+    for told in [Told::ByAgent, Told::ByAgentElsewhere, Told::ByAlerterElsewhere, Told::ByPacemaker] {
+        let (mut site, alerter) = failed(told, &["compute1", "compute2"]);
+        drop(alerter);
+        for controller in ["ctl1", "ctl2"] {
+            let mut alerter = Alerter::start(&site, controller);
+            alerter.run(&mut site, 40);
+            let marks = alerter.marks("compute1");
+            let held = marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none();
+            assert!(held, "{told:?} on {controller}: {marks:?}");
+        }
+        assert!(site.told.is_empty(), "{told:?}: {:?}", site.told);
+        site.name_hosts(CORRECTED);
+        Alerter::start(&site, "ctl1").run(&mut site, 40);
+        site.assert_all_told();
+        assert_eq!(site.told.len(), ROUTES.len());
+    }
+}
+
+/// The broken variant of the row above: the cluster does not say that the other host is there. The audit says what came
+/// of it.
+#[test]
+fn a_host_that_the_cluster_does_not_know_is_told_for_another() {
+    if lacks_evidence() {
+        return;
+    }
+    let (site, _) = failed(Told::ByAgent, &["compute1"]);
+    assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was told")), "{:?}", site.told);
+}
+
+/// A daemon that starts names no mark before it knows the other nodes, whatever its configuration says by then.
+#[test]
+fn a_held_mark_waits_for_the_first_look_at_the_cluster() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, alerter) = failed(Told::ByAgent, &["compute1", "compute2"]);
+    drop(alerter);
+    site.name_hosts(CORRECTED);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    assert_eq!(alerter.marks("compute1")[0].fqdn, None, "nobody has looked at the cluster yet");
+    site.quorum = false;
+    alerter.run(&mut site, 4);
+    assert!(site.told.is_empty());
+    site.quorum = true;
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+}
