@@ -12,11 +12,11 @@ const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
 
 /// Where an alerter knows from that the host was fenced.
 #[derive(Clone, Copy, Debug)]
-enum Told {
-    ByAgent,
-    ByAgentElsewhere,
-    ByAlerterElsewhere,
-    ByPacemaker,
+enum KnownFrom {
+    Agent,
+    AgentElsewhere,
+    AlerterElsewhere,
+    Pacemaker,
 }
 
 /// What an alerter wrote that did not look at the other nodes.
@@ -34,7 +34,7 @@ fn careless_mark(fencing: &Fencing) -> Entry {
 }
 
 /// compute1 fails, is fenced, and every alerter has the slip.
-fn failed(told: Told, hosts: &[&'static str]) -> (Site, Alerter) {
+fn failed(from: KnownFrom, hosts: &[&'static str]) -> (Site, Alerter) {
     let mut site = Site::new(hosts);
     site.name_hosts(SLIP);
     let mut alerter = Alerter::start(&site, "ctl1");
@@ -42,11 +42,11 @@ fn failed(told: Told, hosts: &[&'static str]) -> (Site, Alerter) {
     site.die("compute1");
     site.advance(1.0);
     let fencing = site.fencing("ctl3", "compute1");
-    match told {
-        Told::ByAgent => drop(site.off("ctl1", "compute1")),
-        Told::ByAgentElsewhere => site.mark("ctl3", &fencing),
-        Told::ByAlerterElsewhere => site.publish(careless_mark(&fencing)),
-        Told::ByPacemaker => {}
+    match from {
+        KnownFrom::Agent => drop(site.off("ctl1", "compute1")),
+        KnownFrom::AgentElsewhere => site.mark("ctl3", &fencing),
+        KnownFrom::AlerterElsewhere => site.publish(careless_mark(&fencing)),
+        KnownFrom::Pacemaker => {}
     }
     site.advance(1.0);
     site.seen_fenced("compute1");
@@ -61,17 +61,19 @@ fn the_name_of_another_node_is_told_to_nobody() {
     if lacks_evidence() {
         return;
     }
-    for told in [Told::ByAgent, Told::ByAgentElsewhere, Told::ByAlerterElsewhere, Told::ByPacemaker] {
-        let (mut site, alerter) = failed(told, &["compute1", "compute2"]);
+    for from in
+        [KnownFrom::Agent, KnownFrom::AgentElsewhere, KnownFrom::AlerterElsewhere, KnownFrom::Pacemaker]
+    {
+        let (mut site, alerter) = failed(from, &["compute1", "compute2"]);
         drop(alerter);
         for controller in ["ctl1", "ctl2"] {
             let mut alerter = Alerter::start(&site, controller);
             alerter.run(&mut site, 40);
             let marks = alerter.marks("compute1");
             let held = marks.len() == 1 && marks[0].fqdn.is_none() && marks[0].settled.is_none();
-            assert!(held, "{told:?} on {controller}: {marks:?}");
+            assert!(held, "{from:?} on {controller}: {marks:?}");
         }
-        assert!(site.told.is_empty(), "{told:?}: {:?}", site.told);
+        assert!(site.told.is_empty(), "{from:?}: {:?}", site.told);
         site.name_hosts(CORRECTED);
         Alerter::start(&site, "ctl1").run(&mut site, 40);
         site.assert_all_told();
@@ -86,7 +88,7 @@ fn a_host_that_the_cluster_does_not_know_is_told_for_another() {
     if lacks_evidence() {
         return;
     }
-    let (site, _) = failed(Told::ByAgent, &["compute1"]);
+    let (site, _) = failed(KnownFrom::Agent, &["compute1"]);
     assert!(site.audit().iter().any(|wrong| wrong.contains("compute2 was told")), "{:?}", site.told);
 }
 
@@ -96,7 +98,7 @@ fn a_held_mark_waits_for_the_first_look_at_the_cluster() {
     if lacks_evidence() {
         return;
     }
-    let (mut site, alerter) = failed(Told::ByAgent, &["compute1", "compute2"]);
+    let (mut site, alerter) = failed(KnownFrom::Agent, &["compute1", "compute2"]);
     drop(alerter);
     site.name_hosts(CORRECTED);
     let mut alerter = Alerter::start(&site, "ctl1");
