@@ -1,12 +1,13 @@
 //! Writes down what the intake decides: records become marks, marks get their deliveries.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use marks::cib::Cib;
-use marks::fencing::Origin;
+use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Journal, JournalError, MarkRow, NewDelivery, Taken};
+use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Taken};
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Entries, Key};
 use marks::time::Timestamp;
@@ -148,12 +149,7 @@ impl<'a> Intake<'a> {
         let (fencing, now) = (known.fencing, self.around.now);
         let outages = self.journal.outages_of(&fencing.node)?;
         match self.around.fate_of_fencing(known, &outages) {
-            Fate::Mark(row, _) if self.journal.mark(row.id)?.is_some() => {
-                let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
-                error!("{reason}");
-                self.journal.set_aside(fencing, &reason, now)
-            }
-            Fate::Mark(row, clash) => self.make(&row, clash.as_ref(), Taken::Fencing(fencing)),
+            Fate::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;
                 info!(mark = %mark, "{} was fenced again in the same outage", fencing.node);
@@ -178,9 +174,36 @@ impl<'a> Intake<'a> {
         }
     }
 
+    /// A damaged row may be this fencing's own mark: it waits until somebody has mended or removed that row.
+    fn mark(&mut self, fencing: &Fencing, row: &MarkRow, clash: Option<&Clash>) -> Done {
+        match self.find(row.id)? {
+            None => self.make(row, clash, Taken::Fencing(fencing)),
+            Some(Err(_)) => Ok(()),
+            Some(Ok(_)) => {
+                let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
+                error!("{reason}");
+                self.journal.set_aside(fencing, &reason, self.around.now)
+            }
+        }
+    }
+
+    /// What stands under a mark's id. A damaged row is reported, and is in nobody's way.
+    pub(super) fn find(&self, id: MarkId) -> Done<Option<Result<MarkRow, Damage>>> {
+        let found = self.journal.find_mark(id)?;
+        if let Some(Err(damage)) = &found {
+            self.shared.report_damage(slice::from_ref(damage));
+        }
+        Ok(found)
+    }
+
+    /// The same where only a row counts that can be believed.
+    pub(super) fn find_sound(&self, id: MarkId) -> Done<Option<MarkRow>> {
+        Ok(self.find(id)?.and_then(Result::ok))
+    }
+
     /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew.
     pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
-        let row = self.journal.mark(mark)?.filter(|row| row.settled.is_none());
+        let row = self.find_sound(mark)?.filter(|row| row.settled.is_none());
         match row.and_then(|row| row.standing.doubt()) {
             None => return Ok(()),
             Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),

@@ -42,7 +42,7 @@ impl Intake<'_> {
         for entry in entries.sound.values() {
             let Entry::Returned(returned) = entry else { continue };
             let after = |row: &MarkRow| returned.at >= row.failure_time && row.returned_at.is_none();
-            if self.journal.mark(returned.mark)?.is_some_and(|row| after(&row)) {
+            if self.find_sound(returned.mark)?.is_some_and(|row| after(&row)) {
                 self.journal.note_return(returned.mark, returned.at, self.around.now)?;
             }
         }
@@ -104,10 +104,13 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// A mark of another alerter: the same id, the same content, and so the same bytes.
+    /// A mark of another alerter: the same id, the same content, and so the same bytes. One whose row here is damaged is
+    /// known all the same.
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
-        if let Some(known) = self.journal.mark(entry.mark.id)? {
-            return self.believe_again(&known);
+        match self.find(entry.mark.id)? {
+            Some(Ok(known)) => return self.believe_again(&known),
+            Some(Err(_)) => return Ok(()),
+            None => {}
         }
         if self.is_forged(entry, entries)? {
             warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);

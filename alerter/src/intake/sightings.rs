@@ -97,9 +97,9 @@ impl Intake<'_> {
         let now = self.around.now;
         match self.around.fate_of_sighting(sighting, &connections, &outages) {
             Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
-            Fate::Mark(row, clash) => match self.journal.mark(row.id)? {
+            Fate::Mark(row, clash) => match self.find(row.id)? {
                 None => self.make(&row, clash.as_ref(), Taken::Sighting(sighting)).map(|()| true),
-                Some(known) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
+                Some(Ok(known)) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
                 Some(_) => Ok(false),
             },
             Fate::SetAside => {
@@ -124,7 +124,7 @@ impl Intake<'_> {
     fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
         self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
         // An operation ends after its agent was asked: what is older proves nothing of it.
-        let claimed = self.journal.mark(mark)?.map(|row| row.failure_time);
+        let claimed = self.find_sound(mark)?.map(|row| row.failure_time);
         let is_older = claimed.is_some_and(|at| at > sighting.at + outage::SKEW);
         match self.around.proof_by(sighting) {
             Some(proof) if !is_older => self.prove(mark, proof, sighting.at >= self.around.started),

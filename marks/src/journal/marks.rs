@@ -151,13 +151,17 @@ impl Journal {
     /// # Errors
     /// `Damaged` if its row cannot be believed.
     pub fn mark(&self, id: MarkId) -> Result<Option<MarkRow>, JournalError> {
+        self.find_mark(id)?.transpose().map_err(|damage| self.damaged(&damage))
+    }
+
+    /// What stands under a mark's id, for those who go on where its row cannot be believed.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn find_mark(&self, id: MarkId) -> Result<Option<Result<MarkRow, Damage>>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
-        let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(row::decode(row))).optional();
-        match self.sqlite(read)? {
-            Some(Err(damage)) => Err(self.damaged(&damage)),
-            Some(Ok(row)) => Ok(Some(row)),
-            None => Ok(None),
-        }
+        let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(row::decode(row)));
+        self.sqlite(read.optional())
     }
 
     /// Marks that are not settled, oldest first.

@@ -161,6 +161,11 @@ impl Alerter {
         rows.sound
     }
 
+    /// How many damaged rows of a table were reported.
+    pub(crate) fn reported(&self, table: &str) -> usize {
+        self.shared.damage_of(table).len()
+    }
+
     /// The words of their standings.
     pub(crate) fn standings(&self, host: &str) -> Vec<&'static str> {
         self.marks(host).iter().map(|mark| mark.standing.as_str()).collect()

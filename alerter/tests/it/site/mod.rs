@@ -165,6 +165,11 @@ impl Site {
         Journal::open(&self.journal(controller), Role::Agent).unwrap()
     }
 
+    /// Changes a controller's journal by other means than ours, as a fault would.
+    pub(crate) fn tamper(&self, controller: &str, sql: &str) {
+        rusqlite::Connection::open(self.journal(controller)).unwrap().execute_batch(sql).unwrap();
+    }
+
     pub(crate) fn entries(&self) -> Entries {
         Entries { sound: self.register.clone(), ..Entries::default() }
     }

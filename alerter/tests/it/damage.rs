@@ -1,0 +1,53 @@
+//! A damaged row of the journal: reported, and in nobody's way.
+
+use crate::site::{Alerter, Site, lacks_evidence};
+
+const MARK: &str = "UPDATE mark SET fqdn = 'compute9.example.org'";
+/// Its fencing is looked at again, and would make a mark under the same id.
+const MARK_AND_FOLD: &str = "UPDATE mark SET fqdn = 'compute9.example.org'; UPDATE folded SET mark = NULL";
+
+/// The mark's entries stand in the register, and each look and each start reads them. The broken variant: a daemon that
+/// ends at a row that it cannot believe tells nobody anything, however often it is started.
+#[test]
+fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_told() {
+    if lacks_evidence() {
+        return;
+    }
+    for damage in [MARK, MARK_AND_FOLD] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        site.back("compute1", "ctl2");
+        alerter.run(&mut site, 20);
+        let (told, kinds) = (site.told.len(), ["m.", "r.", "s."]);
+        let keys: Vec<String> = site.register.keys().map(ToString::to_string).collect();
+        assert!(kinds.iter().all(|kind| keys.iter().any(|key| key.starts_with(kind))), "{keys:?}");
+        site.tamper("ctl1", damage);
+        alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 20);
+        assert_eq!((alerter.reported("mark"), site.told.len()), (1, told));
+        site.outage("compute2", "ctl1");
+        alerter.run(&mut site, 20);
+        site.assert_all_told();
+    }
+}
+
+/// The same of one that was not told yet.
+#[test]
+fn a_damaged_mark_that_is_open_keeps_no_other_host_from_being_marked() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute1", "ctl1");
+    alerter.take_in(&site);
+    alerter.keep_up(&mut site);
+    site.tamper("ctl1", MARK);
+    alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute2", "ctl1");
+    alerter.take_in(&site);
+    assert_eq!((alerter.standings("compute2"), alerter.reported("mark")), (vec!["journal"], 1));
+}
