@@ -1,6 +1,6 @@
 //! What the daemon remembers of its looks at the cluster, and what it has to say about them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ pub struct Seen {
     pub history_wanted: bool,
     /// A mark was made or may go: what stands in the register is behind.
     pub news: bool,
+    /// Hosts that got a mark of which it is not known yet whether they are back. What a failed write cut off stays here.
+    pub touched: BTreeSet<HostName>,
     /// Why the last looks were not whole; empty where they were.
     faults: Vec<Fault>,
     /// The part of that which only some looks ask for.
@@ -105,9 +107,14 @@ impl Seen {
         }
     }
 
-    /// Whether a connection is another one than was seen last.
-    pub fn is_new_connection(&mut self, node: &HostName, connection: &Incarnation) -> bool {
-        self.connections.insert(node.clone(), connection.clone()).as_ref() != Some(connection)
+    /// Whether a connection is another one than was noted last.
+    pub fn is_new_connection(&self, node: &HostName, connection: &Incarnation) -> bool {
+        self.connections.get(node) != Some(connection)
+    }
+
+    /// Takes note of a connection of which the journal has everything.
+    pub fn note_connection(&mut self, node: HostName, connection: Incarnation) {
+        self.connections.insert(node, connection);
     }
 
     /// Everything that somebody should look at, one sentence each.

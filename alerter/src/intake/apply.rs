@@ -1,6 +1,5 @@
 //! Writes down what the intake decides: records become marks, marks get their deliveries.
 
-use std::collections::BTreeSet;
 use std::slice;
 
 use marks::cib::Cib;
@@ -58,8 +57,6 @@ pub(super) struct Intake<'a> {
     pub(super) journal: &'a mut Journal,
     pub(super) shared: &'a Shared,
     pub(super) around: Circumstances<'a>,
-    /// Hosts about which something is new.
-    pub(super) touched: BTreeSet<HostName>,
 }
 
 impl<'a> Intake<'a> {
@@ -74,14 +71,16 @@ impl<'a> Intake<'a> {
             cib,
             names: Names::new(&shared.settings.hosts, cib),
         };
-        Self { journal, shared, around, touched: BTreeSet::new() }
+        Self { journal, shared, around }
     }
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
         let deliveries = row.told().map(|mark| deliveries(self.shared, &mark)).unwrap_or_default();
         self.journal.make_mark(row, of, &deliveries, self.around.now)?;
-        self.touched.insert(row.node.clone());
-        self.shared.seen().news = true;
+        let mut seen = self.shared.seen();
+        seen.touched.insert(row.node.clone());
+        seen.news = true;
+        drop(seen);
         announce(row, clash);
         Ok(())
     }
@@ -99,19 +98,23 @@ impl<'a> Intake<'a> {
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
     fn note_connections(&mut self, cib: &Cib) -> Done {
         for node in cib.remote_nodes() {
-            if let Some(current) = cib.incarnation_of(&node)
-                && self.shared.seen().is_new_connection(&node, &current)
-            {
+            let Some(current) = cib.incarnation_of(&node) else { continue };
+            let is_new = self.shared.seen().is_new_connection(&node, &current);
+            if is_new {
                 self.journal.note_connection(&node, &current)?;
                 self.return_of(&node, cib)?;
+                // Not before: what could not be written is to be done by the next pass.
+                self.shared.seen().note_connection(node, current);
             }
         }
         Ok(())
     }
 
     fn note_returns(&mut self, cib: &Cib) -> Done {
-        for node in std::mem::take(&mut self.touched) {
+        let touched = self.shared.seen().touched.clone();
+        for node in touched {
             self.return_of(&node, cib)?;
+            self.shared.seen().touched.remove(&node);
         }
         Ok(())
     }

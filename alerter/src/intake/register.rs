@@ -56,7 +56,7 @@ impl Intake<'_> {
     /// What others told or ended, after all marks that it may be about are made, and before any is due. What the routes took
     /// stands before how a mark ended (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
-        if self.is_known(entries) && self.touched.is_empty() {
+        if self.is_known(entries) && self.shared.seen().touched.is_empty() {
             return Ok(());
         }
         let now = self.around.now;

@@ -4,6 +4,7 @@
 mod certificates;
 mod check_config;
 mod config;
+mod cut_off;
 mod damage;
 mod doubt;
 mod drivers;

@@ -11,7 +11,7 @@ use alerter::store::Store;
 use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Gate, Journal, MarkRow, Role, Verdict};
+use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, Role, Verdict};
 use marks::register::{Entry, Register, Tools};
 use serde_json::Value;
 
@@ -67,13 +67,14 @@ impl Alerter {
 
     /// Looks and takes in, without telling.
     pub(crate) fn take_in(&mut self, site: &Site) {
-        self.look(site, false);
+        self.look(site, false).unwrap();
         if std::mem::take(&mut self.shared.seen().history_wanted) || site.now.seconds() % 10 < 2 {
-            self.look(site, true);
+            self.look(site, true).unwrap();
         }
     }
 
-    fn look(&mut self, site: &Site, with_history: bool) {
+    /// One look; gives the fault that cut it off.
+    pub(crate) fn look(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
         let view = Arc::new(View {
             taken: Instant::now(),
             quorum: Ok(site.quorum),
@@ -82,7 +83,7 @@ impl Alerter {
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now).unwrap();
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now)
     }
 
     /// Writes what the register lacks.
