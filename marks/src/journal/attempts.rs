@@ -3,10 +3,11 @@
 
 use rusqlite::Transaction;
 
-use super::deliveries::{UNDER_WAY, move_to, note};
-use super::delivery_row::{load, update};
+use super::deliveries::{UNDER_WAY, load_or_quarantine, move_to, note, note_by};
+use super::delivery_row::update;
 use super::due::{self, DueDelivery, Gate};
 use super::fencings::Damage;
+use super::marks::ALERTER;
 use super::{Fault, Journal, JournalError, endings};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
@@ -50,7 +51,7 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
-/// What has begun, each of which must be made or taken back, and rows that were found damaged on the way.
+/// What has begun, each of which must be made or taken back, and rows that were found damaged since the last turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turned {
     /// In the order of the routes that were asked for, the oldest first.
@@ -73,19 +74,12 @@ impl Journal {
         now: Timestamp,
     ) -> Result<Turned, JournalError> {
         // Where there is nothing to write, nobody's lock is waited for.
-        if ended.is_empty() && !self.is_any_due(now, room, gate)? {
-            return Ok(Turned::default());
+        let mut turned = Turned::default();
+        if !ended.is_empty() || self.is_any_due(now, room, gate)? {
+            turned = self.write(|transaction| turn(transaction, ended, room, gate, now))?;
         }
-        self.write(|transaction| {
-            for ended in ended {
-                finish(transaction, ended)?;
-            }
-            let mut turned = Turned::default();
-            for (route, room) in room {
-                begin_due(transaction, (route, *room), gate, now, &mut turned)?;
-            }
-            Ok(turned)
-        })
+        turned.damaged.append(&mut self.met);
+        Ok(turned)
     }
 
     /// Takes back that attempts begin of which nothing was sent.
@@ -93,7 +87,7 @@ impl Journal {
     /// # Errors
     /// As any write. After an error they count as attempts whose end nobody knows.
     pub fn take_back(&mut self, keys: &[(MarkId, &str)]) -> Result<(), JournalError> {
-        self.change_all(keys, |delivery| {
+        self.change_all(keys, Timestamp::now(), |delivery| {
             // An operator, or an alerter elsewhere, may have ended it.
             if delivery.state == State::InFlight {
                 move_to(delivery, State::Pending)?;
@@ -109,7 +103,7 @@ impl Journal {
     /// As any write.
     pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!("d.state = 'in-flight' AND {UNDER_WAY}");
-        self.change_each(&condition, &[], |delivery, transaction| {
+        self.change_each(&condition, &[], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.ambiguous = delivery.ambiguous.saturating_add(1);
             delivery.next_due = now;
@@ -118,29 +112,54 @@ impl Journal {
         })
     }
 
-    /// Loads deliveries, changes each and writes it back, in one transaction.
+    /// Loads deliveries, changes each and writes it back, in one transaction. A damaged one is put into quarantine.
     fn change_all(
         &mut self,
         keys: &[(MarkId, &str)],
+        now: Timestamp,
         change: impl Fn(&mut Delivery) -> Result<(), Fault>,
     ) -> Result<(), JournalError> {
         if keys.is_empty() {
             return Ok(());
         }
         let path = self.path().to_owned();
-        self.write(|transaction| {
+        let damaged = self.write(|transaction| {
+            let mut damaged = Vec::new();
             for (mark, route) in keys {
                 let missing = || JournalError::Damaged {
                     path: path.clone(),
-                    reason: format!("the delivery of mark {mark} to {route} cannot be read"),
+                    reason: format!("the delivery of mark {mark} to {route} is not there any more"),
                 };
-                let mut delivery = load(transaction, *mark, route)?.ok_or_else(missing)?;
-                change(&mut delivery)?;
-                update(transaction, &delivery)?;
+                match load_or_quarantine(transaction, (&mark.to_string(), route), now)?.ok_or_else(missing)? {
+                    Ok(mut delivery) => {
+                        change(&mut delivery)?;
+                        update(transaction, &delivery)?;
+                    }
+                    Err(damage) => damaged.push(damage),
+                }
             }
-            Ok(())
-        })
+            Ok(damaged)
+        })?;
+        self.met.extend(damaged);
+        Ok(())
     }
+}
+
+fn turn(
+    transaction: &Transaction<'_>,
+    ended: &[Ended],
+    room: &[(String, usize)],
+    gate: Option<Gate>,
+    now: Timestamp,
+) -> Result<Turned, Fault> {
+    let mut turned = Turned::default();
+    for ended in ended {
+        finish(transaction, ended, &mut turned.damaged)?;
+    }
+    for (route, room) in room {
+        begin_due(transaction, (route, *room), gate, now, &mut turned)?;
+    }
+    Ok(turned)
 }
 
 /// A damaged row takes nobody's place: where one was found, it is looked for others.
@@ -170,10 +189,19 @@ fn begin(delivery: &mut Delivery) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Says whether the whole mark is settled with it.
-fn finish(transaction: &Transaction<'_>, ended: &Ended) -> Result<bool, Fault> {
+/// Says whether the whole mark is settled with it. Where the row is damaged, what came back is history only: nobody knows
+/// what was sent.
+fn finish(transaction: &Transaction<'_>, ended: &Ended, damaged: &mut Vec<Damage>) -> Result<bool, Fault> {
     let Ended { mark, route, verdict, at } = ended;
-    let Some(mut delivery) = load(transaction, *mark, route)? else { return Ok(false) };
+    let mut delivery = match load_or_quarantine(transaction, (&mark.to_string(), route), *at)? {
+        Some(Ok(delivery)) => delivery,
+        Some(Err(damage)) => {
+            note_by(transaction, (*mark, route), *at, "late-answer", verdict.detail(), ALERTER)?;
+            damaged.push(damage);
+            return Ok(false);
+        }
+        None => return Ok(false),
+    };
     // An operator may have dismissed it while it was under way: what came back is history only.
     if delivery.state != State::InFlight {
         note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
@@ -242,7 +270,7 @@ mod tests {
     /// One attempt of one mark, as tests want it.
     impl Journal {
         pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
-            self.change_all(&[(mark, route)], begin)
+            self.change_all(&[(mark, route)], NOW, begin)
         }
 
         pub(crate) fn finish_attempt(
@@ -253,7 +281,7 @@ mod tests {
             now: Timestamp,
         ) -> Result<bool, JournalError> {
             let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
-            self.write(|transaction| finish(transaction, &ended))
+            self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))
         }
     }
 
@@ -291,6 +319,81 @@ mod tests {
         assert!(journal.turn(&[], &room(0), None, NOW).unwrap().begun.is_empty());
         let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
         assert_eq!(journal.turn(&[ended], &room(0), None, NOW).unwrap_err().kind(), "busy");
+    }
+
+    const LATE: Timestamp = Timestamp(NOW.0 + 60_000);
+
+    /// Two marks of one host. The row of the first one is damaged while it stands before the second one.
+    fn damaged_first(home: &Home, is_under_way: bool, change: &str) -> (Journal, [MarkId; 2]) {
+        let mut journal = home.open(Role::Alerter);
+        let marks = [NOW, NOW + Duration::from_secs(1)].map(|at| marked(&mut journal, "compute1", at));
+        if is_under_way {
+            journal.begin_attempt(marks[0], "recovery").unwrap();
+        }
+        let damage = format!("UPDATE delivery SET {change} WHERE mark = '{}'", marks[0]);
+        home.raw().execute(&damage, []).unwrap();
+        (journal, marks)
+    }
+
+    /// What begins at the next turn, and how many damaged rows it tells of.
+    fn next(journal: &mut Journal, ended: &[Ended]) -> (Vec<MarkId>, usize) {
+        let turned = journal.turn(ended, &room(2), None, LATE).unwrap();
+        (turned.begun.iter().map(|due| due.mark.id).collect(), turned.damaged.len())
+    }
+
+    /// The broken variant: the answer is dropped, and the row stays under way for ever.
+    #[test]
+    fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_once_its_answer_has_come() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        assert_eq!(next(&mut journal, &[]), (vec![], 0), "its answer is awaited");
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
+        assert_eq!(next(&mut journal, &[ended]), (vec![second], 1));
+        assert_eq!(events(&journal, first), ["marked", "quarantined", "late-answer"]);
+        assert_eq!(journal.quarantined_deliveries(10).unwrap().len(), 1);
+        assert_eq!(journal.mark(first).unwrap().unwrap().settled, None);
+    }
+
+    /// The broken variant: a start passes it over, and no answer will ever come.
+    #[test]
+    fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_after_a_start() {
+        let home = Home::new();
+        let (_, [_, second]) = damaged_first(&home, true, "attempts = 7");
+        let mut journal = home.open(Role::Alerter);
+        assert_eq!(journal.recover(NOW).unwrap(), 0);
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+        assert_eq!(next(&mut journal, &[]), (vec![], 0), "that is said once");
+    }
+
+    /// The broken variant: the whole daemon ends.
+    #[test]
+    fn a_row_that_was_damaged_before_it_was_sent_stands_in_nobodys_way_when_it_is_taken_back() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        journal.take_back(&[(first, "recovery")]).unwrap();
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+    }
+
+    /// The broken variant: it is never due, so nobody finds it.
+    #[test]
+    fn a_row_whose_time_was_damaged_stands_in_nobodys_way_once_the_schedule_is_bounded() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, false, "next_due = next_due | (1 << 60)");
+        assert_eq!(next(&mut journal, &[]), (vec![], 0));
+        assert_eq!(journal.put_off_no_longer_than(LATE).unwrap(), 0);
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+        assert_eq!(events(&journal, first), ["marked", "quarantined"]);
+    }
+
+    #[test]
+    fn a_damaged_row_that_an_operator_has_ended_stays_ended() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        assert!(journal.dismiss(first, "told by hand", "alice", NOW).unwrap());
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
+        assert_eq!(next(&mut journal, &[ended]).0, [second]);
+        assert!(!journal.is_open(first, "recovery").unwrap());
+        assert_eq!(events(&journal, first), ["marked", "settled", "late-answer"]);
     }
 
     #[test]
@@ -361,7 +464,7 @@ mod tests {
             .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[300].to_string()])
             .unwrap();
         let late = NOW + Duration::from_secs(900);
-        assert_eq!(journal.retry_now(None, "alice", late).unwrap(), 599, "a damaged row is left as it is");
+        assert_eq!(journal.retry_now(None, "alice", late).unwrap(), 599, "the damaged one is in quarantine");
         let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
         assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (late, late));
         assert_eq!(journal.put_off_no_longer_than(NOW).unwrap(), 599);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
 
-use super::delivery_row::{self, COLUMNS, load, update};
-use super::fencings::Rows;
+use super::delivery_row::{self, COLUMNS, update};
+use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
-use super::{Fault, Journal, JournalError};
+use super::{Fault, Journal, JournalError, due};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
@@ -57,8 +57,8 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
-        let condition = format!("{WAITING} AND d.next_due > ?3");
-        self.change_each(&condition, &[latest.0.into()], |delivery, _| {
+        let (condition, now) = (format!("{WAITING} AND d.next_due > ?3"), Timestamp::now());
+        self.change_each(&condition, &[latest.0.into()], now, |delivery, _| {
             delivery.next_due = delivery.next_due.min(latest);
             Ok(())
         })
@@ -76,11 +76,12 @@ impl Journal {
     ) -> Result<usize, JournalError> {
         let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
         let only = only.map(|mark| mark.to_string()).into();
-        self.change_each(&condition, &[only], |delivery, transaction| {
+        self.change_each(&condition, &[only], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = now;
             let detail = "an operator asked for an attempt at once";
-            Ok(note_by(transaction, delivery, now, "retry", detail, actor)?)
+            let key = (delivery.mark, delivery.route.as_str());
+            Ok(note_by(transaction, key, now, "retry", detail, actor)?)
         })
     }
 
@@ -90,7 +91,7 @@ impl Journal {
     /// As any write.
     pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
         let condition = "d.state = 'parked' AND d.route = ?3 AND d.next_due > ?4";
-        self.change_each(condition, &[route.to_owned().into(), now.0.into()], |delivery, _| {
+        self.change_each(condition, &[route.to_owned().into(), now.0.into()], now, |delivery, _| {
             delivery.next_due = now;
             Ok(())
         })
@@ -107,7 +108,7 @@ impl Journal {
             "{WAITING} AND d.failure_time < ?3 AND d.required = 0
              AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
         );
-        self.change_each(&condition, &[before.0.into()], |delivery, transaction| {
+        self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {
             move_to(delivery, State::Cancelled)?;
             delivery.ended_at = Some(now);
             let route = &delivery.route;
@@ -196,12 +197,14 @@ impl Journal {
         self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
     }
 
-    /// Changes every delivery `d` for which a condition of SQL holds and whose row can be believed, a page in each
-    /// transaction: there may be very many. The condition's parameters begin with `?3`. Says how many there were.
+    /// Changes every delivery `d` for which a condition of SQL holds, a page in each transaction: there may be very many.
+    /// One whose row cannot be believed is put into quarantine: it may never be due, and would stand before the later ones
+    /// of its host. The condition's parameters begin with `?3`. Says how many could be believed.
     pub(super) fn change_each(
         &mut self,
         condition: &str,
         parameters: &[Value],
+        now: Timestamp,
         change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<usize, JournalError> {
         let sql = format!(
@@ -215,7 +218,9 @@ impl Journal {
             // Where there is nothing to change, nobody's lock matters.
             let Some(end) = keys.last() else { return Ok(changed) };
             last = end.clone();
-            changed += self.write(|transaction| change_page(transaction, &keys, &change))?;
+            let (sound, damaged) = self.write(|transaction| change_page(transaction, &keys, now, &change))?;
+            changed += sound;
+            self.met.extend(damaged);
         }
     }
 
@@ -233,22 +238,39 @@ impl Journal {
     }
 }
 
-/// Says how many rows could be believed.
+/// Says how many rows could be believed, and which could not.
 fn change_page(
     transaction: &Transaction<'_>,
     keys: &[(String, String)],
+    now: Timestamp,
     change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
-) -> Result<usize, Fault> {
-    let mut changed = 0;
+) -> Result<(usize, Vec<Damage>), Fault> {
+    let (mut changed, mut damaged) = (0, Vec::new());
     for (mark, route) in keys {
-        let Ok(mark) = MarkId::parse(mark) else { continue };
-        if let Some(mut delivery) = load(transaction, mark, route)? {
-            change(&mut delivery, transaction)?;
-            update(transaction, &delivery)?;
-            changed += 1;
+        match load_or_quarantine(transaction, (mark, route), now)? {
+            Some(Ok(mut delivery)) => {
+                change(&mut delivery, transaction)?;
+                update(transaction, &delivery)?;
+                changed += 1;
+            }
+            Some(Err(damage)) => damaged.push(damage),
+            None => {}
         }
     }
-    Ok(changed)
+    Ok((changed, damaged))
+}
+
+/// The delivery of a key. A damaged row is in nobody's way from then on.
+pub(super) fn load_or_quarantine(
+    transaction: &Transaction<'_>,
+    key: (&str, &str),
+    now: Timestamp,
+) -> rusqlite::Result<Option<Checked<Delivery>>> {
+    let found = delivery_row::find(transaction, key)?;
+    if let Some(Err(damage)) = &found {
+        due::quarantine(transaction, key, damage, now)?;
+    }
+    Ok(found)
 }
 
 pub(super) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
@@ -282,12 +304,12 @@ pub(super) fn note(
     event: &str,
     detail: &str,
 ) -> rusqlite::Result<()> {
-    note_by(transaction, delivery, now, event, detail, ALERTER)
+    note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, ALERTER)
 }
 
-fn note_by(
+pub(super) fn note_by(
     transaction: &Transaction<'_>,
-    delivery: &Delivery,
+    (mark, route): (MarkId, &str),
     now: Timestamp,
     event: &str,
     detail: &str,
@@ -295,10 +317,10 @@ fn note_by(
 ) -> rusqlite::Result<()> {
     let node: Option<String> = transaction
         .prepare_cached("SELECT node FROM mark WHERE id = ?1")?
-        .query_row([delivery.mark.to_string()], |row| row.get(0))
+        .query_row([mark.to_string()], |row| row.get(0))
         .optional()?;
     let node = node.and_then(|name| HostName::parse(&name).ok());
-    let (mark, route) = (Some(delivery.mark), Some(delivery.route.as_str()));
+    let (mark, route) = (Some(mark), Some(route));
     history::append(
         transaction,
         &NewHistory { at: now, event, mark, node: node.as_ref(), route, detail, actor },

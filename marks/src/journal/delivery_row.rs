@@ -10,15 +10,23 @@ use crate::time::Timestamp;
 
 pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.digest";
 
+/// What stands under a key, which may be damaged itself.
+pub(super) fn find(
+    transaction: &Transaction<'_>,
+    (mark, route): (&str, &str),
+) -> rusqlite::Result<Option<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_row([mark, route], |row| Ok(decode(row, 0))).optional()
+}
+
+/// The same where a damaged row is none.
 pub(super) fn load(
     transaction: &Transaction<'_>,
     mark: MarkId,
     route: &str,
 ) -> rusqlite::Result<Option<Delivery>> {
-    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2");
-    let mut query = transaction.prepare_cached(&sql)?;
-    let read = query.query_row(params![mark.to_string(), route], |row| Ok(decode(row, 0))).optional()?;
-    Ok(read.and_then(Result::ok))
+    Ok(find(transaction, (&mark.to_string(), route))?.and_then(Result::ok))
 }
 
 /// All deliveries of a mark, damaged ones too.

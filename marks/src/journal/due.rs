@@ -100,7 +100,7 @@ pub(super) fn due(
         match row {
             Ok(due) => sound.push(due),
             Err(damage) => {
-                quarantine(transaction, &key, &damage, now)?;
+                quarantine(transaction, (&key.mark, &key.route), &damage, now)?;
                 damaged.push(damage);
             }
         }
@@ -140,20 +140,23 @@ fn rows(
     rows.collect()
 }
 
-fn quarantine(
+/// Puts a delivery whose row, or whose mark's, is damaged out of everybody's way, once; an operator's word has ended it
+/// for good.
+pub(super) fn quarantine(
     transaction: &Transaction<'_>,
-    key: &Key,
+    (mark, route): (&str, &str),
     damage: &Damage,
     now: Timestamp,
 ) -> rusqlite::Result<()> {
     // The digest stays as it is: the row must go on looking damaged.
-    transaction.execute(
-        "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2",
-        params![key.mark, key.route],
-    )?;
+    let sql = "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2
+         AND state NOT IN ('quarantined', 'acknowledged', 'dismissed', 'cancelled')";
+    if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
+        return Ok(());
+    }
     let detail =
         format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
-    let (mark, route) = (MarkId::parse(&key.mark).ok(), Some(key.route.as_str()));
+    let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
     let (event, actor) = ("quarantined", ALERTER);
     let new = NewHistory { at: now, event, mark, node: None, route, detail: &detail, actor };
     history::append(transaction, &new)

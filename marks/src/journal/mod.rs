@@ -94,6 +94,8 @@ pub struct Journal {
     role: Role,
     /// Every fencing was folded when others had last written as this number says, and none was added here since.
     all_folded: Cell<Option<i64>>,
+    /// Damaged rows that were put into quarantine since the last [`Journal::turn`], which tells of them.
+    met: Vec<Damage>,
 }
 
 impl Journal {
@@ -122,7 +124,7 @@ impl Journal {
         if role == Role::Alerter {
             place.sync(&place.handle()?)?;
         }
-        Ok(Self { connection, place, role, all_folded: Cell::new(None) })
+        Ok(Self { connection, place, role, all_folded: Cell::new(None), met: Vec::new() })
     }
 
     /// The database file, symlinks resolved.
