@@ -1,5 +1,6 @@
 //! What holds now, from what the daemon sees. Pure: the time is an argument.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use marks::host::HostName;
@@ -8,7 +9,7 @@ use marks::journal::{Damage, DueDelivery, HistoryRow, MarkRow, Oldest, Quarantin
 use marks::time::Timestamp;
 
 use super::body::printable;
-use super::facts::{DAY, Facts, LIMIT};
+use super::facts::{DAY, Facts, LIMIT, Question};
 use super::{About, Condition, Conditions, Key, What};
 use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
@@ -137,19 +138,30 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     for due in &facts.rejected.rows.sound {
         of_rejected(found, due);
     }
-    found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
     // Damaged deliveries are put into quarantine when they are due.
-    for damage in &facts.held.rows.damaged {
+    for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, now);
     }
     for row in &facts.quarantined {
         of_quarantined(found, row, now);
     }
+    of_told(found, facts);
     let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
     recent.for_each(|row| of_expired(found, row));
     let (held, rejected) = (more(&facts.held), more(&facts.rejected));
     of_more(found, What::HeldMore, held, "held", now);
     of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
+}
+
+/// What was told holds until it is over, also where so many others hold that it is not told anew.
+fn of_told(found: &mut Conditions, facts: &Facts) {
+    found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
+    let holds = |mark: &MarkRow| {
+        let id = mark.id;
+        policy::holds(mark).into_iter().map(move |hold| held_key(id, hold))
+    };
+    found.open.extend(facts.still_held.sound.iter().flat_map(holds));
+    found.open.extend(facts.still_quarantined.iter().map(|delivery| quarantined_key(delivery)));
 }
 
 /// How many there are beyond those that were read.
@@ -176,8 +188,12 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
             route: None,
         };
         let message = format!("{} was fenced and is held ({word}): {}", mark.node, advice(hold, mark.id));
-        add(found, Key::new(What::Held, format!("{} {word}", mark.id)), mark.made_at, about, &message);
+        add(found, held_key(mark.id, hold), mark.made_at, about, &message);
     }
+}
+
+fn held_key(mark: MarkId, hold: Hold) -> Key {
+    Key::new(What::Held, format!("{mark} {}", hold.as_str()))
 }
 
 /// What ends a hold.
@@ -202,8 +218,36 @@ fn rejected_key(mark: MarkId, route: &str) -> Key {
     Key::new(What::Rejected, format!("{mark} {route}"))
 }
 
+/// What the journal is asked where these conditions hold or were told.
+pub(super) fn question<'k>(takes: Vec<String>, keys: impl Iterator<Item = &'k Key>) -> Question {
+    // Two targets were told the same: it is asked once.
+    let keys: BTreeSet<&Key> = keys.collect();
+    Question {
+        takes,
+        rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),
+        held: keys.iter().filter_map(|key| held_of(key)).collect(),
+        quarantined: keys.iter().filter_map(|key| quarantined_of(key)).collect(),
+    }
+}
+
+/// The mark that the key of a held or damaged one stands for.
+fn held_of(key: &Key) -> Option<String> {
+    let mark = match key.what {
+        What::Held => key.of.split(' ').next(),
+        What::Quarantined => key.of.strip_prefix("mark "),
+        _ => None,
+    };
+    mark.map(str::to_owned)
+}
+
+/// The mark and the route that the key of a damaged delivery stands for.
+fn quarantined_of(key: &Key) -> Option<String> {
+    let delivery = key.of.strip_prefix("delivery ").filter(|_| key.what == What::Quarantined);
+    delivery.map(str::to_owned)
+}
+
 /// The delivery that the key of a rejected one stands for.
-pub(super) fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
+fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
     let (mark, route) = key.of.split_once(' ').filter(|_| key.what == What::Rejected)?;
     Some((MarkId::parse(mark).ok()?, route.to_owned()))
 }
@@ -235,27 +279,32 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
     );
     let about =
         About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };
-    add(
-        found,
-        Key::new(What::Quarantined, printable(&format!("delivery {mark} {route}"))),
-        now,
-        about,
-        &message,
-    );
+    add(found, quarantined_key(&format!("{mark} {route}")), now, about, &message);
 }
 
-fn of_damage(found: &mut Conditions, Damage { table, key }: &Damage, now: Timestamp) {
+fn quarantined_key(delivery: &str) -> Key {
+    Key::new(What::Quarantined, printable(&format!("delivery {delivery}")))
+}
+
+fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
+    let Damage { table, key } = damage;
     let message = format!(
         "the {table} row {key} is damaged; it is not sent and not dropped: look at it with `nova-host-alerter show`, and tell the controller by hand"
     );
     let about = About { kind: (*table).to_owned(), ..About::default() };
-    add(found, Key::new(What::Quarantined, format!("{table} {key}")), now, about, &message);
+    add(found, damage_key(damage), now, about, &message);
+}
+
+fn damage_key(Damage { table, key }: &Damage) -> Key {
+    Key::new(What::Quarantined, format!("{table} {key}"))
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
-    for damage in sight.fencings.iter().take(LIMIT as usize) {
+    let (told, more) = sight.fencings.split_at(sight.fencings.len().min(LIMIT as usize));
+    for damage in told {
         of_damage(found, damage, sight.now);
     }
+    found.open.extend(more.iter().map(damage_key));
 }
 
 fn of_expired(found: &mut Conditions, row: &HistoryRow) {
@@ -301,9 +350,12 @@ fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
         found.unknown.insert(What::Cluster);
     }
     // Files of evidence that are not used come last, and may be very many.
-    for (kind, sentence) in cluster.reasons.iter().flatten().take(LIMIT as usize) {
+    let reasons = cluster.reasons.as_deref().unwrap_or_default();
+    let (told, more) = reasons.split_at(reasons.len().min(LIMIT as usize));
+    for (kind, sentence) in told {
         of_reason(found, kind, sentence, now);
     }
+    found.open.extend(more.iter().map(|(kind, sentence)| reason_key(kind, sentence)));
     if cluster.without_history {
         found.open.insert(Key::new(What::Cluster, "history-unreadable"));
     }
@@ -315,14 +367,18 @@ fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
     }
 }
 
-/// There is one of each kind, but as many about evidence as there are files that are not used.
 fn of_reason(found: &mut Conditions, kind: &str, sentence: &str, now: Timestamp) {
+    let about = About { kind: kind.to_owned(), ..About::default() };
+    add(found, reason_key(kind, sentence), now, about, sentence);
+}
+
+/// There is one of each kind, but as many about evidence as there are files that are not used.
+fn reason_key(kind: &str, sentence: &str) -> Key {
     let of = match kind {
         "evidence" => format!("{kind} {}", printable(sentence).chars().take(KEY).collect::<String>()),
         _ => kind.to_owned(),
     };
-    let about = About { kind: kind.to_owned(), ..About::default() };
-    add(found, Key::new(What::Cluster, of), now, about, sentence);
+    Key::new(What::Cluster, of)
 }
 
 fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Duration, now: Timestamp) {
@@ -338,8 +394,12 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use marks::delivery::{Attempt, Delivery, State};
+    use marks::fencing::{Fencing, Origin};
     use marks::id::FencingId;
+    use marks::journal::{Journal, Role, Taken};
     use marks::mark::{Doubt, Proof, Source, Standing};
 
     use super::*;
@@ -464,6 +524,76 @@ mod tests {
             "expired 17",
         ];
         assert_eq!(keys(&found), wanted);
+    }
+
+    /// Of a hundred that were told the last one is not among the oldest any more: it is not over for that.
+    #[test]
+    fn what_was_told_is_not_over_because_an_older_one_came() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&directory.path().join("state/marks.db"), Role::Alerter).unwrap();
+        (0..LIMIT).for_each(|number| hold(&mut journal, NOW + Duration::from_secs(number.into())));
+        let ask = |journal: &Journal, question| Facts::ask(journal, question, None, NOW).unwrap().unwrap();
+        let before = of_facts(&ask(&journal, Question::default())).holds;
+        let question = || question(Vec::new(), before.keys());
+        hold(&mut journal, NOW - LONG);
+        // The broken variant does not ask what was told.
+        for (question, over) in [(Question::default(), 1), (question(), 0)] {
+            let found = of_facts(&ask(&journal, question));
+            assert_eq!((found.holds.len(), before.len()), (LIMIT as usize + 1, LIMIT as usize));
+            assert_eq!(before.keys().filter(|key| !found.may_hold(key)).count(), over);
+        }
+        let last = MarkId::parse(&held_of(&newest(&before)).unwrap()).unwrap();
+        assert!(journal.dismiss(last, "enough", "alice", NOW).unwrap());
+        assert!(!of_facts(&ask(&journal, question())).may_hold(&newest(&before)), "it is over");
+    }
+
+    fn newest(holds: &BTreeMap<Key, Condition>) -> Key {
+        holds.iter().max_by_key(|(_, condition)| condition.since).unwrap().0.clone()
+    }
+
+    /// A host that failed then, and of which nobody knows the name.
+    fn hold(journal: &mut Journal, at: Timestamp) {
+        let row = MarkRow { failure_time: at, made_at: at, ..mark(None, Standing::Proven(Proof::Alert)) };
+        let fencing = Fencing {
+            id: FencingId::parse(&row.id.to_string()).unwrap(),
+            node: row.node.clone(),
+            plug: None,
+            asked_at: at,
+            committed_at: at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        journal.append_fencing(&fencing).unwrap();
+        journal.make_mark(&row, Taken::Fencing(&fencing), &[], at).unwrap();
+    }
+
+    /// The same of what is damaged, and of files of evidence.
+    #[test]
+    fn what_was_told_is_not_over_because_it_is_one_of_very_many() {
+        let mut facts = Facts::nothing();
+        let delivery = quarantined_key("0193 recovery");
+        assert!(!of_facts(&facts).may_hold(&delivery));
+        facts.still_quarantined = vec![quarantined_of(&delivery).unwrap()];
+        assert!(of_facts(&facts).may_hold(&delivery) && of_facts(&facts).holds.is_empty());
+        facts.still_held.damaged = vec![Damage { table: "mark", key: "0194".into() }];
+        let damaged = keys(&of_facts(&facts));
+        assert_eq!(damaged, ["quarantined mark 0194"]);
+        let key = Key::parse(&damaged[0]).unwrap();
+        assert_eq!((held_of(&key).as_deref(), quarantined_of(&key)), (Some("0194"), None));
+
+        let row = |number| Damage { table: "fencing", key: format!("{number}") };
+        let fencings: Vec<Damage> = (0..=LIMIT).map(row).collect();
+        let last = damage_key(&fencings[LIMIT as usize]);
+        let (found, _) = conditions(&Sight { fencings, ..sight() }, None);
+        assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
+        let reasons = (0..=LIMIT).map(|number| ("evidence", format!("{number} is not used"))).collect();
+        let found = of_sight(cluster(Some(reasons)));
+        let last = reason_key("evidence", &format!("{LIMIT} is not used"));
+        assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
     }
 
     fn late(seq: i64, at: Timestamp) -> HistoryRow {

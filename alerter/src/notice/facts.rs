@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined};
+use marks::journal::{DueDelivery, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined, Rows};
 use marks::time::Timestamp;
 
 /// So many conditions of one kind are told one by one.
@@ -20,6 +20,10 @@ pub(super) struct Question {
     pub(super) takes: Vec<String>,
     /// Rejected deliveries that a target was told of.
     pub(super) rejected: Vec<(MarkId, String)>,
+    /// Marks of which a target was told that they are held, or that their row is damaged.
+    pub(super) held: Vec<String>,
+    /// Damaged deliveries that a target was told of: the mark, a blank, the route.
+    pub(super) quarantined: Vec<String>,
 }
 
 /// Its answer.
@@ -29,7 +33,11 @@ pub(super) struct Facts {
     pub(super) rejected: Oldest<DueDelivery>,
     /// Of the rejected deliveries that the question named, those that are not over.
     pub(super) open: Vec<(MarkId, String)>,
+    /// Of the marks that the question named, those that are held: they may not be among the oldest any more.
+    pub(super) still_held: Rows<MarkRow>,
     pub(super) quarantined: Vec<Quarantined>,
+    /// Of the damaged deliveries that the question named, those that are not over.
+    pub(super) still_quarantined: Vec<String>,
     /// What came too late to be told, oldest first.
     pub(super) expired: Vec<HistoryRow>,
     /// When was asked.
@@ -64,7 +72,9 @@ impl Facts {
             held: journal.held_marks(LIMIT)?,
             rejected: journal.rejected_deliveries(now, &question.takes, LIMIT)?,
             open: still_open(journal, &question.rejected)?,
+            still_held: journal.held_among(&question.held)?,
             quarantined: journal.quarantined_deliveries(LIMIT)?,
+            still_quarantined: journal.quarantined_among(&question.quarantined)?,
             expired: expired(journal, known, history, now)?,
             of: Asked { question, version, history },
         };
@@ -105,15 +115,19 @@ fn expired(
 impl Facts {
     /// A journal in which all is well.
     pub(super) fn nothing() -> Self {
-        use marks::journal::Rows;
+        fn no_rows<T>() -> Rows<T> {
+            Rows { sound: Vec::new(), damaged: Vec::new() }
+        }
         fn none<T>() -> Oldest<T> {
-            Oldest { rows: Rows { sound: Vec::new(), damaged: Vec::new() }, in_all: 0 }
+            Oldest { rows: no_rows(), in_all: 0 }
         }
         Self {
             held: none(),
             rejected: none(),
             open: Vec::new(),
+            still_held: no_rows(),
             quarantined: Vec::new(),
+            still_quarantined: Vec::new(),
             expired: Vec::new(),
             of: Asked { question: Question::default(), version: (0, 0), history: 0 },
         }

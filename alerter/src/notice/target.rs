@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::conditions::{Sight, conditions, rejected_of, routes};
+use super::conditions::{Sight, conditions, question, routes};
 use super::facts::{Facts, Question};
 use super::keeper::Keeper;
 use super::memory::{Answer, Memory};
@@ -161,9 +161,7 @@ impl<'e> Teller<'e> {
         let takes = routes(&self.shared).into_iter().filter(|route| route.takes).map(|route| route.name);
         let told = self.targets.iter().flat_map(|target| target.memory.keys());
         // What was not told yet may be told already when the answer comes.
-        let rejected: BTreeSet<_> =
-            told.chain(self.conditions.holds.keys()).filter_map(rejected_of).collect();
-        Question { takes: takes.collect(), rejected: rejected.into_iter().collect() }
+        question(takes.collect(), told.chain(self.conditions.holds.keys()))
     }
 
     /// Copies into the journal what has changed. Where that fails, memory has it.

@@ -46,6 +46,16 @@ impl Journal {
         Ok(Oldest { rows, in_all })
     }
 
+    /// Those of these marks that are open and may not go, however many older ones there are. An id is as it stands in its row.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn held_among(&self, marks: &[String]) -> Result<Rows<MarkRow>, JournalError> {
+        let among = "m.id IN (SELECT value FROM json_each(?1))";
+        let sql = format!("SELECT {} FROM mark m WHERE {HELD} AND {among}", row::COLUMNS);
+        self.rows(&sql, [json(marks)], row::decode)
+    }
+
     /// Deliveries to `routes` that wait in the slow lane at `now`, the oldest `limit` of them: their endpoint does not take
     /// them. One whose endpoint refused everything is due at once, and is none of these.
     ///
@@ -91,6 +101,22 @@ impl Journal {
         Ok(self.sqlite(read())?.into_iter().map(of).collect())
     }
 
+    /// Those of these deliveries that are in quarantine, however many there are. Each is what stands where the mark's id
+    /// should, a blank, and what stands where the route's name should.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn quarantined_among(&self, deliveries: &[String]) -> Result<Vec<String>, JournalError> {
+        let read = || {
+            let sql = "SELECT mark || ' ' || route AS both FROM delivery INDEXED BY delivery_quarantined
+                 WHERE state = 'quarantined' AND both IN (SELECT value FROM json_each(?1))";
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map([json(deliveries)], |row| row.get(0))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        self.sqlite(read())
+    }
+
     /// Whether something may still be done for a delivery, whatever its row is worth.
     ///
     /// # Errors
@@ -132,7 +158,7 @@ mod tests {
     fn what_is_held_is_found_oldest_first_and_no_other_mark() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        marked(&mut journal, "well", NOW);
+        let well = marked(&mut journal, "well", NOW);
         let doubtful = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
         let first = Fencing { asked_at: NOW - MINUTE, ..fencing("compute2") };
         let nameless = MarkRow { fqdn: None, ..row_of(&first) };
@@ -141,9 +167,16 @@ mod tests {
         assert_eq!(ids(&journal.held_marks(10).unwrap()), [nameless.id, doubtful]);
         let one = journal.held_marks(1).unwrap();
         assert_eq!((ids(&one), one.in_all), (vec![nameless.id], 2));
+        let among = || journal.held_among(&[doubtful.to_string(), well.to_string()]).unwrap();
+        assert_eq!(among().sound.iter().map(|mark| mark.id).collect::<Vec<_>>(), [doubtful]);
+        home.raw().execute("UPDATE mark SET made_at = 7 WHERE id = ?1", [doubtful.to_string()]).unwrap();
+        assert_eq!((among().sound.len(), among().damaged[0].key.as_str()), (0, &*doubtful.to_string()));
+        let mend = format!("UPDATE mark SET made_at = {} WHERE id = ?1", NOW.0);
+        home.raw().execute(&mend, [doubtful.to_string()]).unwrap();
         assert!(journal.prove(doubtful, Proof::Alert, NOW).unwrap());
         assert!(journal.dismiss(nameless.id, "told by hand", "alice", NOW).unwrap());
         assert_eq!(journal.held_marks(10).unwrap().in_all, 0);
+        assert!(journal.held_among(&[doubtful.to_string()]).unwrap().sound.is_empty());
     }
 
     /// A hundred thousand open marks may wait for an endpoint, and none of them is read for this: the index has no others.
@@ -196,7 +229,10 @@ mod tests {
         let found = journal.quarantined_deliveries(10).unwrap();
         assert_eq!((found[0].mark.as_str(), found[0].route.as_str()), (&*mark.to_string(), "recovery"));
         assert_eq!(found[0].row.as_ref().map(|row| row.id), Some(mark));
+        let (it, other) = (format!("{mark} recovery"), format!("{mark} other"));
+        assert_eq!(journal.quarantined_among(&[other, it.clone()]).unwrap(), std::slice::from_ref(&it));
         journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
         assert_eq!(journal.quarantined_deliveries(10).unwrap(), []);
+        assert!(journal.quarantined_among(&[it]).unwrap().is_empty());
     }
 }
