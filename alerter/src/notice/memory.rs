@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::journal::Told;
 use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{About, Conditions, Key, Notice, State, What, body};
 
 /// What the target knows of a condition that it was told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Knows {
     /// That it holds.
+    #[default]
     It,
     /// That it holds, perhaps: nobody knows whether the notice arrived.
     Perhaps,
@@ -23,6 +26,20 @@ struct Entry {
     since: Timestamp,
     about: About,
     knows: Knows,
+}
+
+/// The text of a row of the journal, beside its key and its time.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    about: About,
+    #[serde(default, skip_serializing_if = "is_sure")]
+    knows: Knows,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_sure(knows: &Knows) -> bool {
+    *knows == Knows::It
 }
 
 /// What came of a notice.
@@ -38,12 +55,15 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// One target's memory. The journal keeps a copy of it.
+/// One target's memory. The journal keeps a copy of it, in which a notice that is under way may have arrived: a daemon that
+/// ends then does not learn whether it did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     entries: BTreeMap<Key, Entry>,
     /// What is sent until it is taken: the same bytes each time.
     pending: BTreeMap<Key, Notice>,
+    /// What is being said.
+    under_way: BTreeMap<Key, Notice>,
     /// What the target did not take while it may take others: these come first.
     aside: BTreeSet<Key>,
 }
@@ -52,29 +72,31 @@ impl Memory {
     /// What a former daemon told. A row of which nothing can be made counts as not told.
     pub(super) fn of_journal(rows: Vec<Told>) -> Self {
         let entry = |row: Told| {
-            let about = serde_json::from_str(&row.about).ok()?;
-            Some((Key::parse(&row.condition)?, Entry { since: row.since, about, knows: Knows::It }))
+            let Kept { about, knows } = serde_json::from_str(&row.about).ok()?;
+            Some((Key::parse(&row.condition)?, Entry { since: row.since, about, knows }))
         };
         Self { entries: rows.into_iter().filter_map(entry).collect(), ..Self::default() }
     }
 
     /// The conditions that the target was told of, or may have been.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.entries.keys()
+        self.entries.keys().chain(self.under_way.keys())
     }
 
     /// What the journal keeps of a condition; none where there is nothing to keep.
     pub(super) fn row(&self, key: &Key) -> Option<Told> {
-        let entry = self.entries.get(key).filter(|entry| entry.knows != Knows::Perhaps)?;
-        let about = serde_json::to_string(&entry.about).expect("texts are always JSON");
-        Some(Told { condition: key.to_string(), since: entry.since, about })
+        let under_way = self.under_way.get(key).map(perhaps);
+        let Entry { since, about, knows } = under_way.or_else(|| self.entries.get(key).cloned())?;
+        let about = serde_json::to_string(&Kept { about, knows }).expect("texts are always JSON");
+        Some(Told { condition: key.to_string(), since, about })
     }
 
-    /// What is to be told next, the oldest first; none where the target knows all.
+    /// What is to be told next, the oldest first, and is not under way; none where there is nothing more.
     pub(super) fn next(&mut self, found: &Conditions, now: Timestamp) -> Option<Notice> {
         let mut steps = self.steps(found, now);
         self.pending.retain(|key, old| steps.iter().any(|new| new.key == *key && is_same(new, old)));
         self.aside.retain(|key| steps.iter().any(|new| new.key == *key));
+        steps.retain(|step| !self.under_way.contains_key(&step.key));
         steps.sort_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
         let fresh = steps.iter().position(|step| !self.aside.contains(&step.key));
         if fresh.is_none() {
@@ -84,28 +106,39 @@ impl Memory {
         Some(self.pending.entry(next.key.clone()).or_insert(next).clone())
     }
 
+    /// Takes note that a notice is about to be sent. Says whether that is news for the journal, which is to have it before.
+    pub(super) fn begins(&mut self, notice: &Notice) -> bool {
+        let before = self.row(&notice.key);
+        self.under_way.insert(notice.key.clone(), notice.clone());
+        self.row(&notice.key) != before
+    }
+
     /// Takes note of what came of a notice. Says whether that is news for the journal.
     pub(super) fn answered(&mut self, notice: &Notice, answer: Answer) -> bool {
-        let Notice { state, key, since, about, .. } = notice;
-        let knows = match (answer, state) {
-            (Answer::Taken, State::Raised) => Knows::It,
-            (Answer::Unknown, State::Raised) => Knows::Perhaps,
-            (Answer::Unknown, State::Cleared) => Knows::PerhapsItsEnd,
-            (Answer::Taken, State::Cleared) => {
+        let before = self.row(&notice.key);
+        self.under_way.remove(&notice.key);
+        self.learn(notice, answer);
+        self.row(&notice.key) != before
+    }
+
+    fn learn(&mut self, notice: &Notice, answer: Answer) {
+        let key = &notice.key;
+        match answer {
+            Answer::Taken => {
                 self.pending.remove(key);
-                return self.entries.remove(key).is_some();
+                self.entries.remove(key);
+                if notice.state == State::Raised {
+                    self.entries.insert(key.clone(), Entry { knows: Knows::It, ..perhaps(notice) });
+                }
             }
-            (Answer::NotNow, _) => return false,
-            (Answer::NotThis, _) => {
+            Answer::Unknown => {
+                self.entries.insert(key.clone(), perhaps(notice));
+            }
+            Answer::NotThis => {
                 self.aside.insert(key.clone());
-                return false;
             }
-        };
-        if answer == Answer::Taken {
-            self.pending.remove(key);
+            Answer::NotNow => {}
         }
-        self.entries.insert(key.clone(), Entry { since: *since, about: about.clone(), knows });
-        true
     }
 
     /// Forgets what is over and whose end nobody is told. Gives the keys.
@@ -139,6 +172,15 @@ impl Memory {
     }
 }
 
+/// What the target knows where the notice may have arrived.
+fn perhaps(notice: &Notice) -> Entry {
+    let knows = match notice.state {
+        State::Raised => Knows::Perhaps,
+        State::Cleared => Knows::PerhapsItsEnd,
+    };
+    Entry { since: notice.since, about: notice.about.clone(), knows }
+}
+
 /// Whether both are the same message, to be sent in the same bytes.
 fn is_same(new: &Notice, old: &Notice) -> bool {
     (new.state, new.since) == (old.state, old.since)
@@ -168,12 +210,16 @@ mod tests {
         Send(Answer, bool),
         /// A new daemon, with what the journal has.
         Restart,
+        /// The same while a notice is under way, which has arrived or not.
+        Stop(bool),
     }
 
     /// A target that takes what it gets, and a daemon that tells it.
     #[derive(Default)]
     struct World {
         memory: Memory,
+        /// What a new daemon has of it.
+        journal: BTreeMap<Key, Told>,
         found: Conditions,
         time: i64,
         /// What has arrived, in order.
@@ -182,6 +228,8 @@ mod tests {
         taken: Vec<Notice>,
         /// The broken variant: a new daemon knows of nothing that was told.
         is_forgetful: bool,
+        /// The broken variant: the journal has what the target is sure of, and nothing of what may have arrived.
+        is_sure: bool,
     }
 
     impl World {
@@ -200,6 +248,7 @@ mod tests {
                     self.send(*answer, *has_arrived);
                 }
                 Act::Restart => self.restart(),
+                Act::Stop(has_arrived) => self.stop(*has_arrived),
             }
         }
 
@@ -215,8 +264,10 @@ mod tests {
 
         /// Says whether there was anything to send.
         fn send(&mut self, answer: Answer, has_arrived: bool) -> bool {
-            let Some(notice) = self.memory.next(&self.found, Timestamp(self.time)) else { return false };
-            self.memory.answered(&notice, answer);
+            let Some(notice) = self.begin() else { return false };
+            if self.memory.answered(&notice, answer) {
+                self.keep(&notice.key);
+            }
             if answer == Answer::Taken {
                 self.taken.push(notice.clone());
             }
@@ -226,9 +277,41 @@ mod tests {
             true
         }
 
+        fn begin(&mut self) -> Option<Notice> {
+            let notice = self.memory.next(&self.found, Timestamp(self.time))?;
+            if self.memory.begins(&notice) {
+                self.keep(&notice.key);
+            }
+            Some(notice)
+        }
+
+        fn keep(&mut self, key: &Key) {
+            let row = self.memory.row(key);
+            if self.is_sure && row.as_ref().is_some_and(|row| row.about.contains("perhaps")) {
+                return;
+            }
+            self.journal.remove(key);
+            self.journal.extend(row.map(|row| (key.clone(), row)));
+        }
+
+        fn stop(&mut self, has_arrived: bool) {
+            let under_way = self.begin();
+            self.arrived.extend(under_way.filter(|_| has_arrived));
+            self.restart();
+        }
+
         fn restart(&mut self) {
-            let rows = self.memory.keys().filter_map(|key| self.memory.row(key)).collect();
+            let rows = self.journal.values().cloned().collect();
             self.memory = if self.is_forgetful { Memory::default() } else { Memory::of_journal(rows) };
+        }
+
+        /// What the target believes in the end, where that is not so.
+        fn error(&mut self) -> Option<String> {
+            while self.send(Answer::Taken, true) {}
+            let known = (0..CONDITIONS).map(key).filter(|key| !self.found.open.contains(key));
+            let is_wrong =
+                |key: &Key| (self.believes(key) == Some(State::Raised)) != self.found.holds.contains_key(key);
+            known.filter(is_wrong).map(|key| key.to_string()).next()
         }
 
         /// What the target makes of what has arrived.
@@ -248,12 +331,15 @@ mod tests {
         }
     }
 
+    /// Where every answer is sure, no daemon ends before it.
     fn acts(answers: Vec<Answer>) -> impl Strategy<Value = Vec<Act>> {
+        let stops = u32::from(answers.contains(&Answer::Unknown));
         let act = prop_oneof![
             3 => (0..CONDITIONS).prop_map(Act::Turn),
             1 => (0..CONDITIONS).prop_map(Act::Hide),
             6 => (proptest::sample::select(answers), any::<bool>()).prop_map(|(a, arrived)| Act::Send(a, arrived)),
             1 => Just(Act::Restart),
+            stops => any::<bool>().prop_map(Act::Stop),
         ];
         proptest::collection::vec(act, 1..120)
     }
@@ -268,26 +354,73 @@ mod tests {
         fn each_condition_is_told_once_and_its_end_once(acts in acts(SURE.to_vec())) {
             let mut world = World::default();
             acts.iter().for_each(|act| world.act(act));
-            while world.send(Answer::Taken, true) {}
+            prop_assert_eq!(world.error(), None);
             prop_assert_eq!(world.complaint(), None);
-            for key in (0..CONDITIONS).map(key).filter(|key| !world.found.open.contains(key)) {
-                let holds = world.found.holds.contains_key(&key);
-                prop_assert_eq!(world.believes(&key) == Some(State::Raised), holds, "{}", key);
-            }
         }
 
-        /// Where nobody knows whether a notice arrived, it may come twice; in the end the target knows what is so. A daemon
-        /// that ends in between knows nothing of that notice.
+        /// Where nobody knows whether a notice arrived, it may come twice; in the end the target knows what is so, whenever
+        /// daemons end.
         #[test]
         fn what_may_have_arrived_is_told_again_or_taken_back(acts in acts(ALL.to_vec())) {
             let mut world = World::default();
-            acts.iter().filter(|act| !matches!(act, Act::Restart)).for_each(|act| world.act(act));
-            while world.send(Answer::Taken, true) {}
-            for key in (0..CONDITIONS).map(key).filter(|key| !world.found.open.contains(key)) {
-                let holds = world.found.holds.contains_key(&key);
-                prop_assert_eq!(world.believes(&key) == Some(State::Raised), holds, "{}", key);
+            acts.iter().for_each(|act| world.act(act));
+            prop_assert_eq!(world.error(), None);
+        }
+    }
+
+    /// S1-5: what has arrived before a daemon ended is taken back by the next one, or told again. The broken variant is a
+    /// journal that has nothing of what is not sure.
+    #[test]
+    fn a_new_daemon_knows_what_may_have_arrived() {
+        let unknown = [Act::Send(Answer::Unknown, true), Act::Restart];
+        for is_sure in [false, true] {
+            for ends in [&unknown[..], &[Act::Stop(true)]] {
+                let (turn, taken) = ([Act::Turn(0)], [Act::Send(Answer::Taken, true)]);
+                let never_cleared = [&turn[..], ends, &turn].concat();
+                let never_told = [&turn[..], &taken, &turn, ends, &turn].concat();
+                for acts in [never_cleared, never_told] {
+                    let mut world = World { is_sure, ..World::default() };
+                    acts.iter().for_each(|act| world.act(act));
+                    assert_eq!(world.error().is_some(), is_sure, "{acts:?}");
+                }
             }
         }
+    }
+
+    /// What the target did not take it was not told, before a restart and after it.
+    #[test]
+    fn what_did_not_arrive_is_not_taken_back() {
+        let mut world = World::default();
+        [Act::Turn(0), Act::Send(Answer::NotNow, false), Act::Restart, Act::Turn(0)]
+            .iter()
+            .for_each(|act| world.act(act));
+        assert!(!world.send(Answer::Taken, true));
+    }
+
+    /// The journal is written where something changes in it, and not at every repetition.
+    #[test]
+    fn a_repetition_is_no_news() {
+        let mut world = World::default();
+        world.turn(0);
+        let notice = world.memory.next(&world.found, Timestamp(0)).unwrap();
+        let mut say = |answer| (world.memory.begins(&notice), world.memory.answered(&notice, answer));
+        assert_eq!(say(Answer::NotThis), (true, true));
+        assert_eq!(say(Answer::Unknown), (true, false));
+        assert_eq!(say(Answer::Unknown), (false, false));
+        assert_eq!(say(Answer::Taken), (false, true));
+    }
+
+    /// The journal is asked of what is being said too: it may be pushed out from among the oldest meanwhile.
+    #[test]
+    fn what_is_under_way_is_known() {
+        let mut world = World::default();
+        world.turn(0);
+        let notice = world.begin().unwrap();
+        assert_eq!(world.memory.keys().collect::<Vec<_>>(), [&notice.key]);
+        assert_eq!(world.memory.next(&world.found, Timestamp(0)), None);
+        world.memory.answered(&notice, Answer::NotNow);
+        assert_eq!(world.memory.keys().next(), None);
+        assert!(world.memory.next(&world.found, Timestamp(0)).is_some());
     }
 
     /// The broken variant: a daemon that forgets what was told.

@@ -1,7 +1,7 @@
 //! The loop: looks when the engine has looked, tells each target what it does not know, one notice after the other.
 //!
-//! Nothing waits for it. A target that is down is asked again for ever, and what it was told is kept in memory and copied
-//! into the journal as soon as that can be written.
+//! Nothing waits for it. A target that is down is asked again for ever. What it was told is kept in memory and copied into
+//! the journal as soon as that can be written; that something is being said, before it is sent.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -32,7 +32,7 @@ const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 /// A target's place in the list, what it was told, and what came of it.
 type Exchanged = (usize, Notice, Outcome);
 
-/// Tells every configured target, until `stop`. What is under way then is given up: it is told again after the next start.
+/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again, or taken back.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut exchanges = JoinSet::new();
     tokio::select! {
@@ -51,8 +51,9 @@ async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     }
     loop {
         teller.look_if_due().await;
+        teller.choose();
         teller.keep().await;
-        teller.ask();
+        teller.send();
         teller.wait().await;
     }
 }
@@ -65,6 +66,8 @@ struct Target {
     memory: Memory,
     /// What the journal does not have yet.
     dirty: BTreeSet<Key>,
+    /// What is sent as soon as the journal has it.
+    chosen: Vec<Notice>,
     is_under_way: bool,
     /// How many exchanges in a row were in vain, and the word of the last one.
     failures: u32,
@@ -181,25 +184,30 @@ impl<'e> Teller<'e> {
         }
     }
 
-    /// Begins whatever may be told now.
-    fn ask(&mut self) {
-        let (now, controller) = (Instant::now(), &self.shared.controller);
-        for (place, target) in self.targets.iter_mut().enumerate().filter(|(_, target)| !target.is_under_way)
-        {
-            let Some(driver) = target.driver.clone() else {
-                target.log(&self.conditions);
-                continue;
-            };
-            let next = target.memory.next(&self.conditions, Timestamp::now());
-            target.is_behind = next.is_some();
-            let Some(notice) = next.filter(|_| target.ask_at <= now) else { continue };
-            target.is_under_way = true;
-            let id = notice.id(controller);
-            let body = notice.body(&id, controller);
-            self.exchanges.spawn(async move {
-                let outcome = driver.deliver(Message { id: &id, body: &body }).await;
-                (place, notice, outcome)
-            });
+    /// Chooses whatever may be told now.
+    fn choose(&mut self) {
+        for target in self.targets.iter_mut().filter(|target| !target.is_under_way) {
+            target.choose(&self.conditions);
+        }
+    }
+
+    /// Begins what was chosen, also where the journal cannot be written: that may be what is to be told.
+    fn send(&mut self) {
+        let controller = &self.shared.controller;
+        for (place, target) in self.targets.iter_mut().enumerate() {
+            for notice in std::mem::take(&mut target.chosen) {
+                let Some(driver) = target.driver.clone() else {
+                    target.log(&notice);
+                    continue;
+                };
+                target.is_under_way = true;
+                let id = notice.id(controller);
+                let body = notice.body(&id, controller);
+                self.exchanges.spawn(async move {
+                    let outcome = driver.deliver(Message { id: &id, body: &body }).await;
+                    (place, notice, outcome)
+                });
+            }
         }
     }
 
@@ -244,6 +252,7 @@ impl Target {
             name,
             driver,
             dirty: BTreeSet::new(),
+            chosen: Vec::new(),
             is_under_way: false,
             failures: 0,
             failure: None,
@@ -252,12 +261,24 @@ impl Target {
         }
     }
 
-    /// The log takes everything at once.
-    fn log(&mut self, found: &Conditions) {
-        while let Some(notice) = self.memory.next(found, Timestamp::now()) {
-            notice.log();
-            self.memory.answered(&notice, Answer::Taken);
-            self.dirty.insert(notice.key);
+    /// Chooses what is told next. Only the log takes everything at once.
+    fn choose(&mut self, found: &Conditions) {
+        let most = if self.driver.is_some() { 1 } else { usize::MAX };
+        while self.chosen.len() < most {
+            let next = self.memory.next(found, Timestamp::now());
+            self.is_behind = next.is_some();
+            let Some(notice) = next.filter(|_| self.ask_at <= Instant::now()) else { return };
+            if self.memory.begins(&notice) {
+                self.dirty.insert(notice.key.clone());
+            }
+            self.chosen.push(notice);
+        }
+    }
+
+    fn log(&mut self, notice: &Notice) {
+        notice.log();
+        if self.memory.answered(notice, Answer::Taken) {
+            self.dirty.insert(notice.key.clone());
         }
     }
 
@@ -358,8 +379,9 @@ mod tests {
     /// One round of the loop, without its wait.
     async fn round(teller: &mut Teller<'_>) {
         teller.look_if_due().await;
+        teller.choose();
         teller.keep().await;
-        teller.ask();
+        teller.send();
     }
 
     /// The broken variant is a daemon with a young trouble: it is woken when that is old enough.

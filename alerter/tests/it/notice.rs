@@ -15,7 +15,7 @@ use alerter::store::Store;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, MarkRow, Role, Taken};
+use marks::journal::{Journal, MarkRow, Role, Taken, Told};
 use marks::mark::{Proof, Source, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
@@ -76,10 +76,15 @@ impl Daemon {
         self.look();
     }
 
-    /// Waits until the journal has so many rows of what the target was told.
+    /// Waits until the journal has so many rows of what the target was told, and nothing is under way.
     async fn until_kept(&self, count: usize) {
+        let is_sure = |row: &Told| !row.about.contains("perhaps");
         let told = || self.shared.store.run(|journal| journal.told("desk"));
-        while told().await.unwrap().sound.len() != count {
+        loop {
+            let rows = told().await.unwrap().sound;
+            if rows.len() == count && rows.iter().all(is_sure) {
+                return;
+            }
             tokio::task::yield_now().await;
         }
     }
@@ -155,6 +160,29 @@ impl Desk {
         Self { endpoint: endpoint.await, read: 0 }
     }
 
+    /// One that takes everything, and at these connections hangs instead of saying so.
+    async fn hanging(at: [usize; 2]) -> Self {
+        let endpoint = Endpoint::acting(move |mut peer| async move {
+            peer.request().await;
+            if at.contains(&peer.number) {
+                peer.gone().await;
+            } else {
+                peer.say(OK).await;
+            }
+        });
+        Self { endpoint: endpoint.await, read: 0 }
+    }
+
+    /// Waits until it has read so many requests, whatever it made of them.
+    async fn until_read(&self, count: usize) {
+        let read = async {
+            while self.endpoint.requests().len() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(LONG, read).await.expect("it is told");
+    }
+
     /// Its table in the configuration.
     fn table(&self) -> String {
         table(&self.endpoint)
@@ -218,6 +246,34 @@ async fn a_hold_is_told_once_and_its_end_once() {
     daemon.until_kept(1).await;
     daemon.hold("compute3").await;
     assert_eq!(desk.next_said().await, "raised held compute3", "the end is told once");
+    daemon.end().await;
+}
+
+/// S1-5: a daemon that ends does not learn what arrived; the next one takes it back where it is over, and tells an end
+/// again that may have come.
+#[tokio::test]
+async fn what_was_under_way_when_a_daemon_ended_is_taken_back() {
+    let (_keep, journal) = place();
+    let mut desk = Desk::hanging([1, 2]).await;
+    let daemon = Daemon::start(&journal, &desk.table());
+    let mark = daemon.hold("compute1").await;
+    desk.until_read(1).await;
+    daemon.end().await;
+    let raised = desk.next().await;
+    assert_eq!(said(&raised), "raised held compute1");
+
+    let mut by_hand = Journal::open(&journal, Role::Alerter).unwrap();
+    assert!(by_hand.dismiss(mark, "enough", "alice", Timestamp::now()).unwrap());
+    drop(by_hand);
+    let daemon = Daemon::start(&journal, &desk.table());
+    desk.until_read(2).await;
+    daemon.end().await;
+    let cleared = desk.next().await;
+    assert_eq!((said(&cleared), &cleared["since"]), ("cleared held compute1".into(), &raised["since"]));
+
+    let daemon = Daemon::start(&journal, &desk.table());
+    assert_eq!(desk.next().await["id"], cleared["id"], "nobody knows whether it came");
+    daemon.until_kept(0).await;
     daemon.end().await;
 }
 

@@ -7,14 +7,14 @@ use super::fencings::{Checked, Damage, Rows, printable_key};
 use super::{Journal, JournalError};
 use crate::time::Timestamp;
 
-/// A condition that a target was told of, and of whose end it was not told yet.
+/// A condition that a target was told of, or may have been, and of whose end it was not told yet for sure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The condition's key, of the alerter's making.
     pub condition: String,
     /// Since when it holds, as it was told.
     pub since: Timestamp,
-    /// What its end is told with, of the alerter's making.
+    /// What its end is told with, and whether it is sure what arrived; of the alerter's making.
     pub about: String,
 }
 
@@ -29,7 +29,7 @@ impl Journal {
         self.rows(sql, [target], decode)
     }
 
-    /// Writes down what a target was told, and forgets the conditions whose end it was told of.
+    /// Writes down what a target was told or is about to be told, and forgets the conditions whose end it was told of.
     ///
     /// # Errors
     /// As any write. After an error it is told again.
