@@ -1,5 +1,7 @@
 //! From the journal of this controller to the register of the cluster: at once, or by a later call where that failed.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
@@ -15,6 +17,8 @@ use crate::settings::Settings;
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
 /// What was left over from earlier calls may hold up a fencing no longer than this.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(2);
+/// What was published may be noted for so long.
+const NOTE_LIMIT: Duration = Duration::from_secs(1);
 /// Before the agent's own limit ends all, so that there is time for an answer.
 const RESERVE: Duration = Duration::from_secs(2);
 /// Older fencings are not published: no alerter makes a mark of them (its `horizon`).
@@ -34,7 +38,7 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing,
     let mut published = Vec::new();
     let own = each(call, register, std::slice::from_ref(fencing), &mut published, soon(call, REGISTER_LIMIT));
     let all = own.and_then(|()| each(call, register, leftovers, &mut published, soon(call, LEFTOVERS_LIMIT)));
-    note(call, settings, &published);
+    note(call, settings, published);
     if let Err(e) = all {
         call.report.warning(&format!(
             "the register {} does not hold every fencing of this controller: {e}; the next off or monitor publishes them",
@@ -55,7 +59,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Journal) -> R
     let waiting = unpublished(journal, register)?;
     let mut published = Vec::new();
     let done = each(call, register, &waiting, &mut published, soon(call, REGISTER_LIMIT));
-    note(call, settings, &published);
+    note(call, settings, published);
     done?;
     let apart = register.read(&call.paths.tools, end(call))?.apart;
     if let Some(first) = apart.first() {
@@ -88,16 +92,26 @@ fn each(
     Ok(())
 }
 
-/// The journal is opened again for it: it was closed while the cluster was waited for.
-fn note(call: &Call, settings: &Settings, published: &[String]) {
+/// The journal is opened again for it: it was closed while the cluster was waited for. Both copies are there, so that a disk
+/// that has become slow meanwhile holds the answer up no longer than this.
+fn note(call: &Call, settings: &Settings, published: Vec<String>) {
     if published.is_empty() {
         return;
     }
-    let noted = Journal::open(&settings.store, Role::Agent)
-        .and_then(|mut journal| journal.note_published(settings.register(), published));
-    if let Err(e) = noted {
-        call.report.warning(&format!("what is in the register will be written there once more: {e}"));
-    }
+    let (send, receive) = mpsc::channel();
+    let settings = settings.clone();
+    let work = move || drop(send.send(note_in_journal(&settings, &published)));
+    let why = match thread::Builder::new().spawn(work).map(|_| receive.recv_timeout(NOTE_LIMIT)) {
+        Ok(Ok(Ok(()))) => return,
+        Ok(Ok(Err(e))) => e.to_string(),
+        Ok(Err(_)) => format!("the journal did not take it within {} s", NOTE_LIMIT.as_secs()),
+        Err(e) => e.to_string(),
+    };
+    call.report.warning(&format!("what is in the register will be written there once more: {why}"));
+}
+
+fn note_in_journal(settings: &Settings, published: &[String]) -> Result<(), JournalError> {
+    Journal::open(&settings.store, Role::Agent)?.note_published(settings.register(), published)
 }
 
 /// When the register must have answered at the latest.

@@ -47,11 +47,12 @@ fn told(desk: &Receiver, count: usize) -> Vec<String> {
     got.iter().map(|request| said(&request.body)).collect()
 }
 
-/// Waits until the journal has so many rows of what was told.
+/// Waits until the journal has so many rows of what was told, and nothing is under way.
 fn until_kept(site: &Site, rows: u32) {
+    const COUNTS: &str = "SELECT count(*), count(*) FILTER (WHERE about LIKE '%perhaps%') FROM told";
     let journal = Connection::open_with_flags(site.journal(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let count = || journal.query_row("SELECT count(*) FROM told", [], |row| row.get::<_, u32>(0));
-    wait::until("what was told is kept", LIMIT, || Ok((count()? == rows).then_some(()))).unwrap();
+    let counts = || journal.query_row(COUNTS, [], |row| Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?)));
+    wait::until("what was told is kept", LIMIT, || Ok((counts()? == (rows, 0)).then_some(()))).unwrap();
 }
 
 /// S1-5: once, also where the daemon is started anew in between; an operator ends the mark, and that is told once too.
