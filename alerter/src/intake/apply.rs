@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
-use super::{outage, start};
+use super::{outage, register, start};
 use crate::cluster::View;
 use crate::config::Route;
 use crate::shared::Shared;
@@ -42,6 +42,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     let Ok(entries) = view.permits() else { return Ok(()) };
     let mut intake = Intake::new(journal, shared, now, Some(&cib));
     intake.name_held()?;
+    intake.register = Some(entries);
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
@@ -57,6 +58,8 @@ pub(super) struct Intake<'a> {
     pub(super) journal: &'a mut Journal,
     pub(super) shared: &'a Shared,
     pub(super) around: Circumstances<'a>,
+    /// What others wrote; none where there is no cluster.
+    register: Option<&'a Entries>,
 }
 
 impl<'a> Intake<'a> {
@@ -71,7 +74,7 @@ impl<'a> Intake<'a> {
             cib,
             names: Names::new(&shared.settings.hosts, cib),
         };
-        Self { journal, shared, around }
+        Self { journal, shared, around, register: None }
     }
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
@@ -82,7 +85,12 @@ impl<'a> Intake<'a> {
         seen.news = true;
         drop(seen);
         announce(row, clash);
-        Ok(())
+        match self.register {
+            Some(entries) if register::ended_untold(row.id, entries) => {
+                self.take_in_ends_of(entries, |mark| mark == row.id)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Once after a start: marks that were held for want of a name get it now that the cluster's other nodes are known.

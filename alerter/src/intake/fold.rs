@@ -226,6 +226,7 @@ mod tests {
 
     use marks::host::HostPatterns;
     use marks::id::{FencingId, OperationId};
+    use marks::mark::Settlement;
 
     use super::*;
 
@@ -456,7 +457,9 @@ mod tests {
         let mark = FencingId::generate().into();
         let incarnations = vec![connection(50)];
         let (first, newest) = (second(NOW - 30), second(NOW - 30));
-        let outage = Outage { mark, first, newest, incarnations, returned_at: None, settled: true };
+        let settled = Some((Settlement::Acknowledged, second(NOW - 20)));
+        let outage =
+            Outage { mark, first, newest, incarnations, returned_at: None, settled, is_proven: true };
         let fate = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
         assert_eq!(fate, Fate::Join(mark));
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use marks::fencing::{Fencing, Incarnation};
 use marks::journal::Outage;
+use marks::mark::Settlement;
 use marks::time::Timestamp;
 
 /// Clocks of controllers that keep time, and whole seconds, differ by less than this. A host needs longer to come back
@@ -20,15 +21,24 @@ pub(super) fn of_fencing<'a>(
 ) -> Option<&'a Outage> {
     // Its own mark may be there already: only the record that it was taken in is missing.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
-    let open = || outages.iter().rev().filter(|o| o.returned_at.is_none_or(|back| back >= fencing.asked_at));
+    let asked = fencing.asked_at;
+    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && !is_void(o, asked);
+    let open = || outages.iter().rev().filter(has_room);
     own.or_else(|| of_host_already_down(fencing, outages))
         .or_else(|| open().find(|outage| is_same(fencing, outage, coalesce)))
         .or_else(|| open().find(|outage| may_have(fencing, outage, coalesce)))
 }
 
+/// A mark that an operator or its age has ended, while nothing showed that its host was ever down, takes in nothing that
+/// happened later: the host fails for the first time then.
+fn is_void(outage: &Outage, at: Timestamp) -> bool {
+    let ended = outage.settled.filter(|(how, _)| matches!(how, Settlement::Dismissed | Settlement::Expired));
+    !outage.is_proven && ended.is_some_and(|(_, ended)| ended < at)
+}
+
 /// A host that was fenced and has not been back since is still in its newest outage, however late and whatever connection
-/// the cluster remembers. Nothing is said where that outage has ended by now, or where the fencing's connection is newer:
-/// the host was back after it, and was fenced again by something that is not known here.
+/// the cluster remembers. Nothing is said where that outage has ended by now, or was none, or where the fencing's connection
+/// is newer: the host was back after it, and was fenced again by something that is not known here.
 fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
     if fencing.already_down != Some(true) {
         return None;
@@ -37,7 +47,7 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<
     let newest = outages.iter().rev().find(|outage| outage.first <= fencing.asked_at + SKEW)?;
     let was_back =
         is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < fencing.asked_at);
-    (!was_back).then_some(newest)
+    (!was_back && !is_void(newest, fencing.asked_at)).then_some(newest)
 }
 
 fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
@@ -78,7 +88,8 @@ pub(super) fn at<'a>(
     coalesce: Duration,
 ) -> Option<&'a Outage> {
     let in_force = in_force(connections, at);
-    let open = || outages.iter().rev().filter(|o| o.returned_at.is_none_or(|back| back + SKEW >= at));
+    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back + SKEW >= at) && !is_void(o, at);
+    let open = || outages.iter().rev().filter(has_room);
     let same = |outage: &&Outage| in_force.iter().any(|connection| outage.incarnations.contains(connection));
     // As above: what surely fits goes first.
     open().find(same).or_else(|| {
@@ -173,7 +184,12 @@ mod tests {
         let incarnations = made.map(connection).into_iter().collect();
         let (first, newest) = (second(asked), second(asked));
         let mark = FencingId::generate().into();
-        Outage { mark, first, newest, incarnations, returned_at: None, settled: false }
+        Outage { mark, first, newest, incarnations, returned_at: None, settled: None, is_proven: true }
+    }
+
+    /// One of a confirmation by hand, or of an agent run from a shell, that was ended.
+    fn ended(how: Settlement, at: i64, is_proven: bool, outage: Outage) -> Outage {
+        Outage { settled: Some((how, second(at))), is_proven, ..outage }
     }
 
     fn returned(at: i64, outage: Outage) -> Outage {
@@ -188,6 +204,41 @@ mod tests {
     fn the_same_connection_is_the_same_outage_however_late() {
         assert!(joins(&fencing(50_000, Some(10)), &outage(100, Some(10))));
         assert!(joins(&already_down(fencing(50_000, Some(10))), &outage(100, Some(10))));
+    }
+
+    /// `node_fenced` stays set where the host was never disconnected.
+    #[test]
+    fn a_mark_that_ended_without_proof_takes_in_nothing_that_happens_later() {
+        for how in [Settlement::Dismissed, Settlement::Expired] {
+            for made in [Some(10), None] {
+                let never = ended(how, 150, false, outage(100, made));
+                for later in [151, 50_000] {
+                    assert!(!joins(&already_down(fencing(later, Some(10))), &never), "{made:?} {later}");
+                    assert!(!joins(&already_down(fencing(later, None)), &never), "{made:?} {later}");
+                    assert!(!joins(&fencing(later, Some(10)), &never), "{made:?} {later}");
+                    assert_eq!(seen(later, &[10], std::slice::from_ref(&never)), None, "{made:?} {later}");
+                }
+                assert!(joins(&already_down(fencing(150, Some(10))), &never), "asked for before its end");
+                assert!(seen(150, &[10], std::slice::from_ref(&never)).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_proven_mark_that_ended_takes_in_what_its_outage_still_brings() {
+        let known = ended(Settlement::Dismissed, 150, true, outage(100, Some(10)));
+        assert!(joins(&already_down(fencing(50_000, Some(10))), &known));
+        assert!(seen(50_000, &[10], std::slice::from_ref(&known)).is_some());
+        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&already_down(fencing(50_000, Some(10))), &told), "another alerter knew better");
+    }
+
+    /// What the CIB calls fenced is then that mark's, and nothing of the outage before it.
+    #[test]
+    fn behind_a_mark_that_ended_without_proof_no_older_outage_is_meant() {
+        let outages = [outage(100, Some(3)), ended(Settlement::Dismissed, 450, false, outage(400, Some(10)))];
+        assert_eq!(of_fencing(&already_down(fencing(50_000, Some(10))), &outages, COALESCE), None);
+        assert_eq!(of_fencing(&already_down(fencing(50_000, None)), &outages, COALESCE), None);
     }
 
     fn already_down(fencing: Fencing) -> Fencing {

@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
-use marks::mark::{Doubt, Proof, Source, Standing};
+use marks::mark::{Doubt, Proof, Settlement, Source, Standing};
 use marks::register::{Entries, Entry, Key, MarkEntry, Watermark};
 use marks::time::Timestamp;
 use tracing::warn;
@@ -23,6 +23,7 @@ impl Intake<'_> {
                 self.adopt(entry, entries)?;
             }
         }
+        self.take_in_ends_of(entries, |mark| ended_untold(mark, entries))?;
         self.take_in_returns(entries)?;
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
         self.journal.append_imported(&fencings, now)?;
@@ -59,18 +60,23 @@ impl Intake<'_> {
         if self.is_known(entries) && self.shared.seen().touched.is_empty() {
             return Ok(());
         }
+        self.take_in_ends_of(entries, |_| true)?;
+        self.shared.seen().register = Some(entries.clone());
+        Ok(())
+    }
+
+    pub(super) fn take_in_ends_of(&mut self, entries: &Entries, is_meant: impl Fn(MarkId) -> bool) -> Done {
         let now = self.around.now;
         for entry in entries.sound.values() {
             match entry {
-                Entry::Acknowledged(end) => {
+                Entry::Acknowledged(end) if is_meant(end.mark) => {
                     let is_settled = entries.sound.contains_key(&Key::Settled(end.mark));
                     self.journal.acknowledged_elsewhere(end, is_settled, now)?;
                 }
-                Entry::Settled(end) => drop(self.journal.settled_elsewhere(end, now)?),
+                Entry::Settled(end) if is_meant(end.mark) => drop(self.journal.settled_elsewhere(end, now)?),
                 _ => {}
             }
         }
-        self.shared.seen().register = Some(entries.clone());
         Ok(())
     }
 
@@ -149,6 +155,12 @@ impl Intake<'_> {
         };
         Ok(taken || !fits || self.around.names.is_anothers(node, &entry.mark.fqdn))
     }
+}
+
+/// Such a mark ends before a fencing is folded: whether that belongs to it depends on when it ended.
+pub(super) fn ended_untold(mark: MarkId, entries: &Entries) -> bool {
+    let end = entries.sound.get(&Key::Settled(mark));
+    matches!(end, Some(Entry::Settled(end)) if matches!(end.how, Settlement::Dismissed | Settlement::Expired))
 }
 
 fn fencing(entry: &Entry) -> Option<Fencing> {

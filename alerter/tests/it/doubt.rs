@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use marks::evidence::Action;
-use marks::fencing::Origin;
+use marks::fencing::{Fencing, Origin};
 use marks::id::{FencingId, NoteId};
+use marks::mark::Settlement;
 use marks::register::{Entry, Watermark};
+use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence};
 
@@ -121,6 +123,147 @@ fn a_confirmed_host_fails_later() {
     alerter.run(&mut site, 60);
     Alerter::start(&site, "ctl3").run(&mut site, 60);
     assert_eq!(site.told.len(), 2, "{:?}", site.told);
+}
+
+/// The same, after an operator has ended the held mark, as the README says of a host that lives: nothing of it is left that
+/// could take in the failure, whoever saw it: on this controller, and on one that knows that mark by the register alone.
+#[test]
+fn a_confirmed_host_fails_after_its_mark_was_ended() {
+    if lacks_evidence() {
+        return;
+    }
+    for (moves, is_marked, later) in [
+        (false, true, 100_000.0),
+        (false, false, 100_000.0),
+        (true, true, 100_000.0),
+        (true, false, 100_000.0),
+        (false, true, 30.0),
+        (true, true, 30.0),
+    ] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        if moves {
+            site.lost.insert("ctl2");
+        }
+        site.confirm("compute1");
+        alerter.run(&mut site, 20);
+        assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
+        let held = alerter.marks("compute1")[0].id;
+        alerter.unmark(&site, held);
+        alerter.run(&mut site, 4);
+        site.lost.clear();
+        site.advance(later);
+        if moves {
+            site.lost.insert("ctl1");
+            alerter = Alerter::start(&site, "ctl2");
+        } else {
+            alerter.run(&mut site, 20);
+        }
+        fail(&mut site, is_marked);
+        alerter.run(&mut site, 60);
+        let told = format!("to another controller: {moves}, marked: {is_marked}, after {later} s");
+        assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
+        Alerter::start(&site, "ctl3").run(&mut site, 60);
+        assert!(site.audit().is_empty(), "{told}, twice: {:#?}", site.audit());
+    }
+}
+
+/// The host dies; the agent marks it, or only Pacemaker tells of it.
+fn fail(site: &mut Site, is_marked: bool) {
+    site.die("compute1");
+    site.advance(1.0);
+    if is_marked {
+        site.off("ctl2", "compute1");
+        site.advance(1.0);
+    }
+    site.seen_fenced("compute1");
+}
+
+/// The same, where nobody ended the held mark, and it was too old for a later daemon.
+#[test]
+fn a_confirmed_host_fails_after_its_mark_has_expired() {
+    if lacks_evidence() {
+        return;
+    }
+    let real = Timestamp::now();
+    let mut site = Site::at(real - Duration::from_secs(8 * 86_400), &["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.confirm("compute1");
+    alerter.run(&mut site, 20);
+    site.register.clear();
+    site.now = Timestamp::now();
+    alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 20);
+    let ended = alerter.marks("compute1")[0].settled;
+    assert!(ended.is_some_and(|(how, _)| how == Settlement::Expired));
+    site.advance(600.0);
+    site.outage("compute1", "ctl2");
+    alerter.run(&mut site, 60);
+    site.assert_all_told();
+    Alerter::start(&site, "ctl3").run(&mut site, 60);
+    site.assert_all_told();
+}
+
+/// A mark from a shell, of a host that is alive and whose connection the agent could not read, is ended; the host fails
+/// within `coalesce`.
+#[test]
+fn a_host_fails_right_after_its_mark_from_a_shell_was_ended() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        let said = Fencing { origin: Origin::Shell, incarnation: None, ..site.fencing("ctl1", "compute1") };
+        site.mark("ctl1", &said);
+        alerter.run(&mut site, 4);
+        assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
+        alerter.unmark(&site, said.id.into());
+        alerter.run(&mut site, 4);
+        site.advance(20.0);
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+        }
+        fail(&mut site, true);
+        alerter.run(&mut site, 60);
+        let told = format!("to another controller: {moves} {:#?}", alerter.marks("compute1"));
+        assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
+        Alerter::start(&site, "ctl3").run(&mut site, 60);
+        site.assert_all_told();
+    }
+}
+
+/// The opposite: an operator ends the mark of a host that is really down. What Pacemaker does to the same outage later is
+/// that mark's, on this controller and on another one.
+#[test]
+fn an_ended_mark_of_a_host_that_is_down_stays_ended() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        site.down.extend(["nova", "backup"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        let fencing = site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        alerter.unmark(&site, fencing.into());
+        alerter.run(&mut site, 4);
+        site.down.clear();
+        site.advance(600.0);
+        if moves {
+            alerter = Alerter::start(&site, "ctl2");
+            alerter.run(&mut site, 20);
+        }
+        site.off("ctl3", "compute1");
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 60);
+        assert!(site.told.is_empty(), "to another controller: {moves}: {:?}", site.told);
+    }
 }
 
 /// The broken variant: the confirmed host of the first row would be a member that was told, and the audit says so.

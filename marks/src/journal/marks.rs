@@ -317,10 +317,10 @@ mod tests {
 
     use super::*;
     use crate::evidence::Witness;
-    use crate::fencing::Incarnation;
+    use crate::fencing::{Incarnation, Origin};
     use crate::journal::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
     use crate::journal::{HistoryFilter, Outage, Role};
-    use crate::mark::Source;
+    use crate::mark::{Settlement, Source};
 
     fn sentence(journal: &Journal, mark: MarkId) -> String {
         let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
@@ -434,12 +434,49 @@ mod tests {
             newest: later,
             incarnations: vec![connection(4), connection(5)],
             returned_at: Some(back),
-            settled: false,
+            settled: None,
+            is_proven: true,
         };
         assert_eq!(home.open(Role::Reader).outages_of(&first.node).unwrap(), std::slice::from_ref(&outage));
         assert_eq!(events(&journal, row.id), ["marked", "fenced-again", "returned"]);
         journal.dismiss(row.id, "no", "alice", NOW).unwrap();
-        assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled: true, ..outage }]);
+        let settled = Some((Settlement::Dismissed, NOW));
+        assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled, ..outage }]);
+    }
+
+    /// Only what a witness says of a fencing, or this controller's own record of one, shows that a host was down.
+    #[test]
+    fn an_outage_is_proven_by_its_standing_or_by_what_it_took_in() {
+        let proves = |standing, origin, imported, seen: Option<(Witness, bool, Timestamp)>| {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let fencing = Fencing { origin, ..fencing("compute1") };
+            if imported {
+                journal.append_imported(std::slice::from_ref(&fencing), NOW).unwrap();
+            } else {
+                journal.append_fencing(&fencing).unwrap();
+            }
+            let row = MarkRow { standing, ..row_of(&fencing) };
+            journal.make_mark(&row, Taken::Fencing(&fencing), &[], NOW).unwrap();
+            if let Some((witness, by_human, at)) = seen {
+                let sighting = Sighting { node: fencing.node.clone(), witness, at, by_human };
+                journal.keep_sighting(&sighting, Some(row.id), "the same outage", NOW).unwrap();
+            }
+            journal.outages_of(&fencing.node).unwrap()[0].is_proven
+        };
+        let (unconfirmed, later) = (Standing::Doubtful(Doubt::Unconfirmed), NOW + Duration::from_secs(1));
+        assert!(!proves(unconfirmed, Origin::Shell, false, None));
+        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Fencer, true, None));
+        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Operator, true, None));
+        assert!(proves(unconfirmed, Origin::Fencer, false, None), "it ended before that could be said");
+        assert!(proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Shell, false, None));
+        assert!(proves(Standing::Proven(Proof::Alert), Origin::Shell, false, None));
+        let seen =
+            |witness, by_human, at| proves(unconfirmed, Origin::Shell, false, Some((witness, by_human, at)));
+        assert!(seen(Witness::History, false, later));
+        assert!(!seen(Witness::History, true, later), "a confirmation by hand");
+        assert!(!seen(Witness::NodeFenced, false, later), "it may be left from one");
+        assert!(!seen(Witness::History, false, NOW - Duration::from_secs(1)), "it is older");
     }
 
     #[test]

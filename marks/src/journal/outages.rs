@@ -2,9 +2,11 @@
 
 use super::row::MarkRow;
 use super::{Journal, JournalError};
-use crate::fencing::Incarnation;
+use crate::evidence::{Sighting, Witness};
+use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
 use crate::id::MarkId;
+use crate::mark::{Doubt, Settlement, Standing};
 use crate::time::Timestamp;
 
 /// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
@@ -20,8 +22,10 @@ pub struct Outage {
     pub incarnations: Vec<Incarnation>,
     /// When its host was seen to be back.
     pub returned_at: Option<Timestamp>,
-    /// Whether the mark is settled.
-    pub settled: bool,
+    /// How and when the mark ended.
+    pub settled: Option<(Settlement, Timestamp)>,
+    /// Whether anything that is known here shows that its host was down.
+    pub is_proven: bool,
 }
 
 impl Journal {
@@ -39,6 +43,7 @@ impl Journal {
         let sightings = self.sightings_of(mark.id)?.sound;
         let times = fencings.iter().map(|f| f.asked_at).chain(sightings.iter().map(|s| s.at));
         let newest = times.fold(mark.failure_time, Timestamp::max);
+        let is_proven = self.is_proven(&mark, &fencings, &sightings)?;
         let mut incarnations: Vec<Incarnation> = mark.incarnation.into_iter().collect();
         for seen in fencings.into_iter().filter_map(|f| f.incarnation) {
             if !incarnations.contains(&seen) {
@@ -51,7 +56,31 @@ impl Journal {
             newest,
             incarnations,
             returned_at: mark.returned_at,
-            settled: mark.settled.is_some(),
+            settled: mark.settled,
+            is_proven,
         })
+    }
+
+    /// The standing of a mark says it while that is open; once it has ended, or where another controller made it, what it
+    /// took in does. `node_fenced` may be left from a confirmation by hand.
+    fn is_proven(
+        &self,
+        mark: &MarkRow,
+        fencings: &[Fencing],
+        sightings: &[Sighting],
+    ) -> Result<bool, JournalError> {
+        let doubted = [Doubt::Unconfirmed, Doubt::Unproven].map(Standing::Doubtful);
+        let is_proof = |seen: &Sighting| {
+            !seen.by_human && seen.witness != Witness::NodeFenced && seen.at >= mark.failure_time
+        };
+        if !doubted.contains(&mark.standing) || sightings.iter().any(is_proof) {
+            return Ok(true);
+        }
+        for fencing in fencings.iter().filter(|fencing| fencing.origin != Origin::Shell) {
+            if !self.is_imported(fencing.id)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

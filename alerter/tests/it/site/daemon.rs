@@ -176,6 +176,11 @@ impl Alerter {
     pub(crate) fn release(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.release(mark, "I looked", "alice", site.now).unwrap().is_some());
     }
+
+    /// `nova-host-alerter unmark`.
+    pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
+        assert!(self.journal.dismiss(mark, "it lives", "alice", site.now).unwrap());
+    }
 }
 
 /// The recovery controller took it.
