@@ -92,11 +92,19 @@ pub(super) fn at<'a>(
     let open = || outages.iter().rev().filter(has_room);
     let same = |outage: &&Outage| in_force.iter().any(|connection| outage.incarnations.contains(connection));
     // As above: what surely fits goes first.
-    open().find(same).or_else(|| {
-        open().find(|outage| {
-            (in_force.is_empty() || outage.incarnations.is_empty()) && is_near(at, outage, coalesce)
-        })
-    })
+    open()
+        .find(same)
+        .or_else(|| open().find(|outage| may_be(&in_force, outage) && is_near(at, outage, coalesce)))
+}
+
+/// Where a connection is unknown, clocks decide; and so they do where the outage began after the connection in force was
+/// made, but its fencing read an older one, since the newer one was forgotten.
+fn may_be(in_force: &[&Incarnation], outage: &Outage) -> bool {
+    let made = in_force.iter().filter_map(|connection| connection.connected_at()).max();
+    match (made, newest(&outage.incarnations)) {
+        (Some(made), Some(known)) => known < made && made <= outage.first,
+        _ => in_force.is_empty() || outage.incarnations.is_empty(),
+    }
 }
 
 /// The connections that may have been the last good one at that time: the newest that is surely older, and those that are
@@ -420,6 +428,18 @@ mod tests {
     fn a_sighting_of_an_outage_that_nothing_else_saw_belongs_to_none() {
         assert_eq!(seen(131, &[10, 115], &[outage(100, Some(10))]), None);
         assert_eq!(seen(131, &[10], &[returned(115, outage(100, Some(10)))]), None);
+    }
+
+    /// The alerter noted the connection at 110; the fencing read the one before it, since the newer one was forgotten.
+    #[test]
+    fn a_sighting_finds_the_outage_whose_fencing_read_an_older_connection() {
+        let second = [returned(110, outage(100, Some(10))), outage(150, Some(10))];
+        assert_eq!(seen(155, &[10, 110], &second), Some(&second[1]));
+        assert_eq!(seen(331, &[10, 110], &second), None, "clocks decide");
+        let before = [outage(100, Some(10))];
+        assert_eq!(seen(116, &[10, 110], &before), None, "it began before that connection");
+        let newer = [outage(150, Some(140))];
+        assert_eq!(seen(130, &[10, 110, 140], &newer), None);
     }
 
     /// A skew of clocks must not make an outage of a host that is alive.

@@ -174,7 +174,11 @@ fn a_host_is_lost_together_with_the_memory_of_its_connection() {
         return;
     }
     for later in [10.0, 100.0, 300.0] {
-        lost_together(later, Watched::Always, |fencing| fencing).assert_all_told();
+        for by in ["ctl1", "ctl3"] {
+            let (site, marks) = lost_together(later, Watched::Always, by, |fencing| fencing);
+            site.assert_all_told();
+            assert_eq!(marks, 2, "one for each outage: marked by {by}, {later} s later");
+        }
     }
 }
 
@@ -186,7 +190,9 @@ fn a_host_is_lost_together_with_the_alerter_that_saw_it_back() {
         return;
     }
     for later in [10.0, 100.0, 300.0] {
-        lost_together(later, Watched::ByTheLost, |fencing| fencing).assert_all_told();
+        let (site, marks) = lost_together(later, Watched::ByTheLost, "ctl1", |fencing| fencing);
+        site.assert_all_told();
+        assert_eq!(marks, 2, "one for each outage, {later} s later");
     }
 }
 
@@ -196,7 +202,7 @@ fn without_the_return_in_the_register_that_outage_is_swallowed() {
     if lacks_evidence() {
         return;
     }
-    let site = lost_together(10.0, Watched::InSilence, |fencing| fencing);
+    let (site, _) = lost_together(10.0, Watched::InSilence, "ctl1", |fencing| fencing);
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
 }
 
@@ -208,7 +214,7 @@ fn a_host_is_lost_together_with_the_memory_of_a_connection_that_nobody_saw() {
     if lacks_evidence() {
         return;
     }
-    lost_together(300.0, Watched::Never, |fencing| fencing).assert_all_told();
+    lost_together(300.0, Watched::Never, "ctl1", |fencing| fencing).0.assert_all_told();
 }
 
 /// The broken variant of the row above: the agent does not say whether the host was down already.
@@ -217,7 +223,8 @@ fn without_the_word_of_the_cib_that_outage_is_swallowed() {
     if lacks_evidence() {
         return;
     }
-    let site = lost_together(300.0, Watched::Never, |fencing| Fencing { already_down: None, ..fencing });
+    let (site, _) =
+        lost_together(300.0, Watched::Never, "ctl1", |fencing| Fencing { already_down: None, ..fencing });
     assert!(site.audit().iter().any(|wrong| wrong.contains("was not told")));
 }
 
@@ -232,8 +239,13 @@ enum Watched {
     InSilence,
 }
 
-/// `said`: what the agent makes of the second fencing.
-fn lost_together(later: f64, watched: Watched, said: fn(Fencing) -> Fencing) -> Site {
+/// `by` marks the second outage; `said`: what the agent makes of that fencing. Gives also how many marks there are.
+fn lost_together(
+    later: f64,
+    watched: Watched,
+    by: &'static str,
+    said: fn(Fencing) -> Fencing,
+) -> (Site, usize) {
     let is_lost = matches!(watched, Watched::ByTheLost | Watched::InSilence);
     let mut site = Site::new(&["compute1"]);
     let mut alerter = Alerter::start(&site, if is_lost { "ctl2" } else { "ctl3" });
@@ -252,15 +264,16 @@ fn lost_together(later: f64, watched: Watched, said: fn(Fencing) -> Fencing) -> 
     site.lost.insert("ctl2");
     site.die("compute1");
     site.advance(3.0);
-    let second = said(site.fencing("ctl1", "compute1"));
-    site.mark("ctl1", &second);
+    let second = said(site.fencing(by, "compute1"));
+    site.mark(by, &second);
     site.advance(1.0);
     site.seen_fenced("compute1");
     if is_lost {
         alerter = Alerter::start(&site, "ctl3");
     }
     alerter.run(&mut site, 60);
-    site
+    let marks = alerter.marks("compute1").len();
+    (site, marks)
 }
 
 /// W27: the clocks of the witnesses differ from the agent's by up to four seconds. No second mark, whether the host was
