@@ -1,5 +1,7 @@
 //! What a starting daemon makes of the marks that an older one left open.
 
+use std::time::Duration;
+
 use marks::delivery::Delivery;
 use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
@@ -80,7 +82,7 @@ pub fn settle_strangers(
             return Ok(());
         }
         let old = now.since(row.failure_time) > shared.settings.intake.horizon;
-        let reason = match taken_over(&row, entries) {
+        let reason = match taken_over(&row, entries, shared.settings.intake.coalesce) {
             Some(other) => {
                 format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
             }
@@ -108,10 +110,13 @@ fn doubt(journal: &mut Journal, shared: &Shared, register: Register, mut row: Ma
     Ok(())
 }
 
-/// A mark of another alerter that has the same connection of the same host.
-fn taken_over(row: &MarkRow, entries: &Entries) -> Option<MarkId> {
+/// A mark that another alerter made of the same outage: the same connection of the same host, at about the same time. Far
+/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both.
+fn taken_over(row: &MarkRow, entries: &Entries, coalesce: Duration) -> Option<MarkId> {
     let same = |entry: &MarkEntry| {
-        entry.mark.node == row.node && entry.incarnation.is_some() && entry.incarnation == row.incarnation
+        let same_connection = entry.incarnation.is_some() && entry.incarnation == row.incarnation;
+        let is_near = entry.mark.failure_time.distance(row.failure_time) <= coalesce;
+        entry.mark.node == row.node && same_connection && is_near && entry.made_by != row.made_by
     };
     entries.sound.values().find_map(|entry| match entry {
         Entry::Mark(entry) if same(entry) => Some(entry.mark.id),

@@ -478,6 +478,74 @@ fn an_open_mark_of_an_old_journal_is_held_when_the_register_is_lost() {
     }
 }
 
+/// Two alerters make a mark each of one outage, and the first one could tell nobody of it, nor write it into the register.
+/// When it starts again, its mark ends: the outage was told as the other's.
+#[test]
+fn an_open_mark_of_an_outage_that_another_alerter_told_ends() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.register_is_mute = true;
+    site.down.extend(["nova", "backup"]);
+    site.die("compute1");
+    site.off("ctl1", "compute1");
+    first.run(&mut site, 2);
+    drop(first);
+    site.register_is_mute = false;
+    site.down.clear();
+    site.lost.insert("ctl1");
+    site.advance(60.0);
+    site.off("ctl2", "compute1");
+    site.advance(1.0);
+    site.seen_fenced("compute1");
+    Alerter::start(&site, "ctl2").run(&mut site, 40);
+    site.assert_all_told();
+    site.lost.clear();
+    let mut again = Alerter::start(&site, "ctl1");
+    again.run(&mut site, 40);
+    site.assert_all_told();
+    let ends: Vec<_> = again.marks("compute1").iter().map(|mark| mark.settled.map(|(how, _)| how)).collect();
+    assert_eq!(ends, [Some(Settlement::Expired), Some(Settlement::Acknowledged)]);
+}
+
+/// A host fails twice, and the connection between the two is forgotten, so both marks have the same one. The second mark
+/// waits for the register when its daemon starts again: it is told, whether the same alerter made the first one, shortly
+/// before, or another one did, long before.
+#[test]
+fn a_second_outage_with_the_same_connection_is_not_taken_over() {
+    if lacks_evidence() {
+        return;
+    }
+    for (first, later) in [("ctl3", 10.0), ("ctl3", 300.0), ("ctl1", 300.0)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, first);
+        alerter.run(&mut site, 2);
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        site.back("compute1", "ctl2");
+        alerter.run(&mut site, 2);
+        alerter = Alerter::start(&site, "ctl3");
+        alerter.run(&mut site, 2);
+        site.advance(later);
+        site.hosts.get_mut("compute1").unwrap().forget("ctl2");
+        site.lost.insert("ctl2");
+        site.register_is_mute = true;
+        site.outage("compute1", "ctl3");
+        alerter.run(&mut site, 4);
+        let marks = alerter.marks("compute1");
+        assert_eq!((marks.len(), &marks[0].incarnation), (2, &marks[1].incarnation));
+        alerter = Alerter::start(&site, "ctl3");
+        alerter.run(&mut site, 2);
+        site.register_is_mute = false;
+        alerter.run(&mut site, 40);
+        let case = format!("the first mark is made on {first}, {later} s before");
+        assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
+    }
+}
+
 /// A controller that has just joined looks before its peers have told it what they know: held for a moment, and told when
 /// the register is there.
 #[test]
