@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 
 use super::delivery_row::{self, COLUMNS, update};
 use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
+use super::row::raw_text;
 use super::{Fault, Journal, JournalError, due};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::host::HostName;
@@ -154,11 +155,10 @@ impl Journal {
         let read = || {
             let mut query = self.connection.prepare(&sql)?;
             let rows = query.query_map([], |row| {
-                let last = Attempt { at: Timestamp(row.get(1)?), kind: row.get(2)?, detail: row.get(3)? };
-                let (route, required) = (row.get(0)?, row.get(4)?);
-                Ok(Tried { route, since: Timestamp(row.get(5)?), last, required })
+                // A damaged text says nothing, and is no reason not to start.
+                Ok(decode_tried(row).ok())
             })?;
-            rows.collect()
+            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
         };
         self.sqlite(read())
     }
@@ -208,10 +208,11 @@ impl Journal {
         change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<usize, JournalError> {
         let sql = format!(
-            "SELECT d.mark, d.route FROM delivery d WHERE {condition} AND (d.mark, d.route) > (?1, ?2)
+            "SELECT d.mark, d.route FROM delivery d
+             WHERE {condition} AND (d.mark, d.route) > (CAST(?1 AS TEXT), CAST(?2 AS TEXT))
              ORDER BY d.mark, d.route LIMIT {PAGE}"
         );
-        let (mut changed, mut last) = (0, (String::new(), String::new()));
+        let (mut changed, mut last) = (0, (Vec::new(), Vec::new()));
         loop {
             let start = [last.0.into(), last.1.into()];
             let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
@@ -224,29 +225,37 @@ impl Journal {
         }
     }
 
-    fn keys(
-        &self,
-        sql: &str,
-        parameters: impl Iterator<Item = Value>,
-    ) -> Result<Vec<(String, String)>, JournalError> {
+    fn keys(&self, sql: &str, parameters: impl Iterator<Item = Value>) -> Result<Vec<Key>, JournalError> {
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
-            let rows = query.query_map(params_from_iter(parameters), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let rows = query
+                .query_map(params_from_iter(parameters), |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?;
             rows.collect()
         };
         self.sqlite(read())
     }
 }
 
+fn decode_tried(row: &Row<'_>) -> rusqlite::Result<Tried> {
+    let last = Attempt { at: Timestamp(row.get(1)?), kind: row.get(2)?, detail: row.get(3)? };
+    let (route, required) = (row.get(0)?, row.get(4)?);
+    Ok(Tried { route, since: Timestamp(row.get(5)?), last, required })
+}
+
+/// A mark's id and a route's name, as they stand there: damage may have made them no text at all.
+type Key = (Vec<u8>, Vec<u8>);
+
 /// Says how many rows could be believed, and which could not.
 fn change_page(
     transaction: &Transaction<'_>,
-    keys: &[(String, String)],
+    keys: &[Key],
     now: Timestamp,
     change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
 ) -> Result<(usize, Vec<Damage>), Fault> {
     let (mut changed, mut damaged) = (0, Vec::new());
     for (mark, route) in keys {
+        // Such a row belongs to no mark or route, and stands before none.
+        let (Ok(mark), Ok(route)) = (str::from_utf8(mark), str::from_utf8(route)) else { continue };
         match load_or_quarantine(transaction, (mark, route), now)? {
             Some(Ok(mut delivery)) => {
                 change(&mut delivery, transaction)?;

@@ -1,6 +1,8 @@
 //! Marks in the journal: made by the intake, named, proven, read.
 
-use rusqlite::{OptionalExtension, Params, Transaction, params_from_iter};
+use std::cell::Cell;
+
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
 
 use super::deliveries::{self, NewDelivery};
 use super::fencings::{Damage, Rows};
@@ -182,15 +184,18 @@ impl Journal {
         mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
     ) -> Result<Vec<Damage>, JournalError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > ?1 ORDER BY m.id LIMIT {PAGE}"
+            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
         );
-        let (mut damaged, mut last) = (Vec::new(), String::new());
+        let (mut damaged, mut last) = (Vec::new(), Vec::new());
         loop {
-            let page = self.rows(&sql, [&last], row::decode)?;
-            let ids = page.sound.iter().map(|row| row.id.to_string());
-            let Some(end) = ids.chain(page.damaged.iter().map(|damage| damage.key.clone())).max() else {
-                return Ok(damaged);
+            // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
+            let end = Cell::new(None);
+            let decode = |row: &Row<'_>| {
+                end.set(row::raw_text(row, 0).ok());
+                row::decode(row)
             };
+            let page = self.rows(&sql, [&last], decode)?;
+            let Some(end) = end.take() else { return Ok(damaged) };
             last = end;
             damaged.extend(page.damaged);
             for row in page.sound {
@@ -365,6 +370,35 @@ mod tests {
         journal.make_mark(&of_register, Taken::Register, &[], NOW).unwrap();
         let wanted = "compute1 is marked and held (unproven) until evidence or `release`: the register has it from ctl2";
         assert_eq!(sentence(&journal, of_register.id), wanted);
+    }
+
+    /// A flipped bit can make a text none at all. The broken variant: the pages never end, or the first question fails, at
+    /// every start.
+    #[test]
+    fn a_key_that_is_no_text_any_more_ends_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "compute1", NOW);
+        let other = marked(&mut journal, "compute2", NOW);
+        journal.begin_attempt(other, "recovery").unwrap();
+        home.raw()
+            .execute_batch(
+                "PRAGMA foreign_keys = OFF;
+                 UPDATE mark SET id = CAST(x'ff' AS TEXT) WHERE node = 'compute1';
+                 UPDATE delivery SET mark = CAST(x'ff' AS TEXT), last_at = 1, last_detail = '',
+                   last_kind = CAST(x'ff' AS TEXT), next_due = 1 << 60 WHERE state = 'pending'",
+            )
+            .unwrap();
+        let mut seen = Vec::new();
+        let visit = |_: &mut Journal, row: MarkRow| {
+            seen.push(row.id);
+            Ok(())
+        };
+        assert_eq!(journal.each_open_mark(visit).unwrap().len(), 1);
+        assert_eq!(seen, [other]);
+        assert_eq!(journal.put_off_no_longer_than(NOW).unwrap(), 0);
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        assert_eq!(journal.tried().unwrap(), []);
     }
 
     #[test]

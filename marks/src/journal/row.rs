@@ -168,6 +168,11 @@ fn digest(row: &MarkRow) -> Vec<u8> {
         .finish()
 }
 
+/// A text as it stands there: damage may have made it none.
+pub(super) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
+    Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
+}
+
 /// Reads the columns of [`COLUMNS`], which must come first in the row.
 pub(super) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
     let damage = || Damage { table: "mark", key: printable_key(row) };
