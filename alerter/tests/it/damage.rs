@@ -34,7 +34,26 @@ fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_tol
     }
 }
 
-/// The same of one that was not told yet.
+/// What is damaged is its id: the register's entry makes it anew, and its deliveries are still there. The broken variant:
+/// they cannot be made a second time, and every start ends there.
+#[test]
+fn a_mark_that_lost_its_id_is_made_anew_and_not_told_again() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 20);
+    site.tamper("ctl1", "PRAGMA foreign_keys = OFF; UPDATE mark SET id = CAST(x'ff' AS TEXT)");
+    alerter = Alerter::start(&site, "ctl1");
+    site.outage("compute2", "ctl1");
+    alerter.run(&mut site, 20);
+    site.assert_all_told();
+}
+
+/// A damaged mark that was not told yet.
 #[test]
 fn a_damaged_mark_that_is_open_keeps_no_other_host_from_being_marked() {
     if lacks_evidence() {

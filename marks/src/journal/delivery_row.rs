@@ -71,9 +71,10 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
     Ok(())
 }
 
+/// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
 pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
     let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, digest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (mark, route) DO NOTHING";
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
         d.route,
