@@ -92,7 +92,18 @@ pub fn source(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/")).join(path)
 }
 
-fn place(from: &Path, to: &Path) -> anyhow::Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot install {}", from.display()))?;
-    Ok(fs::set_permissions(to, Permissions::from_mode(0o755))?)
+/// Copies a program to where it is run, by a process of its own: a file that is open for writing here is kept open by whatever
+/// another test starts at that moment, and nobody can run it ("Text file busy").
+///
+/// # Errors
+/// It cannot be copied.
+pub fn place(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let copied = Command::new("install").args(["-m", "755"]).arg(from).arg(to).output()?;
+    ensure!(
+        copied.status.success(),
+        "{} cannot be installed: {}",
+        from.display(),
+        String::from_utf8_lossy(&copied.stderr)
+    );
+    Ok(())
 }

@@ -13,7 +13,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
 use tempfile::TempDir;
 
-use crate::common::{Outcome, have, have_injection, run, skip};
+use crate::common::{Outcome, executable, have, have_injection, run, skip};
 
 const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 
@@ -42,8 +42,7 @@ impl Post {
         fs::set_permissions(room.path(), Permissions::from_mode(0o711)).unwrap();
         let post = Self { room, owner };
         // The build directory may be closed to that user.
-        fs::copy(env!("CARGO_BIN_EXE_alert_mark"), post.agent()).unwrap();
-        fs::set_permissions(post.agent(), Permissions::from_mode(0o755)).unwrap();
+        executable(&post.agent(), &fs::read(env!("CARGO_BIN_EXE_alert_mark")).unwrap());
         DirBuilder::new().mode(0o700).create(post.directory()).unwrap();
         chown(&post.directory(), Some(owner), None).unwrap();
         Some(post)

@@ -13,7 +13,7 @@ use fence_agent::{check, stdin};
 use marks::register::Tools;
 use marks::time::Timestamp;
 
-use crate::common::{AGENT, Store, World, call, call_with, have, have_namespaces, run};
+use crate::common::{AGENT, Store, World, call, call_with, executable, have, have_namespaces, run};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -115,8 +115,7 @@ impl Controller {
     fn new(cibadmin: &str) -> Self {
         let store = Store::new();
         let at = |name: &str| store.dir.path().join(name);
-        fs::write(at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n")).unwrap();
-        fs::set_permissions(at("cibadmin"), fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&at("cibadmin"), format!("#!/bin/sh\n{cibadmin}\n").as_bytes());
         let paths = Paths {
             config: at("alerter.toml"),
             corosync: at("corosync.conf"),

@@ -1,7 +1,6 @@
 //! The register as the agent uses it: tools of a cluster that answer, fail or hang, and journals that do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use marks::register::{Entry, Register, Tools};
 use marks::time::Timestamp;
 use rusqlite::Connection;
 
-use crate::common::{AGENT, Store, World, fencings, have_injection, have_namespaces, run};
+use crate::common::{AGENT, Store, World, executable, fencings, have_injection, have_namespaces, run};
 
 /// Keeps every update in a file, and answers from there.
 const WORKS: &str = r#"
@@ -57,11 +56,10 @@ impl Controller {
         controller
     }
 
-    /// Renamed into place, so that no process still has it open for writing.
+    /// Renamed into place, so that the old one may still run.
     fn put(&self, tool: &str, script: &str) {
         let (path, new) = (self.at(tool), self.at("new"));
-        fs::write(&new, format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display())).unwrap();
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&new, format!("#!/bin/sh\nD={}\n{script}\n", self.store.dir.path().display()).as_bytes());
         fs::rename(new, path).unwrap();
     }
 

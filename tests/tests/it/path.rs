@@ -640,7 +640,7 @@ fn nobody_but_root_may_change_anything() {
     let (receiver, site) = running();
     // A copy, since the way to the built program may be closed to others.
     let program = site.directory().join("nova-host-alerter");
-    fs::copy(built("nova-host-alerter").unwrap(), &program).unwrap();
+    installed::place(&built("nova-host-alerter").unwrap(), &program).unwrap();
     let mut nobody = Command::new(&program);
     nobody
         .args(["mark", "compute1", "--fenced", "--reason", "x", "--config"])
