@@ -41,7 +41,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// How much of an answer's body is read, and for how long; nothing depends on it.
 const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
-/// So many bodies are read at once; of others the connection is closed. Their attempts are over, so nothing else bounds them.
+/// So many bodies are read at once. An endpoint that does not end them gets its next message when one of them is done with.
 const BODIES: usize = 32;
 
 /// What an `http` route is made of.
@@ -153,19 +153,20 @@ impl Http {
             Err(failure) => return Outcome::Refused(failure),
         };
         match self.request(message).headers(authorization).send().await {
-            Ok(response) => self.answered(response),
+            Ok(response) => self.answered(response).await,
             Err(error) => fault::of(&error).outcome(),
         }
     }
 
     /// The outcome stands with the header section.
-    fn answered(&self, response: Response) -> Outcome {
+    async fn answered(&self, response: Response) -> Outcome {
         if answer::is_too_large(response.headers()) {
             return Fault::TooLarge.outcome();
         }
         let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
         let outcome = answer::outcome(response.status().as_u16(), wish);
-        if let Ok(place) = Arc::clone(&self.bodies).try_acquire_owned() {
+        let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
+        if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
                 let _reading = place;
                 tokio::time::timeout(BODY_TIME, read_out(response)).await
