@@ -138,7 +138,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     for due in &facts.rejected.rows.sound {
         of_rejected(found, due);
     }
-    // Damaged deliveries are put into quarantine when they are due.
+    // Damaged deliveries are told as what is in quarantine.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, now);
     }

@@ -32,7 +32,8 @@ const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 /// A target's place in the list, what it was told, and what came of it.
 type Exchanged = (usize, Notice, Outcome);
 
-/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again, or taken back.
+/// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again,
+/// or taken back.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut exchanges = JoinSet::new();
     tokio::select! {
