@@ -1,6 +1,5 @@
 //! Where a fencing is kept: in the journal of this controller, and in the register of the cluster. One copy is enough.
 
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,8 +8,8 @@ use marks::journal::{Journal, JournalError, Role};
 use marks::register::{Entry, Register, RegisterError};
 
 use crate::call::Call;
-use crate::publish;
 use crate::settings::Settings;
+use crate::{publish, watch};
 
 /// How long the journal may keep the register waiting: its disk may hang.
 const JOURNAL_LIMIT: Duration = Duration::from_secs(8);
@@ -86,13 +85,9 @@ fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, Journ
 
 /// A disk that hangs keeps its thread for ever: the register must not wait for it.
 fn journal_in_time(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalGap> {
-    let (send, receive) = mpsc::channel();
     let (own, copy) = (settings.clone(), fencing.clone());
-    let work = move || drop(send.send(journal(&own, &copy)));
-    if thread::Builder::new().spawn(work).is_err() {
-        return Ok(journal(settings, fencing)?);
-    }
-    Ok(receive.recv_timeout(JOURNAL_LIMIT).map_err(|_| JournalGap::Silent(JOURNAL_LIMIT))??)
+    let done = watch::in_time(JOURNAL_LIMIT, move || journal(&own, &copy));
+    Ok(done.ok_or(JournalGap::Silent(JOURNAL_LIMIT))??)
 }
 
 fn register_alone(

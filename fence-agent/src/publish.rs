@@ -1,7 +1,5 @@
 //! From the journal of this controller to the register of the cluster: at once, or by a later call where that failed.
 
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
@@ -12,6 +10,7 @@ use marks::time::Timestamp;
 use crate::call::{Call, Failure};
 use crate::run::OWN_LIMIT;
 use crate::settings::Settings;
+use crate::watch;
 
 /// How long the register may take. A lost controller holds it up for about three seconds.
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
@@ -98,14 +97,11 @@ fn note(call: &Call, settings: &Settings, published: Vec<String>) {
     if published.is_empty() {
         return;
     }
-    let (send, receive) = mpsc::channel();
     let settings = settings.clone();
-    let work = move || drop(send.send(note_in_journal(&settings, &published)));
-    let why = match thread::Builder::new().spawn(work).map(|_| receive.recv_timeout(NOTE_LIMIT)) {
-        Ok(Ok(Ok(()))) => return,
-        Ok(Ok(Err(e))) => e.to_string(),
-        Ok(Err(_)) => format!("the journal did not take it within {} s", NOTE_LIMIT.as_secs()),
-        Err(e) => e.to_string(),
+    let why = match watch::in_time(NOTE_LIMIT, move || note_in_journal(&settings, &published)) {
+        Some(Ok(())) => return,
+        Some(Err(e)) => e.to_string(),
+        None => format!("the journal did not take it within {} s", NOTE_LIMIT.as_secs()),
     };
     call.report.warning(&format!("what is in the register will be written there once more: {why}"));
 }
