@@ -77,6 +77,11 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());
+    for route in &shared.settings.routes {
+        for warning in route.driver.warnings() {
+            warn!("route {}: {warning}", route.name);
+        }
+    }
 
     let stop = CancellationToken::new();
     let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));

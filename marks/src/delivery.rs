@@ -87,7 +87,7 @@ impl State {
             Pending | Parked => {
                 matches!(next, InFlight | Held | Pending | Quarantined | Dismissed | Cancelled)
             }
-            InFlight => matches!(next, Acknowledged | Pending | Parked | Dismissed),
+            InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Dismissed),
             Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
             Quarantined => matches!(next, Dismissed),
             Acknowledged | Dismissed | Cancelled => false,

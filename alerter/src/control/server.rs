@@ -466,7 +466,7 @@ async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
 async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
-    let exchange = driver.deliver(Message { id: &id, body: &body });
+    let exchange = driver.deliver(Message { id: &id, body: &body, ambiguous: 0 });
     match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
         Ok(outcome) => test_answer(name, &outcome),
         Err(_) => TestAnswer {

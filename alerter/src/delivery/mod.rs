@@ -16,7 +16,7 @@ use marks::delivery::{Delivery, State};
 use marks::journal::{DueDelivery, Ended, Verdict};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::drivers::{Failure, Message, Outcome};
 use crate::moment::Moment;
@@ -39,7 +39,8 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
     let route =
         shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
     let begun = Instant::now();
-    let outcome = route.driver.deliver(Message { id: &due.mark.id, body: &due.delivery.body }).await;
+    let Delivery { body, ambiguous, .. } = &due.delivery;
+    let outcome = route.driver.deliver(Message { id: &due.mark.id, body, ambiguous: *ambiguous }).await;
     // Before the record: whoever sees that has to find the endpoint as it is.
     let change = note(shared, due, &outcome, begun.elapsed());
     let verdict = judge(shared, due, &outcome);
@@ -51,7 +52,8 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
 fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -> Option<Change> {
     let wish = outcome.failure().and_then(|failure| failure.after);
     let sign = match outcome {
-        Outcome::Acknowledged { .. } => Sign::Takes,
+        // It works, and has something against this mark alone.
+        Outcome::Acknowledged { .. } | Outcome::Held(_) => Sign::Takes,
         Outcome::Unreachable(_) => Sign::Unreachable,
         Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
@@ -71,8 +73,12 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
         Outcome::Retry(failure) | Outcome::Unreachable(failure) => (State::Pending, false, failure),
         Outcome::Unknown(failure) => (State::Pending, true, failure),
         Outcome::Refused(failure) | Outcome::Rejected(failure) => (State::Parked, false, failure),
+        Outcome::Held(failure) => (State::Held, false, failure),
     };
-    report_failure(shared, due, failure);
+    match state {
+        State::Held => report_hold(due, failure),
+        _ => report_failure(shared, due, failure),
+    }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
     let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
     Verdict::Again { state, ambiguous, kind, detail, next_due: Timestamp::now() + wait }
@@ -82,7 +88,9 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
 /// mark's fault. One that answered badly may have something against this one, and the next probe is another.
 fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
     match outcome {
-        Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) => Duration::ZERO,
+        Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) | Outcome::Held(_) => {
+            Duration::ZERO
+        }
         Outcome::Retry(failure) | Outcome::Unknown(failure) => {
             schedule::wait(delivery.attempts, random, failure.after)
         }
@@ -102,6 +110,11 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
     let attempts = due.delivery.attempts;
     info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
     Verdict::Acknowledged { reference, detail: format!("{route} acknowledged it at attempt {attempts}") }
+}
+
+fn report_hold(due: &DueDelivery, failure: &Failure) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    error!(mark = %mark.id, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 
 fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure) {

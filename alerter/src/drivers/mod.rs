@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[http::KIND, exec::KIND];
 
 /// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
 /// does it does not say so here.
-const LOCKED_OUT: Duration = Duration::from_secs(60);
+pub(crate) const LOCKED_OUT: Duration = Duration::from_secs(60);
 /// However long an endpoint asks to be left alone, it is not left alone for longer.
 const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 
@@ -48,6 +48,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The exact bytes that tell this mark. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;
 
+    /// The same for a host that failed before: when its earlier marks were generated, oldest first. A controller may want
+    /// to tell one outage from the next by its time. Every alerter has to make the same bytes of the same marks.
+    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        let _times_say_nothing_here = earlier;
+        self.body(mark)
+    }
+
     /// The bytes of a test message, which nobody can take for a failure of a host.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
@@ -58,6 +65,11 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// since what allowed it may be over by then.
     fn at_once(&self) -> Option<usize> {
         None
+    }
+
+    /// What an operator is told at each start: one sentence for each setting that endangers what it is for.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
@@ -72,6 +84,8 @@ pub struct Message<'a> {
     pub id: &'a MarkId,
     /// The stored bytes.
     pub body: &'a [u8],
+    /// How many earlier attempts of this mark on this route may have arrived.
+    pub ambiguous: u32,
 }
 
 /// An exchange under way.
@@ -93,6 +107,9 @@ pub enum Outcome {
     Refused(Failure),
     /// It takes others, but not this one: somebody must look into it.
     Rejected(Failure),
+    /// It does not take this one, and might act on a repetition when it must not: nothing more is sent until somebody has
+    /// looked into it.
+    Held(Failure),
     /// It may have taken it, or not: send the same bytes again.
     Unknown(Failure),
 }
@@ -106,6 +123,7 @@ impl Outcome {
             Self::Retry(_) => "retry",
             Self::Refused(_) => "refused",
             Self::Rejected(_) => "rejected",
+            Self::Held(_) => "held",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -118,6 +136,7 @@ impl Outcome {
             | Self::Retry(failure)
             | Self::Refused(failure)
             | Self::Rejected(failure)
+            | Self::Held(failure)
             | Self::Unknown(failure) => Some(failure),
         }
     }

@@ -78,7 +78,10 @@ impl<'a> Intake<'a> {
     }
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
-        let deliveries = row.told().map(|mark| deliveries(self.shared, &mark)).unwrap_or_default();
+        let deliveries = match row.told() {
+            Some(mark) => deliveries(self.shared, self.journal, &mark)?,
+            None => Vec::new(),
+        };
         self.journal.make_mark(row, of, &deliveries, self.around.now)?;
         let mut seen = self.shared.seen();
         seen.touched.insert(row.node.clone());
@@ -253,12 +256,22 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 }
 
 /// One for each route that gets the marks of this host.
-pub(super) fn deliveries(shared: &Shared, mark: &Mark) -> Vec<NewDelivery> {
+pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     shared.report_groups(&mark.node);
+    let earlier = earlier(journal, mark)?;
     let new = |route: &Route| NewDelivery {
         route: route.name.as_str().to_owned(),
-        body: route.driver.body(mark),
+        body: route.driver.body_after(mark, &earlier),
         required: route.required,
     };
-    shared.settings.routes.iter().filter(|route| route.covers(&mark.node)).map(new).collect()
+    Ok(shared.settings.routes.iter().filter(|route| route.covers(&mark.node)).map(new).collect())
+}
+
+/// When the host's earlier marks were generated, in the order in which they are told.
+fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
+    let place = |mark: &Mark| (mark.failure_time, mark.id);
+    let mut marks: Vec<Mark> = journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::told).collect();
+    marks.retain(|other| place(other) < place(mark));
+    marks.sort_by_key(place);
+    Ok(marks.into_iter().map(|mark| mark.generated_time).collect())
 }

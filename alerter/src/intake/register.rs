@@ -18,10 +18,8 @@ impl Intake<'_> {
             return Ok(());
         }
         let now = self.around.now;
-        for entry in entries.sound.values() {
-            if let Entry::Mark(entry) = entry {
-                self.adopt(entry, entries)?;
-            }
+        for entry in in_order(entries) {
+            self.adopt(entry, entries)?;
         }
         self.take_in_ends_of(entries, |mark| ended_untold(mark, entries))?;
         self.take_in_returns(entries)?;
@@ -161,6 +159,18 @@ impl Intake<'_> {
 pub(super) fn ended_untold(mark: MarkId, entries: &Entries) -> bool {
     let end = entries.sound.get(&Key::Settled(mark));
     matches!(end, Some(Entry::Settled(end)) if matches!(end.how, Settlement::Dismissed | Settlement::Expired))
+}
+
+/// The marks as they are told: what is told of a host may depend on its earlier marks.
+fn in_order(entries: &Entries) -> Vec<&MarkEntry> {
+    let mut marks = Vec::new();
+    for entry in entries.sound.values() {
+        if let Entry::Mark(entry) = entry {
+            marks.push(entry);
+        }
+    }
+    marks.sort_by_key(|entry| (entry.mark.failure_time, entry.mark.id));
+    marks
 }
 
 fn fencing(entry: &Entry) -> Option<Fencing> {

@@ -130,7 +130,7 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     if !existing.damaged.is_empty() {
         return Ok(());
     }
-    let mut missing = deliveries(shared, mark);
+    let mut missing = deliveries(shared, journal, mark)?;
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
     let is_stuck =
         |old: &&Delivery| old.required && !old.state.is_final() && shared.route(&old.route).is_none();
@@ -160,7 +160,7 @@ fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, naming: Naming
     let clash = naming.as_ref().err();
     row.fqdn = naming.as_ref().ok().cloned().flatten();
     if let Some(mark) = row.told() {
-        let deliveries = deliveries(shared, &mark);
+        let deliveries = deliveries(shared, journal, &mark)?;
         journal.name_mark(&Resolved { mark, deliveries }, now)?;
         shared.seen().news = true;
     }

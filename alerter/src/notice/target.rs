@@ -205,7 +205,7 @@ impl<'e> Teller<'e> {
                 let id = notice.id(controller);
                 let body = notice.body(&id, controller);
                 self.exchanges.spawn(async move {
-                    let outcome = driver.deliver(Message { id: &id, body: &body }).await;
+                    let outcome = driver.deliver(Message { id: &id, body: &body, ambiguous: 0 }).await;
                     (place, notice, outcome)
                 });
             }
@@ -343,7 +343,7 @@ fn answer(outcome: &Outcome) -> Answer {
     match outcome {
         Outcome::Acknowledged { .. } => Answer::Taken,
         Outcome::Unreachable(_) | Outcome::Retry(_) | Outcome::Refused(_) => Answer::NotNow,
-        Outcome::Rejected(_) => Answer::NotThis,
+        Outcome::Rejected(_) | Outcome::Held(_) => Answer::NotThis,
         Outcome::Unknown(_) => Answer::Unknown,
     }
 }

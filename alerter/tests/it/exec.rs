@@ -134,7 +134,7 @@ async fn a_program_that_does_not_listen_is_believed() {
         ("exec <&-; exit 75", "retry unavailable"),
         ("read -r line; exit 65", "rejected rejected"),
     ] {
-        let outcome = script(text, &[], LONG).deliver(Message { id: &id, body: &body }).await;
+        let outcome = script(text, &[], LONG).deliver(Message { id: &id, body: &body, ambiguous: 0 }).await;
         assert_eq!(word(&outcome), expected, "{text}");
     }
 }
