@@ -3,7 +3,7 @@
 mod answer;
 mod client;
 mod credentials;
-mod fault;
+pub(crate) mod fault;
 mod headers;
 mod identity;
 mod kept;
@@ -23,11 +23,16 @@ use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderVal
 use reqwest::{Client, Method, RequestBuilder, Response, Url, tls};
 use tokio::sync::Semaphore;
 
+// What the clients of other drivers must not do otherwise.
+pub(crate) use self::answer::{SHORTEST_THROTTLE, is_too_large, wish};
 pub use self::client::Unusable;
+pub(crate) use self::client::{CONNECT_TIME, HEADER_FIELDS, IDLE, USER_AGENT};
 pub use self::credentials::Credentials;
-use self::fault::Fault;
+pub(crate) use self::fault::Fault;
 pub use self::identity::IdentityFiles;
-use self::kept::{Files, Kept};
+pub(crate) use self::identity::authorities;
+pub(crate) use self::kept::{Files, Kept};
+pub(crate) use self::keys::{absolute, address};
 use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
@@ -160,7 +165,7 @@ impl Http {
 
     /// The outcome stands with the header section.
     async fn answered(&self, response: Response) -> Outcome {
-        if answer::is_too_large(response.headers()) {
+        if is_too_large(response.headers()) {
             return Fault::TooLarge.outcome();
         }
         let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));

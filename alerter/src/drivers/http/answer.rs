@@ -8,7 +8,7 @@ use reqwest::header::HeaderMap;
 use crate::drivers::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome};
 
 /// However short, an endpoint that says "too many" gets this pause.
-pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
+pub(crate) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
 /// A larger header section is no answer that an endpoint of ours gives; the client itself stops reading at 408 KiB.
 const HEADER_BYTES: usize = 16 * 1024;
@@ -50,7 +50,7 @@ pub(super) fn outcome(status: u16, wish: Option<Duration>) -> Outcome {
 }
 
 /// Whether an answer's header section is larger than is taken.
-pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
+pub(crate) fn is_too_large(headers: &HeaderMap) -> bool {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     fields.sum::<usize>() > HEADER_BYTES
 }
@@ -63,7 +63,7 @@ fn in_words(status: u16) -> String {
 
 /// Reads `Retry-After`: whole seconds, or a date, which is compared with the answer's own `Date` because the clocks may
 /// differ. What cannot be read is as if it were not there.
-pub(super) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
+pub(crate) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
     let text = retry_after?.trim();
     let wanted = match text.bytes().all(|b| b.is_ascii_digit()) {
         true => text.parse().ok().map(Duration::from_secs)?,

@@ -11,15 +11,16 @@ use thiserror::Error;
 use super::Options;
 use super::identity::authorities;
 
-const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
+/// How we introduce ourselves.
+pub(crate) const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
 /// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
 /// connection is told from one that does not answer.
-const CONNECT_TIME: Duration = Duration::from_secs(5);
+pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// More header fields are no answer; the client itself stops reading them at 408 KiB.
-const HEADER_FIELDS: usize = 64;
+pub(crate) const HEADER_FIELDS: usize = 64;
 /// A kept connection is closed when nothing was sent for so long: before the endpoint does, which would leave the next
 /// message unanswered.
-const IDLE: Duration = Duration::from_secs(1);
+pub(crate) const IDLE: Duration = Duration::from_secs(1);
 
 /// Why there is no client: one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -31,7 +32,7 @@ pub struct Unusable {
 }
 
 impl Unusable {
-    pub(super) fn new(key: &'static str, sentence: impl Into<String>) -> Self {
+    pub(crate) fn new(key: &'static str, sentence: impl Into<String>) -> Self {
         Self { key, sentence: sentence.into() }
     }
 }

@@ -9,7 +9,7 @@ use crate::drivers::{Failure, Outcome};
 
 /// Why there was no answer with a complete header section.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The request could not be made.
     Request,
     /// The endpoint's name has no address.
@@ -32,7 +32,7 @@ pub(super) enum Fault {
 
 /// Why there was no TLS session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tls {
+pub(crate) enum Tls {
     /// The certificate is past its time.
     Expired,
     /// The certificate's time has not come.
@@ -55,7 +55,7 @@ pub(super) enum Tls {
 
 impl Fault {
     /// Whether the message may have arrived decides between "unreachable" and "unknown". In doubt it may have.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> Outcome {
         let failure = Failure::new(self.kind(), &self.detail());
         match self {
             Self::Tls(Tls::ClientCertificate) => Outcome::Refused(failure),
@@ -140,7 +140,7 @@ impl Tls {
 }
 
 /// Reads the client's error. Its text is not used: it may hold the URL, or what the endpoint sent.
-pub(super) fn of(error: &reqwest::Error) -> Fault {
+pub(crate) fn of(error: &reqwest::Error) -> Fault {
     if error.is_connect() {
         return before_sending(error);
     }

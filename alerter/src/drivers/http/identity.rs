@@ -18,7 +18,7 @@ pub struct IdentityFiles {
 
 impl IdentityFiles {
     /// Reads both.
-    pub(super) fn read(&self) -> Result<Identity, Unusable> {
+    pub(crate) fn read(&self) -> Result<Identity, Unusable> {
         let said = |key: &'static str| move |why: String| Unusable::new(key, format!("{key}: {why}"));
         let mut pem = read_trusted(&self.certificate).map_err(said("certificate-file"))?;
         if !Certificate::from_pem_bundle(&pem).is_ok_and(|found| !found.is_empty()) {
@@ -35,7 +35,7 @@ impl IdentityFiles {
 ///
 /// # Errors
 /// One sentence for the operator.
-pub(super) fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
+pub(crate) fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
     if !file.is_absolute() {
         return Err("must be an absolute path".to_owned());
     }

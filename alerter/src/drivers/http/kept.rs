@@ -14,20 +14,20 @@ use super::client::Unusable;
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
 /// A thing made of files, as they are now.
-pub(super) struct Kept<T> {
+pub(crate) struct Kept<T> {
     of: Files,
     make: Box<dyn Fn() -> Result<T, Unusable> + Send + Sync>,
     current: Mutex<Current<T>>,
 }
 
 /// The files, and what people call them.
-pub(super) struct Files {
+pub(crate) struct Files {
     /// What stands in them, in the plural.
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The endpoint that they are for.
-    pub(super) endpoint: String,
+    pub(crate) endpoint: String,
     /// Where they are.
-    pub(super) paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 struct Current<T> {
@@ -41,7 +41,7 @@ struct Current<T> {
 
 impl<T: Clone> Kept<T> {
     /// Makes it for the first time.
-    pub(super) fn new(
+    pub(crate) fn new(
         of: Files,
         make: impl Fn() -> Result<T, Unusable> + Send + Sync + 'static,
     ) -> Result<Self, Unusable> {
@@ -53,7 +53,7 @@ impl<T: Clone> Kept<T> {
 
     /// It, for the next exchange. Files that cannot be used leave the old one in use: they may be in the middle of a
     /// change, and what was good a moment ago is better than nothing. That is said once for each change.
-    pub(super) fn get(&self) -> T {
+    pub(crate) fn get(&self) -> T {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = self.of.stamps();
         if stamps != current.stamps {

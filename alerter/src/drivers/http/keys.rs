@@ -122,7 +122,8 @@ fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
     Some(IdentityFiles { certificate: certificate?, key: key? })
 }
 
-fn absolute(text: &str) -> Result<PathBuf, String> {
+/// Reads a path.
+pub(crate) fn absolute(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_absolute() { Ok(path) } else { Err("must be an absolute path".to_owned()) }
 }
@@ -185,7 +186,7 @@ fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
 }
 
 /// Reads a url. It may hold a password or a token: nothing of it stands in a message.
-fn address(text: &str, allow_http: bool) -> Result<Url, String> {
+pub(crate) fn address(text: &str, allow_http: bool) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|why| format!("no valid url: {why}"))?;
     let wrong = match url.scheme() {
         "http" | "https" if !url.username().is_empty() || url.password().is_some() => {

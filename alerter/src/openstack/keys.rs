@@ -1,0 +1,48 @@
+//! The keys of a route that say which cloud it is for, the same for every driver of OpenStack's services.
+
+use std::time::Duration;
+
+use super::site::Options;
+use crate::config::TableReader;
+use crate::drivers::http::{absolute, address};
+
+/// The longest that an exchange may take. A controller whose message bus is away does not answer at all.
+const LONGEST: u32 = 300;
+/// A service may wait for a lock of its database before it answers.
+const USUAL: u32 = 60;
+
+/// Asks for every key, so that each is checked whatever is wrong with the others.
+pub(crate) fn read(table: &mut TableReader<'_, '_>) -> Options {
+    let cloud = table.text("cloud", name);
+    let clouds_file = table.text("clouds-file", absolute);
+    let secure_file = table.text("secure-file", absolute);
+    let from_environment = table.flag("from-environment").unwrap_or(false);
+    let region = table.text("region", name);
+    let words = [("public", "public"), ("internal", "internal"), ("admin", "admin")];
+    let interface = table.choice("interface", &words).map(str::to_owned);
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    let endpoint = table.text("endpoint", |text| address(text, allow_http).map(|_| text.to_owned()));
+    let insecure = table.flag("insecure").unwrap_or(false);
+    let keep_alive = table.flag("keep-alive").unwrap_or(false);
+    let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
+    Options {
+        cloud,
+        clouds_file,
+        secure_file,
+        from_environment,
+        region,
+        interface,
+        endpoint,
+        allow_http,
+        insecure,
+        keep_alive,
+        timeout,
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(char::is_control) {
+        true => Err("must be a name on one line".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}

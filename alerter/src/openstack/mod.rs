@@ -1,0 +1,18 @@
+//! What all drivers of OpenStack's services share: the description of a cloud, tokens of Keystone, the catalog, and
+//! exchanges with a service that it names.
+
+mod auth;
+mod catalog;
+mod client;
+mod credentials;
+mod keys;
+mod said;
+mod session;
+mod site;
+mod trouble;
+mod words;
+
+pub use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW};
+pub(crate) use keys::read as read_options;
+pub(crate) use session::{Answer, Ask, Session};
+pub use site::Options;

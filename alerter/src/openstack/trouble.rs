@@ -1,0 +1,102 @@
+//! Why there is no answer of a service: Keystone, the catalog, or the way there. Pure.
+
+use std::time::Duration;
+
+use super::said::{message, shown};
+use crate::drivers::http::{Fault, SHORTEST_THROTTLE};
+use crate::drivers::{Failure, LOCKED_OUT, Outcome};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Keystone cannot be reached, or does not answer; nothing was sent to the service.
+    Away(Fault),
+    /// Keystone gave no token, and why; nothing was sent to the service.
+    NoToken(Outcome),
+    /// The catalog has no such service, or none that may be used; nothing was sent.
+    Nowhere(String),
+    /// The time was over before anything was sent.
+    Late,
+    /// The service did not answer.
+    Fault(Fault),
+}
+
+impl Trouble {
+    /// What it means for a mark.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Away(fault) => {
+                let why = fault.outcome();
+                let detail = why.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
+                Outcome::Unreachable(Failure::new(
+                    "keystone",
+                    &format!("there is no token: Keystone: {detail}"),
+                ))
+            }
+            Self::NoToken(outcome) => outcome.clone(),
+            Self::Nowhere(why) => Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT)),
+            Self::Late => Outcome::Unreachable(Failure::new(
+                "keystone",
+                "there was no token in time: look whether Keystone is slow",
+            )),
+            Self::Fault(fault) => fault.outcome(),
+        }
+    }
+}
+
+/// What Keystone's answer without a token means: nothing was sent to the service yet.
+pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
+    let said = shown(&message(body), &[secret]);
+    let says = |kind, advice: &str| Failure::new(kind, &format!("Keystone answered {status}{advice}{said}"));
+    match status {
+        401 | 403 => {
+            let refusal =
+                says("credentials", ": check user, password or application credential, project and domains");
+            Outcome::Refused(refusal.or_after(LOCKED_OUT))
+        }
+        429 => {
+            let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
+            Outcome::Retry(says("throttled", "").after(Some(pause)))
+        }
+        408 | 425 | 500..=599 => Outcome::Unreachable(says("keystone", "").after(wish)),
+        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    /// Nothing was sent, so nothing is ambiguous; only what the service itself left open is.
+    #[test]
+    fn without_a_token_nothing_is_unknown() {
+        for status in 0..=999 {
+            let expected = match status {
+                401 | 403 => ("refused", "credentials"),
+                429 => ("retry", "throttled"),
+                408 | 425 | 500..=599 => ("unreachable", "keystone"),
+                _ => ("refused", "misconfigured"),
+            };
+            assert_eq!(word(&no_token(status, b"", None, "")), expected, "{status}");
+        }
+        assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
+        assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
+        assert_eq!(word(&Trouble::Nowhere("x".into()).outcome()), ("refused", "catalog"));
+        assert_eq!(word(&Trouble::Fault(Fault::Timeout).outcome()), ("unknown", "timeout"));
+    }
+
+    #[test]
+    fn what_keystone_says_is_shown_without_the_password() {
+        let says = |text: &str| {
+            let body = format!(r#"{{"error":{{"code":401,"message":"{text}","title":"Unauthorized"}}}}"#);
+            let outcome = no_token(401, body.as_bytes(), None, "s3kr1t");
+            outcome.failure().unwrap().detail.clone()
+        };
+        assert!(says("It requires authentication.").ends_with(": It requires authentication."));
+        assert!(!says("no user with s3kr1t").contains("s3kr1t"));
+    }
+}
