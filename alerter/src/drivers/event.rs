@@ -19,7 +19,7 @@ pub enum TimeFormat {
 }
 
 /// The host of every test: it cannot exist (RFC 2606).
-const NO_HOST: &str = "send-test.invalid";
+pub(super) const NO_HOST: &str = "send-test.invalid";
 
 /// What a body is, as a header. Its own bytes say it: one that was stored before the route's form was changed keeps its
 /// type.

@@ -142,6 +142,11 @@ pub(crate) struct Peer<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     /// Reads one request with its body and keeps it. Says whether there was one.
     pub(crate) async fn request(&mut self) -> bool {
+        self.take_request().await.is_some()
+    }
+
+    /// The same, and gives it.
+    pub(crate) async fn take_request(&mut self) -> Option<Vec<u8>> {
         let mut request = Vec::new();
         while !is_whole(&request) {
             match self.stream.read_buf(&mut request).await {
@@ -149,8 +154,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
                 Ok(_) => {}
             }
         }
-        let came = !request.is_empty();
-        self.seen.lock().unwrap().requests.extend(came.then_some(request));
+        let came = (!request.is_empty()).then_some(request);
+        self.seen.lock().unwrap().requests.extend(came.clone());
         came
     }
 

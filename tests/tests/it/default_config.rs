@@ -54,6 +54,11 @@ fn secrets() -> TempDir {
         ("recovery.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"),
         ("recovery.token", "token\n"),
         ("local.password", "password\n"),
+        (
+            "clouds.yaml",
+            "clouds: {my-cloud: {auth: {auth_url: 'https://keystone/v3', user_id: u, project_id: p}}}\n",
+        ),
+        ("secure.yaml", "clouds: {my-cloud: {auth: {password: password}}}\n"),
     ] {
         let file = room.path().join(name);
         fs::write(&file, text).unwrap();

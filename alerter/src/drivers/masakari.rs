@@ -1,0 +1,147 @@
+//! The `masakari` driver: a notification of a failed compute host.
+
+mod answer;
+mod body;
+mod lookup;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use super::http::Unusable;
+use super::{Driver, Exchange, Kind, Message, Outcome};
+use crate::config::TableReader;
+use crate::openstack::{self, Ask, INSTANCE_HA, Session};
+use answer::{Doubt, Verdict};
+use body::Told;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "masakari", configure };
+
+/// What a `masakari` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Masakari belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Masakari knows a host.
+    pub host_name: WhichName,
+}
+
+/// Which of a host's names is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhichName {
+    /// The one that every route tells: `[hosts]` decides.
+    #[default]
+    Fqdn,
+    /// Pacemaker's.
+    Node,
+}
+
+/// One `masakari` route.
+pub struct Masakari {
+    session: Session,
+    host_name: WhichName,
+}
+
+impl Masakari {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(options.cloud)?, host_name: options.host_name })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let ask = Ask { method: &Method::POST, path: "/notifications", query: &[], body: Some(message.body) };
+        let answer = match self.session.send(&INSTANCE_HA, &ask, end).await {
+            Ok(answer) => answer,
+            Err(trouble) => return trouble.outcome(),
+        };
+        let told = Told::read(message.body);
+        let is_test = told.as_ref().is_some_and(Told::is_test);
+        match answer::verdict(&answer, is_test, message.ambiguous > 0) {
+            Verdict::Ended(outcome) => outcome,
+            Verdict::Doubt(doubt) => self.look(doubt, told, end).await,
+        }
+    }
+
+    /// Whether it is this very notification that Masakari has.
+    async fn look(&self, doubt: Doubt, told: Option<Told>, end: Instant) -> Outcome {
+        let found = match told {
+            Some(told) => lookup::find(&self.session, &told, end).await,
+            None => Err(()),
+        };
+        answer::settle(doubt, found)
+    }
+}
+
+impl Driver for Masakari {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Masakari of {}", self.session.shown())
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        self.body_after(mark, &[])
+    }
+
+    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        let name = match self.host_name {
+            WhichName::Fqdn => &mark.fqdn,
+            WhichName::Node => &mark.node,
+        };
+        body::of_mark(name, mark.generated_time, earlier)
+    }
+
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
+        let warning = || format!("{sentence} {}: set cacert in the cloud's file instead", self.endpoint());
+        self.session.is_insecure().then(warning).into_iter().collect()
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Masakari {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Masakari").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[masakari.NAME]`.
+fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let names = [("fqdn", WhichName::Fqdn), ("node", WhichName::Node)];
+    let host_name = table.choice("host-name", &names).unwrap_or_default();
+    if !table.is_sound() {
+        return None;
+    }
+    match Masakari::new(Options { cloud, host_name }) {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What Masakari's answer means for a mark. Pure: the table is here and nowhere else.
+
+use serde_json::Value;
+
+use crate::drivers::http::SHORTEST_THROTTLE;
+use crate::drivers::{Failure, LOCKED_OUT, Outcome};
+use crate::openstack::Answer;
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// That is what came of it.
+    Ended(Outcome),
+    /// Masakari knows of the host already; whether by this very notification, it does not say.
+    Doubt(Doubt),
+}
+
+/// Why Masakari stored nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It has a notification of this host from about that time.
+    Duplicate,
+    /// The host is on maintenance: it is recovering it already, or somebody, or an earlier recovery, has put it there.
+    Maintenance,
+}
+
+/// Reads an answer. `was_ambiguous`: an earlier attempt of this mark may have arrived.
+pub(super) fn verdict(answer: &Answer, is_test: bool, was_ambiguous: bool) -> Verdict {
+    let message = answer.message();
+    match doubt(answer.status, &message) {
+        // It has what was sent before.
+        Some(_) if was_ambiguous => Verdict::Ended(Outcome::Acknowledged { reference: None }),
+        Some(doubt) => Verdict::Doubt(doubt),
+        None if is_test && is_unknown_host(answer.status, &message) => {
+            Verdict::Ended(Outcome::Acknowledged { reference: None })
+        }
+        None => Verdict::Ended(outcome(answer, &message)),
+    }
+}
+
+/// The two meanings of 409 differ in their text alone.
+fn doubt(status: u16, message: &str) -> Option<Doubt> {
+    match status {
+        409 if message.contains("already under maintenance") => Some(Doubt::Maintenance),
+        409 if message.contains("is duplicate") => Some(Doubt::Duplicate),
+        _ => None,
+    }
+}
+
+fn is_unknown_host(status: u16, message: &str) -> bool {
+    matches!(status, 400 | 404)
+        && message.starts_with("Host with name")
+        && message.contains("could not be found")
+}
+
+fn outcome(answer: &Answer, message: &str) -> Outcome {
+    let says = |kind, advice: &str| {
+        Failure::new(kind, &format!("Masakari answered {}{advice}{}", answer.status, answer.said()))
+    };
+    match answer.status {
+        202 => Outcome::Acknowledged { reference: reference(&answer.body) },
+        400 | 404 if is_unknown_host(answer.status, message) => Outcome::Rejected(says(
+            "unknown-host",
+            ": it has no host of this name in any segment, spelled exactly so: add it there, or set host-name or [hosts.names]",
+        )),
+        400 if message.starts_with("Malformed request URL") => {
+            Outcome::Refused(says("misconfigured", ": check endpoint and project").or_after(LOCKED_OUT))
+        }
+        400 | 413 | 422 => Outcome::Rejected(says("rejected", ": it does not take this notification")),
+        401 => Outcome::Refused(
+            says("credentials", " to a new token: look at Masakari's own access to Keystone")
+                .or_after(LOCKED_OUT),
+        ),
+        403 => Outcome::Refused(
+            says(
+                "forbidden",
+                ": the user may not make notifications, give it the role that Masakari's policy asks for",
+            )
+            .or_after(LOCKED_OUT),
+        ),
+        429 => {
+            let pause = answer.wish.unwrap_or_default().max(SHORTEST_THROTTLE);
+            Outcome::Retry(says("throttled", "").after(Some(pause)))
+        }
+        // The notification may be stored all the same.
+        500 | 502 | 504 => Outcome::Unknown(says("server-error", "").after(answer.wish)),
+        408 | 425 | 503 | 507 | 520..=529 => Outcome::Retry(says("unavailable", "").after(answer.wish)),
+        409 => Outcome::Retry(says("conflict", "").after(answer.wish)),
+        300..=399 => Outcome::Refused(says(
+            "redirect",
+            ": redirects are not followed, correct the catalog or set endpoint",
+        )),
+        405..=499 | 404 | 402 | 505..=599 | 501 => Outcome::Refused(says(
+            "misconfigured",
+            ": check what the catalog, or endpoint, names as Masakari",
+        )),
+        _ => Outcome::Unknown(says("protocol", ", which Masakari never does")),
+    }
+}
+
+/// Masakari's own name for the notification.
+fn reference(body: &[u8]) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let uuid = body["notification"]["notification_uuid"].as_str()?;
+    (uuid.len() <= 36).then(|| uuid.chars().filter(|c| !c.is_control()).collect())
+}
+
+/// What a doubt comes to, after Masakari was asked for this very notification: its name, that there is none, or that it
+/// could not be learnt.
+pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, ()>) -> Outcome {
+    match (doubt, found) {
+        (_, Ok(Some(uuid))) => Outcome::Acknowledged { reference: Some(uuid) },
+        (Doubt::Duplicate, Ok(None)) => Outcome::Rejected(Failure::new(
+            "duplicate",
+            "Masakari has another notification of this host from about that time and takes no second one: see there whether it recovered the host, then end the mark",
+        )),
+        (Doubt::Maintenance, Ok(None)) => Outcome::Held(Failure::new(
+            "maintenance",
+            "Masakari has the host on maintenance and takes nothing about it: see there whether it was recovered",
+        )),
+        (_, Err(())) => Outcome::Retry(Failure::new(
+            "conflict",
+            "Masakari answered 409, and did not say whether it has this notification",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DUPLICATE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host compute1 of type COMPUTE_HOST is duplicate."}}"#;
+    const MAINTENANCE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host maint1 of type 'COMPUTE_HOST' is ignored as the host is already under maintenance."}}"#;
+    const UNKNOWN: &str =
+        r#"{"badRequest": {"code": 400, "message": "Host with name nosuch could not be found."}}"#;
+    const OTHER_PROJECT: &str = r#"{"badRequest": {"code": 400, "message": "Malformed request URL: URL's project_id 'a' doesn't match Context's project_id 'b'"}}"#;
+    const FLAT: &str = r#"{"message": "The server is currently unavailable. <br /><br />\nThe Keystone service is temporarily unavailable.\n\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
+
+    fn word(verdict: &Verdict) -> (&'static str, &'static str) {
+        match verdict {
+            Verdict::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
+            Verdict::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
+            Verdict::Ended(outcome) => {
+                (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+            }
+        }
+    }
+
+    fn of(status: u16, body: &str) -> (&'static str, &'static str) {
+        word(&verdict(&Answer::of(status, body, None), false, false))
+    }
+
+    /// What the table says, written a second time as a table.
+    fn expected(status: u16) -> (&'static str, &'static str) {
+        match status {
+            202 => ("acknowledged", ""),
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    /// S1-16: exactly 202 acknowledges by itself: another 2xx is something else than Masakari.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(of(status, ""), expected(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn every_message_has_its_meaning() {
+        for (status, body, expected) in [
+            (409, DUPLICATE, ("doubt", "duplicate")),
+            (409, MAINTENANCE, ("doubt", "maintenance")),
+            (409, r#"{"conflictingRequest": {"code": 409, "message": "in use"}}"#, ("retry", "conflict")),
+            (400, UNKNOWN, ("rejected", "unknown-host")),
+            (400, OTHER_PROJECT, ("refused", "misconfigured")),
+            (400, "null", ("rejected", "rejected")),
+            (500, DUPLICATE, ("unknown", "server-error")),
+            (202, DUPLICATE, ("acknowledged", "")),
+            (503, FLAT, ("retry", "unavailable")),
+        ] {
+            assert_eq!(of(status, body), expected, "{status} {body}");
+        }
+        let uuid = r#"{"notification": {"notification_uuid": "9b1ebd5c-0000"}}"#;
+        let reference = Some("9b1ebd5c-0000".to_owned());
+        let taken = verdict(&Answer::of(202, uuid, None), false, false);
+        assert_eq!(taken, Verdict::Ended(Outcome::Acknowledged { reference }));
+    }
+
+    /// A 409 acknowledges only what may have arrived before, or what Masakari shows. The broken variant takes any.
+    #[test]
+    fn a_conflict_alone_acknowledges_nothing() {
+        for body in [DUPLICATE, MAINTENANCE] {
+            let after = |was_ambiguous| word(&verdict(&Answer::of(409, body, None), false, was_ambiguous)).0;
+            assert_eq!((after(true), after(false)), ("acknowledged", "doubt"));
+            let careless = |_: bool| "acknowledged";
+            assert_ne!(careless(false), after(false));
+        }
+        for doubt in [Doubt::Duplicate, Doubt::Maintenance] {
+            let uuid = || Some("u".to_owned());
+            assert_eq!(settle(doubt, Ok(uuid())), Outcome::Acknowledged { reference: uuid() });
+            assert_eq!(settle(doubt, Err(())).as_str(), "retry");
+        }
+        assert_eq!(settle(Doubt::Duplicate, Ok(None)).as_str(), "rejected");
+        assert_eq!(settle(Doubt::Maintenance, Ok(None)).as_str(), "held");
+    }
+
+    /// Only a test may be of a host that does not exist: token, role, policy and database were all asked on the way there.
+    #[test]
+    fn a_test_ends_where_its_host_is_unknown() {
+        let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), true, false)).0;
+        assert_eq!(of_test(400, UNKNOWN), "acknowledged");
+        assert_eq!(of_test(400, ""), "rejected");
+        assert_eq!(of_test(403, UNKNOWN), "refused");
+    }
+
+    #[test]
+    fn what_masakari_says_is_shown_without_the_token() {
+        let detail = |body: &str| outcome(&Answer::of(400, body, None), "").failure().unwrap().detail.clone();
+        assert!(
+            detail(r#"{"badRequest": {"message": "'event' is a required property"}}"#)
+                .contains("required property")
+        );
+        assert!(!detail(r#"{"badRequest": {"message": "bad t0ken"}}"#).contains("t0ken"));
+        let pause = outcome(&Answer::of(429, "", Some(Duration::from_secs(1))), "");
+        assert_eq!(pause.failure().unwrap().after, Some(SHORTEST_THROTTLE));
+    }
+}

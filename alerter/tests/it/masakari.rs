@@ -1,0 +1,414 @@
+//! The `masakari` driver against a Keystone and a Masakari that keep to their contracts, or do not.
+
+use std::future::Future;
+
+use alerter::drivers::masakari::{Masakari, Options, WhichName};
+use alerter::drivers::{Driver, Outcome};
+use alerter::openstack;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use tokio::task::JoinSet;
+
+use crate::certificates::{Ca, Peculiar};
+use crate::endpoint::Endpoint;
+use crate::openstack::{AT, PROJECT, Site, Whim, mark, tell};
+use crate::route::{SECRET, SHORT, word};
+use crate::warnings::Warnings;
+
+/// One attempt of the mark, after so many of which nobody knows whether they arrived.
+async fn attempt(driver: &Masakari, ambiguous: u32) -> String {
+    word(&tell(driver, &driver.body(&mark()), ambiguous).await)
+}
+
+fn posts(site: &Site) -> usize {
+    site.state().asked.iter().filter(|asked| asked.starts_with("POST")).count()
+}
+
+#[tokio::test]
+async fn a_mark_becomes_a_notification() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    let body = driver.body(&mark());
+    let outcome = tell(&driver, &body, 0).await;
+    let state = site.state();
+    let row = &state.rows[0];
+    assert_eq!(outcome, Outcome::Acknowledged { reference: Some(row.uuid.clone()) });
+    assert_eq!((row.host.as_str(), row.seconds), ("Compute1.my.cloud.com", AT));
+    assert_eq!(state.bodies, [body], "the stored bytes, and no others");
+    assert_eq!(state.asked, [format!("POST /v1/{PROJECT}/notifications")]);
+}
+
+#[tokio::test]
+async fn a_host_may_have_another_name_there() {
+    let site = Site::new().await;
+    let driver = Masakari::new(Options { cloud: site.options(), host_name: WhichName::Node }).unwrap();
+    assert_eq!(attempt(&driver, 0).await, "rejected unknown-host");
+    site.state().hosts.push("compute1");
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+}
+
+/// Masakari has it, and nobody heard that it does.
+#[tokio::test]
+async fn a_repetition_after_an_answer_that_was_lost_is_acknowledged() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().whims = vec![Whim::Close];
+    assert_eq!(attempt(&driver, 0).await, "unknown closed");
+    assert_eq!(attempt(&driver, 1).await, "acknowledged");
+    assert_eq!((posts(&site), site.state().rows.len()), (2, 1));
+    assert!(site.state().asked.iter().all(|asked| asked.starts_with("POST")), "nothing has to be looked up");
+}
+
+/// After a failover nobody here knows of the first attempt; Masakari does.
+#[tokio::test]
+async fn what_another_controller_sent_is_found() {
+    for is_on_maintenance in [false, true] {
+        let site = Site::new().await;
+        assert_eq!(attempt(&site.driver(), 0).await, "acknowledged");
+        if is_on_maintenance {
+            // As its engine leaves a host that it recovers.
+            site.state().on_maintenance.insert("Compute1.my.cloud.com");
+        }
+        let driver = site.driver();
+        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        let reference = Some(site.state().rows[0].uuid.clone());
+        assert_eq!(outcome, Outcome::Acknowledged { reference });
+        assert_eq!(site.state().rows.len(), 1);
+    }
+}
+
+/// A second outage that Masakari takes for a repetition is not told. The broken variant takes every 409 for "I have it".
+#[tokio::test]
+async fn a_repetition_that_is_none_is_not_acknowledged() {
+    let site = Site::new().await;
+    site.state().add("Compute1.my.cloud.com", AT - 60);
+    // Of the same second, but of another host.
+    site.state().add("compute0.my.cloud.com", AT);
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "rejected duplicate");
+    assert_eq!(site.state().rows.len(), 2);
+    let careless = attempt(&driver, 1).await;
+    assert_eq!(careless, "acknowledged", "so it must be known that no attempt was ambiguous");
+}
+
+/// With the time of the mark before it, the same second outage is taken.
+#[tokio::test]
+async fn a_second_outage_within_three_minutes_is_told() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    let second = Mark { generated_time: Timestamp::from_seconds(AT + 20), ..mark() };
+    let earlier = [mark().generated_time];
+    for body in [driver.body(&mark()), driver.body_after(&second, &earlier)] {
+        assert_eq!(word(&tell(&driver, &body, 0).await), "acknowledged");
+    }
+    assert_eq!(
+        word(&tell(&driver, &driver.body(&second), 0).await),
+        "rejected duplicate",
+        "the broken variant"
+    );
+    assert_eq!(site.state().rows.len(), 2);
+}
+
+/// Nothing was stored, and a later repetition would find a host that was repaired meanwhile.
+#[tokio::test]
+async fn a_host_on_maintenance_is_held() {
+    let site = Site::new().await;
+    site.state().on_maintenance.insert("Compute1.my.cloud.com");
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "held maintenance");
+    assert_eq!((posts(&site), site.state().rows.len()), (1, 0));
+    assert_eq!(attempt(&driver, 1).await, "acknowledged", "Masakari recovers what it took before");
+}
+
+/// Whoever cannot learn whether Masakari has it asks again.
+#[tokio::test]
+async fn a_conflict_that_cannot_be_looked_into_is_asked_again() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    // Masakari's hosts are gone from the segment that said so.
+    let body = r#"{"conflictingRequest": {"code": 409, "message": "x is duplicate."}}"#;
+    site.state().whims = vec![Whim::Say(409, body.to_owned())];
+    site.state().knows_no_token = true;
+    assert_eq!(attempt(&driver, 0).await, "retry conflict");
+}
+
+#[tokio::test]
+async fn an_unknown_host_waits_for_somebody() {
+    let site = Site::new().await;
+    // Masakari tells capital letters from small ones.
+    site.state().hosts = vec!["compute1.my.cloud.com"];
+    let driver = site.driver();
+    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    assert_eq!(word(&outcome), "rejected unknown-host");
+    let detail = outcome.failure().unwrap().detail.clone();
+    assert!(detail.contains("Host with name Compute1.my.cloud.com"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_wrong_role_parks_the_endpoint() {
+    let site = Site::new().await;
+    site.state().is_reader = true;
+    assert_eq!(attempt(&site.driver(), 0).await, "refused forbidden");
+    assert_eq!((posts(&site), site.state().tokens_asked), (1, 1), "a new token would not help");
+}
+
+#[tokio::test]
+async fn an_expired_token_is_replaced_once() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    site.state().expire_tokens();
+    site.state().rows.clear();
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    assert_eq!((posts(&site), site.state().tokens_asked), (3, 2));
+    site.state().knows_no_token = true;
+    assert_eq!(attempt(&driver, 0).await, "refused credentials");
+    assert_eq!(
+        (posts(&site), site.state().tokens_asked),
+        (5, 3),
+        "one new token and one repetition, no more"
+    );
+}
+
+#[tokio::test]
+async fn keystone_may_be_down_at_first() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().keystone_is_mute = true;
+    assert_eq!(attempt(&driver, 0).await, "unreachable keystone");
+    site.state().keystone_is_mute = false;
+    for (status, expected) in [
+        (503, "unreachable keystone"),
+        (500, "unreachable keystone"),
+        (401, "refused credentials"),
+        (403, "refused credentials"),
+        (429, "retry throttled"),
+        (400, "refused misconfigured"),
+        (404, "refused misconfigured"),
+        (300, "refused misconfigured"),
+        (200, "refused misconfigured"),
+        (201, "refused catalog"),
+    ] {
+        let body = format!(r#"{{"error": {{"code": {status}, "message": "no {SECRET}", "title": "x"}}}}"#);
+        site.state().keystone_says = Some((status, body));
+        assert_eq!(attempt(&driver, 0).await, expected, "{status}");
+    }
+    assert_eq!(posts(&site), 0, "nothing was told so far");
+    site.state().keystone_says = None;
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+}
+
+/// A Keystone that hangs takes an attempt, and nothing is said to be ambiguous.
+#[tokio::test]
+async fn keystone_may_hang() {
+    let silent = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.gone().await;
+    })
+    .await;
+    let site = Site::new().await;
+    let text = format!(
+        "clouds:\n  ops:\n    auth: {{auth_url: 'http://{}', user_id: u, project_id: p}}\n",
+        silent.address
+    );
+    site.files.put("clouds.yaml", &text);
+    let cloud = openstack::Options { timeout: SHORT, ..site.options() };
+    let driver = Masakari::new(Options { cloud, host_name: WhichName::Fqdn }).unwrap();
+    assert_eq!(attempt(&driver, 0).await, "unreachable keystone");
+}
+
+/// Many attempts at once; gives their words.
+async fn at_once(driver: &std::sync::Arc<Masakari>, count: usize) -> Vec<String> {
+    let mut all = JoinSet::new();
+    for n in 0..count {
+        let driver = std::sync::Arc::clone(driver);
+        let at = Timestamp::from_seconds(AT + 1000 * i64::try_from(n).unwrap());
+        all.spawn(async move {
+            let body = driver.body(&Mark { generated_time: at, ..mark() });
+            // As if each had been tried: in which order they arrive is not what is looked for here.
+            word(&tell(&*driver, &body, 1).await)
+        });
+    }
+    all.join_all().await
+}
+
+#[tokio::test]
+async fn one_token_serves_many_marks() {
+    let site = Site::new().await;
+    let driver = std::sync::Arc::new(site.driver());
+    assert_eq!(at_once(&driver, 40).await, vec!["acknowledged"; 40]);
+    assert_eq!((posts(&site), site.state().tokens_asked), (40, 1));
+    site.state().expire_tokens();
+    assert_eq!(at_once(&driver, 40).await, vec!["acknowledged"; 40]);
+    assert_eq!(site.state().tokens_asked, 2, "the first one that was refused renews it for all");
+}
+
+/// The broken variant asks once for each mark that waits: forty wrong passwords lock the user out.
+#[tokio::test]
+async fn a_failure_of_keystone_is_that_of_all_who_wait() {
+    let site = Site::new().await;
+    let driver = std::sync::Arc::new(site.driver());
+    site.state().keystone_says = Some((401, String::new()));
+    assert_eq!(at_once(&driver, 40).await, vec!["refused credentials"; 40]);
+    assert_eq!(site.state().tokens_asked, 1);
+    assert_eq!(attempt(&driver, 0).await, "refused credentials");
+    assert_eq!(site.state().tokens_asked, 2, "the next attempt asks anew");
+}
+
+#[tokio::test]
+async fn a_token_at_its_end_is_not_used() {
+    let site = Site::new().await;
+    site.state().life = 0;
+    let driver = site.driver();
+    for ambiguous in 0..3 {
+        assert_eq!(attempt(&driver, ambiguous).await, "acknowledged");
+    }
+    // The second one looks its notification up.
+    assert!(site.state().tokens_asked >= 3);
+}
+
+/// Keystone refuses one with a scope, also where the file names a project.
+#[tokio::test]
+async fn an_application_credential_is_enough() {
+    let secret = format!("application_credential_secret: {SECRET}");
+    let site =
+        Site::with_auth("application_credential_id: a1b2, project_name: ops, username: x", &secret).await;
+    assert_eq!(attempt(&site.driver(), 0).await, "acknowledged");
+}
+
+/// Every shape of an error, as Masakari and what stands before it give them.
+#[tokio::test]
+async fn every_error_has_its_word() {
+    let named = |name: &str, message: &str| format!(r#"{{"{name}": {{"code": 1, "message": "{message}"}}}}"#);
+    let flat = r#"{"message": "The server is currently unavailable.<br /><br />\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
+    for (status, body, expected, shown) in [
+        (
+            400,
+            named("badRequest", "'event' is a required property"),
+            "rejected rejected",
+            "is a required property",
+        ),
+        (400, named("badRequest", "Malformed request URL: x"), "refused misconfigured", "Malformed"),
+        (403, named("forbidden", "Policy doesn't allow"), "refused forbidden", "Policy"),
+        (404, flat.replace("503", "404"), "refused misconfigured", "404"),
+        (406, named("masakariFault", "Version"), "refused misconfigured", "Version"),
+        (413, flat.replace("503", "413"), "rejected rejected", "413"),
+        (429, named("overLimit", "slower"), "retry throttled", "slower"),
+        (
+            500,
+            named("masakariFault", "Unexpected API Error. <class 'ValueError'>"),
+            "unknown server-error",
+            "Unexpected API Error.",
+        ),
+        (502, "<html>Bad Gateway</html>".to_owned(), "unknown server-error", "502"),
+        (503, flat.to_owned(), "retry unavailable", "The server is currently unavailable."),
+        (504, String::new(), "unknown server-error", "504"),
+        (409, "null".to_owned(), "retry conflict", "409"),
+        (200, "{}".to_owned(), "unknown protocol", "200"),
+        (302, String::new(), "refused redirect", "302"),
+    ] {
+        let site = Site::new().await;
+        site.state().whims = vec![Whim::Say(status, body)];
+        let driver = site.driver();
+        let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+        assert_eq!(word(&outcome), expected, "{status}");
+        let detail = outcome.failure().unwrap().detail.clone();
+        assert!(detail.contains(shown), "{detail}");
+        assert_eq!(posts(&site), 1, "{status}");
+    }
+}
+
+/// A service may repeat the token, and Keystone the password: [`tell`] looks for both in all that is shown, and
+/// [`Warnings`] in what is logged.
+#[tokio::test]
+async fn no_secret_is_shown() {
+    let warnings = Warnings::default();
+    let _listening = warnings.listen();
+    let site = Site::new().await;
+    let driver = site.driver();
+    let echo = format!(r#"{{"badRequest": {{"message": "token gAAAAAB-{SECRET}-1 and {SECRET}"}}}}"#);
+    site.state().whims =
+        vec![Whim::Say(400, echo.clone()), Whim::Say(401, echo.clone()), Whim::Say(401, echo)];
+    assert_eq!(attempt(&driver, 0).await, "rejected rejected");
+    assert_eq!(attempt(&driver, 0).await, "refused credentials");
+    site.files.put("secure.yaml", &format!("clouds: [{SECRET}"));
+    assert_eq!(
+        attempt(&driver, 1).await,
+        "acknowledged",
+        "the old files are used while the new ones cannot be"
+    );
+    assert_eq!(warnings.take().len(), 1);
+    let body = String::from_utf8(driver.body(&mark())).unwrap();
+    assert!(!body.contains(SECRET));
+}
+
+/// S1-45: a password that was replaced is used at once.
+#[tokio::test]
+async fn files_that_have_changed_are_used() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().password = "an0ther";
+    assert_eq!(attempt(&driver, 0).await, "refused credentials");
+    site.files.put("secure.yaml", "clouds: {ops: {auth: {password: an0ther}}}\n");
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+}
+
+/// A test message goes the whole way, is of no host, and leaves nothing.
+#[tokio::test]
+async fn a_test_leaves_no_notification() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    let test = driver.test_body(&mark().id, Timestamp::now());
+    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert!(site.state().rows.is_empty());
+    site.state().is_reader = true;
+    assert_eq!(word(&tell(&driver, &test, 0).await), "refused forbidden");
+}
+
+/// The driver of a site behind TLS with these words in its file.
+fn over_tls(site: &Site, words: &str, insecure: bool) -> Masakari {
+    let clouds = std::fs::read_to_string(site.files.path("clouds.yaml")).unwrap();
+    site.files.put("clouds.yaml", &format!("{clouds}    {words}\n"));
+    let cloud = openstack::Options { insecure, ..site.options() };
+    Masakari::new(Options { cloud, host_name: WhichName::Fqdn }).unwrap()
+}
+
+/// S1-45: on the word of the CA that the file names, and of no other.
+#[tokio::test]
+async fn only_the_named_ca_is_believed() {
+    let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
+    let with = |ca: &Ca| format!("cacert: '{}'", ca.file().display());
+    let site = Site::tls(ours.endpoint(Peculiar::Nothing)).await;
+    assert_eq!(attempt(&over_tls(&site, &with(&ours), false), 0).await, "acknowledged");
+    for (peculiar, ca) in
+        [(Peculiar::Nothing, &theirs), (Peculiar::Expired, &ours), (Peculiar::OtherName, &ours)]
+    {
+        let site = Site::tls(ours.endpoint(peculiar)).await;
+        let driver = over_tls(&site, &with(ca), false);
+        assert_eq!(attempt(&driver, 0).await, "unreachable keystone", "{peculiar:?}");
+        assert_eq!((site.state().tokens_asked, driver.warnings().len()), (0, 0));
+    }
+}
+
+/// Only the route's own word switches it off, and each start says so.
+#[tokio::test]
+async fn who_wants_it_insecure_is_warned() {
+    let ours = Ca::new("ours");
+    let site = Site::tls(ours.endpoint(Peculiar::OtherName)).await;
+    let driver = over_tls(&site, "verify: false", true);
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    assert_eq!(driver.warnings().len(), 1);
+    let refused = Masakari::new(Options { cloud: site.options(), host_name: WhichName::Fqdn });
+    assert!(refused.unwrap_err().to_string().contains("insecure = true in this route"));
+}
+
+/// The compiler's word that exchanges may run beside each other.
+#[test]
+fn an_exchange_may_go_to_another_task() {
+    fn is_send(_: impl Future<Output = Outcome> + Send) {}
+    let _never_called = |driver: &Masakari, body: &[u8]| {
+        let id = mark().id;
+        is_send(driver.deliver(alerter::drivers::Message { id: &id, body, ambiguous: 0 }));
+    };
+}

@@ -1,0 +1,87 @@
+//! The keys of `[masakari.NAME]`: what is wrong is said before anything runs.
+
+use crate::config::Site;
+use crate::route::SECRET;
+
+const CLOUD: &str = "{auth: {auth_url: 'https://k/v3', user_id: u, project_id: p}}";
+
+/// A route with these keys, beside a file of clouds and one with their secrets.
+fn route(keys: &str, clouds: &str) -> Site {
+    let site = Site::new("")
+        .with("clouds.yaml", format!("clouds: {{{clouds}}}\n"))
+        .with("secure.yaml", format!("clouds: {{one: {{auth: {{password: {SECRET}}}}}}}\n"));
+    site.chmod("secure.yaml", 0o600);
+    let keys = keys.replace("DIR", &site.0.path().display().to_string());
+    site.with("alerter.toml", format!("[masakari.a]\n{keys}\n"))
+}
+
+fn one() -> String {
+    format!("one: {CLOUD}")
+}
+
+#[test]
+fn a_cloud_is_a_route() {
+    let all = "clouds-file = \"DIR/clouds.yaml\"\nsecure-file = \"DIR/secure.yaml\"\ncloud = \"one\"\nregion = \"R\"\ninterface = \"internal\"\nendpoint = \"https://m/v1/%(project_id)s\"\nallow-http = false\ninsecure = false\nkeep-alive = true\ntimeout = 90\nhost-name = \"node\"\nfrom-environment = false";
+    for keys in ["clouds-file = \"DIR/clouds.yaml\"", all] {
+        let settings = route(keys, &one()).settings();
+        let driver = &settings.routes[0].driver;
+        assert_eq!(
+            (driver.kind(), driver.endpoint().as_str()),
+            ("masakari", "Masakari of cloud one at https://k/v3")
+        );
+    }
+}
+
+#[test]
+fn each_mistake_has_its_sentence() {
+    let file = "clouds-file = \"DIR/clouds.yaml\"";
+    for (keys, clouds, expected) in [
+        ("clouds-file = \"clouds.yaml\"".to_owned(), one(), "2:15: must be an absolute path"),
+        (
+            "clouds-file = \"DIR/none.yaml\"".to_owned(),
+            one(),
+            "2:15: none.yaml: it cannot be read: No such file or directory",
+        ),
+        (format!("{file}\ncloud = \"two\""), one(), "3:9: clouds.yaml: it has no cloud of this name"),
+        (
+            file.to_owned(),
+            format!("{}, two: {CLOUD}", one()),
+            "1:11: clouds.yaml: it has more than one cloud: set cloud to the name of one",
+        ),
+        (
+            file.to_owned(),
+            "one: {verify: no}".to_owned(),
+            "1:11: cloud one: it asks that nobody looks at certificates (verify, insecure): set cacert there, or insecure = true in this route",
+        ),
+        (
+            format!("{file}\ncloud = \"one\""),
+            "one: {auth: {}}".to_owned(),
+            "3:9: cloud one: there is no auth_url under auth",
+        ),
+        (
+            format!("{file}\ninterface = \"publik\""),
+            one(),
+            "3:13: unknown word; did you mean \"public\"? Known are: \"public\", \"internal\", \"admin\"",
+        ),
+        (format!("{file}\ntimeout = 0"), one(), "3:11: must be from 1 to 300"),
+        (format!("{file}\nhost-name = \"x\""), one(), "3:13: unknown word; known are: \"fqdn\", \"node\""),
+        (
+            format!("{file}\nendpoint = \"http://m/v1\""),
+            one(),
+            "3:12: plain http can be read and changed on its way: use https, or set allow-http = true",
+        ),
+    ] {
+        assert_eq!(route(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
+    }
+}
+
+/// S1-45: what the file says is not shown, and others may not read it.
+#[test]
+fn a_file_with_a_secret_is_checked() {
+    let site = route("clouds-file = \"DIR/clouds.yaml\"", &one());
+    site.chmod("secure.yaml", 0o640);
+    let problem = site.problem();
+    assert!(problem.contains("secure.yaml: others may read the secret in it (mode 0640)"), "{problem}");
+    let site = route("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
+    assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is no YAML: look at line 2");
+}
