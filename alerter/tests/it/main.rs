@@ -30,6 +30,7 @@ mod http_tls;
 mod interleavings;
 mod masakari;
 mod masakari_config;
+mod masakari_marks;
 mod myself;
 mod naming;
 mod notice;

@@ -92,7 +92,7 @@ impl Daemon {
     }
 }
 
-fn fencing(host: &str, at: Timestamp) -> Fencing {
+pub(crate) fn fencing(host: &str, at: Timestamp) -> Fencing {
     Fencing {
         id: FencingId::generate(),
         node: HostName::parse(host).unwrap(),

@@ -137,9 +137,14 @@ impl Site {
 
     /// No controller's configuration requires the last of the routes any more.
     pub(crate) fn leave_the_backup_free(&self) {
+        self.configure("required = false\n");
+    }
+
+    /// Adds this to every controller's configuration, behind the last of the routes.
+    pub(crate) fn configure(&self, more: &str) {
         for controller in CONTROLLERS {
             let file = self.settings(controller);
-            let text = fs::read_to_string(&file).unwrap() + "required = false\n";
+            let text = fs::read_to_string(&file).unwrap() + more;
             fs::write(file, text).unwrap();
         }
     }

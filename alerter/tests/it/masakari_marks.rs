@@ -1,0 +1,154 @@
+//! What becomes of marks whose route is Masakari's: from the record of a fencing to what stands in the journal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerter::delivery;
+use alerter::intake::apply;
+use alerter::shared::Shared;
+use alerter::store::Store;
+use marks::delivery::{Delivery, State};
+use marks::journal::{Journal, Role};
+use marks::mark::Standing;
+use marks::time::Timestamp;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::config;
+use crate::openstack::{Site, Whim};
+use crate::routes::fencing;
+use crate::site::{self, Alerter};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A daemon without its engine, whose only route leads to a cloud.
+struct Daemon {
+    journal: Journal,
+    shared: Arc<Shared>,
+    _home: config::Site,
+}
+
+impl Daemon {
+    fn start(cloud: &Site) -> Self {
+        let home = config::Site::new("");
+        let (journal, clouds) = (home.path("state/marks.db"), cloud.files.path("clouds.yaml"));
+        let text = format!(
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\n",
+            journal.display(),
+            clouds.display()
+        );
+        let home = home.with("alerter.toml", text);
+        let settings = home.settings();
+        let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
+        let (journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
+        Self { journal, shared: Arc::new(Shared::new(settings, store, None)), _home: home }
+    }
+
+    fn fence(&mut self, host: &str, at: Timestamp) {
+        self.journal.append_fencing(&fencing(host, at)).unwrap();
+        apply::take_in(&mut self.journal, &self.shared, None).unwrap();
+    }
+
+    /// Makes the attempt that is due at that time, puts on record what came of it, and gives the delivery; none where
+    /// nothing is due.
+    async fn attempt(&mut self, now: Timestamp) -> Option<Delivery> {
+        let room = [("cloud".to_owned(), 1)];
+        let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
+        let mark = due.mark.id;
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        delivery::serve(Arc::clone(&self.shared), due, sender).await;
+        let answer = answers.recv().await.unwrap();
+        self.journal.turn(&[answer.ended], &[], None, now).unwrap();
+        self.journal.deliveries_of(mark).unwrap().sound.pop()
+    }
+}
+
+/// Whatever time passes, nothing more of it is sent, nor of the host's next mark before it: until an operator ends it.
+///
+/// The broken variant is a mark that waits in the slow lane: it is tried again within the day.
+#[tokio::test]
+async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
+    let cloud = Site::new().await;
+    cloud.state().hosts = vec!["compute1.my.cloud.com"];
+    cloud.state().on_maintenance.insert("compute1.my.cloud.com");
+    let mut daemon = Daemon::start(&cloud);
+    let now = Timestamp::now();
+    daemon.fence("compute1", now - 3 * DAY / 4);
+    daemon.fence("compute1", now);
+    let held = daemon.attempt(now + DAY).await.unwrap();
+    assert_eq!((held.state, held.last.unwrap().kind.as_str()), (State::Held, "maintenance"));
+    cloud.state().on_maintenance.clear();
+    assert!(daemon.attempt(now + 30 * DAY).await.is_none());
+    assert_eq!(cloud.state().bodies.len(), 1);
+    assert!(daemon.journal.dismiss(held.mark, "recovered by hand", "alice", now).unwrap());
+    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged, "the next one");
+
+    cloud.state().hosts.clear();
+    daemon.fence("compute2", now);
+    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Parked);
+    assert!(daemon.attempt(now + 2 * DAY).await.is_some(), "the broken variant");
+}
+
+/// The journal knows that an attempt was ambiguous, and the driver hears it.
+#[tokio::test]
+async fn an_ambiguous_attempt_is_remembered() {
+    let cloud = Site::new().await;
+    cloud.state().hosts = vec!["compute1.my.cloud.com"];
+    cloud.state().whims = vec![Whim::Close];
+    let mut daemon = Daemon::start(&cloud);
+    let now = Timestamp::now();
+    daemon.fence("compute1", now);
+    let unknown = daemon.attempt(now + DAY).await.unwrap();
+    assert_eq!((unknown.state, unknown.ambiguous), (State::Pending, 1));
+    // It can be found nowhere, so nothing else can tell that it arrived.
+    cloud.state().rows.clear();
+    cloud.state().on_maintenance.insert("compute1.my.cloud.com");
+    assert_eq!(daemon.attempt(now + 2 * DAY).await.unwrap().state, State::Acknowledged);
+}
+
+/// The stored bodies of a host's marks for Masakari, oldest first.
+fn bodies(alerter: &Alerter, host: &str) -> Vec<String> {
+    let body = |id| {
+        let deliveries = alerter.journal.deliveries_of(id).unwrap().sound;
+        let own = deliveries.into_iter().find(|delivery| delivery.route == "cloud").unwrap();
+        String::from_utf8(own.body).unwrap()
+    };
+    alerter.marks(host).into_iter().map(|mark| body(mark.id)).collect()
+}
+
+fn seconds(body: &str) -> i64 {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let time = body["notification"]["generated_time"].as_str().unwrap();
+    time.parse::<jiff::Timestamp>().unwrap().as_second()
+}
+
+/// Three outages within two minutes are three notifications that Masakari takes, and whichever controller tells them, it
+/// tells them with the same bytes.
+#[tokio::test]
+async fn outages_in_a_row_are_told_alike_by_every_controller() {
+    let cloud = Site::new().await;
+    let mut site = site::Site::new(&["compute1"]);
+    let clouds = cloud.files.path("clouds.yaml");
+    site.configure(&format!("[masakari.cloud]\nclouds-file = \"{}\"\nrequired = false\n", clouds.display()));
+    let mut first = Alerter::start(&site, "ctl1");
+    for _ in 0..3 {
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 16);
+        site.back("compute1", "ctl1");
+        first.run(&mut site, 16);
+    }
+    let told = bodies(&first, "compute1");
+    assert_eq!(told.len(), 3);
+    let times: Vec<i64> = told.iter().map(|body| seconds(body)).collect();
+    assert_eq!([times[1] - times[0], times[2] - times[1]], [181, 181]);
+    let marks = first.marks("compute1");
+    assert!(
+        marks[2].generated_time.seconds() < times[2],
+        "the broken variant tells the time of the mark itself"
+    );
+    assert!(marks.iter().all(|mark| matches!(mark.standing, Standing::Proven(_))));
+
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 4);
+    assert_eq!(bodies(&second, "compute1"), told);
+}
