@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use marks::journal::{Journal, JournalError, Lock, Role};
 use marks::register::{Register, Tools};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,7 @@ const LEAVE: Duration = Duration::from_secs(2);
 pub fn run(settings: Settings) -> anyhow::Result<()> {
     // Before anything is made: no file of ours is for others.
     umask(Mode::from_bits_truncate(0o077));
+    leave_no_core();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -51,6 +53,14 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     drop(lock);
     info!("nova-host-alerter has stopped");
     Ok(ended?)
+}
+
+/// The memory has passwords and tokens in it. A limit of one byte is one that the kernel keeps to for a program that takes
+/// core dumps too (core(5)); zero is not.
+fn leave_no_core() {
+    if setrlimit(Resource::RLIMIT_CORE, 1, 1).is_err() {
+        let _there_is_none_already = setrlimit(Resource::RLIMIT_CORE, 0, 0);
+    }
 }
 
 /// What is left of a daemon that has ended.

@@ -77,7 +77,7 @@ impl Masakari {
     async fn look(&self, doubt: Doubt, told: Option<Told>, end: Instant) -> Outcome {
         let found = match told {
             Some(told) => lookup::find(&self.session, &told, end).await,
-            None => Err(()),
+            None => Err(lookup::Unseen::Unclear),
         };
         answer::settle(doubt, found)
     }

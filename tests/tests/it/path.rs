@@ -42,6 +42,7 @@ pub(crate) fn group() -> Group {
         a_stop_ends_in_time_and_leaves_nothing_behind,
         a_stop_does_not_wait_for_a_locked_journal,
         a_hang_up_does_no_harm,
+        no_core_of_a_daemon_is_left,
         a_second_daemon_is_told_who_runs,
         a_host_without_a_name_is_held_until_it_has_one,
         a_changed_row_is_not_sent_and_stops_nobody_else,
@@ -432,6 +433,20 @@ fn a_hang_up_does_no_harm() {
     site.fence("compute1").unwrap();
     receiver.wait_for(1, LIMIT).unwrap();
     assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
+}
+
+/// Passwords and tokens are in its memory. The broken variant is this test's own process, which says nothing of it.
+fn no_core_of_a_daemon_is_left() {
+    let (_receiver, mut site) = stopped();
+    let pid = site.start().unwrap();
+    let largest = |pid: &str| -> String {
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let own = largest("self");
+    let left = largest(&pid.to_string());
+    assert!(left == "1" || (own == "0" && left == "0"), "{left}, and {own} here");
 }
 
 fn a_second_daemon_is_told_who_runs() {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::lookup::Unseen;
 use crate::drivers::http::SHORTEST_THROTTLE;
 use crate::drivers::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::Answer;
@@ -107,7 +108,7 @@ fn reference(body: &[u8]) -> Option<String> {
 
 /// What a doubt comes to, after Masakari was asked for this very notification: its name, that there is none, or that it
 /// could not be learnt.
-pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, ()>) -> Outcome {
+pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>) -> Outcome {
     match (doubt, found) {
         (_, Ok(Some(uuid))) => Outcome::Acknowledged { reference: Some(uuid) },
         (Doubt::Duplicate, Ok(None)) => Outcome::Rejected(Failure::new(
@@ -118,7 +119,15 @@ pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, ()>) -> Outcome
             "maintenance",
             "Masakari has the host on maintenance and takes nothing about it: see there whether it was recovered",
         )),
-        (_, Err(())) => Outcome::Retry(Failure::new(
+        (Doubt::Duplicate, Err(Unseen::Forbidden)) => Outcome::Rejected(Failure::new(
+            "duplicate",
+            "Masakari has a notification of this host from about that time, and the user may not look which: let it list notifications, segments and hosts",
+        )),
+        (Doubt::Maintenance, Err(Unseen::Forbidden)) => Outcome::Held(Failure::new(
+            "maintenance",
+            "Masakari has the host on maintenance, and the user may not look whether for this: let it list notifications, segments and hosts, and see there",
+        )),
+        (_, Err(Unseen::Unclear)) => Outcome::Retry(Failure::new(
             "conflict",
             "Masakari answered 409, and did not say whether it has this notification",
         )),
@@ -210,7 +219,8 @@ mod tests {
         for doubt in [Doubt::Duplicate, Doubt::Maintenance] {
             let uuid = || Some("u".to_owned());
             assert_eq!(settle(doubt, Ok(uuid())), Outcome::Acknowledged { reference: uuid() });
-            assert_eq!(settle(doubt, Err(())).as_str(), "retry");
+            assert_eq!(settle(doubt, Err(Unseen::Unclear)).as_str(), "retry");
+            assert_eq!(settle(doubt, Err(Unseen::Forbidden)).as_str(), settle(doubt, Ok(None)).as_str());
         }
         assert_eq!(settle(Doubt::Duplicate, Ok(None)).as_str(), "rejected");
         assert_eq!(settle(Doubt::Maintenance, Ok(None)).as_str(), "held");

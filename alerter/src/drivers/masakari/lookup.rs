@@ -7,14 +7,25 @@ use tokio::time::Instant;
 use super::body::Told;
 use crate::openstack::{Ask, INSTANCE_HA, Session};
 
+/// Why it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unseen {
+    /// Masakari did not say.
+    Unclear,
+    /// The user may not look.
+    Forbidden,
+}
+
 /// Its name, if there is one. The lists are read as far as Masakari gives them at once (1,000 entries).
 ///
 /// # Errors
-/// Masakari did not say.
-pub(super) async fn find(session: &Session, told: &Told, end: Instant) -> Result<Option<String>, ()> {
+/// It could not be learnt.
+pub(super) async fn find(session: &Session, told: &Told, end: Instant) -> Result<Option<String>, Unseen> {
     let query = [("type", "COMPUTE_HOST"), ("generated-since", told.generated_time.as_str())];
     let all = list(session, "/notifications", &query, "notifications", end).await?;
-    let same: Vec<&Value> = all.iter().filter(|row| is_same_time(row, &told.generated_time)).collect();
+    let is_same =
+        |row: &&Value| row["payload"]["event"] == "STOPPED" && is_same_time(row, &told.generated_time);
+    let same: Vec<&Value> = all.iter().filter(is_same).collect();
     // A list of notifications does not name their hosts, and no list can be asked for by a host's name.
     if same.is_empty() {
         return Ok(None);
@@ -25,12 +36,12 @@ pub(super) async fn find(session: &Session, told: &Told, end: Instant) -> Result
 }
 
 /// Masakari's name for a host.
-async fn host(session: &Session, name: &str, end: Instant) -> Result<Option<String>, ()> {
+async fn host(session: &Session, name: &str, end: Instant) -> Result<Option<String>, Unseen> {
     for segment in list(session, "/segments", &[], "segments", end).await? {
-        let uuid = segment["uuid"].as_str().filter(|uuid| is_uuid(uuid)).ok_or(())?;
+        let uuid = segment["uuid"].as_str().filter(|uuid| is_uuid(uuid)).ok_or(Unseen::Unclear)?;
         let hosts = list(session, &format!("/segments/{uuid}/hosts"), &[], "hosts", end).await?;
         if let Some(found) = hosts.iter().find(|host| host["name"] == name) {
-            return found["uuid"].as_str().map(|uuid| Some(uuid.to_owned())).ok_or(());
+            return found["uuid"].as_str().map(|uuid| Some(uuid.to_owned())).ok_or(Unseen::Unclear);
         }
     }
     Ok(None)
@@ -42,13 +53,16 @@ async fn list(
     query: &[(&str, &str)],
     key: &str,
     end: Instant,
-) -> Result<Vec<Value>, ()> {
+) -> Result<Vec<Value>, Unseen> {
     let ask = Ask { method: &Method::GET, path, query, body: None };
-    let answer = session.send(&INSTANCE_HA, &ask, end).await.map_err(drop)?;
-    let body: Value = serde_json::from_slice(&answer.body).map_err(drop)?;
+    let answer = session.send(&INSTANCE_HA, &ask, end).await.map_err(|_| Unseen::Unclear)?;
+    if answer.status == 403 {
+        return Err(Unseen::Forbidden);
+    }
+    let body: Value = serde_json::from_slice(&answer.body).map_err(|_| Unseen::Unclear)?;
     match (answer.status, &body[key]) {
         (200, Value::Array(rows)) => Ok(rows.clone()),
-        _ => Err(()),
+        _ => Err(Unseen::Unclear),
     }
 }
 
