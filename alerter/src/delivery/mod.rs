@@ -76,7 +76,7 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
         Outcome::Held(failure) => (State::Held, false, failure),
     };
     match state {
-        State::Held => report_hold(due, failure),
+        State::Held => report_hold(shared, due, failure),
         _ => report_failure(shared, due, failure),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
@@ -112,8 +112,10 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
     Verdict::Acknowledged { reference, detail: format!("{route} acknowledged it at attempt {attempts}") }
 }
 
-fn report_hold(due: &DueDelivery, failure: &Failure) {
+/// Until the route accepts something else it is one in trouble, so that `status` and a notice say so.
+fn report_hold(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
+    shared.troubles().failed(route, failure.kind, &failure.detail, Timestamp::now());
     error!(mark = %mark.id, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 

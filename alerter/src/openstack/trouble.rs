@@ -25,14 +25,7 @@ impl Trouble {
     /// What it means for a mark.
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Away(fault) => {
-                let why = fault.outcome();
-                let detail = why.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
-                Outcome::Unreachable(Failure::new(
-                    "keystone",
-                    &format!("there is no token: Keystone: {detail}"),
-                ))
-            }
+            Self::Away(fault) => away(fault),
             Self::NoToken(outcome) => outcome.clone(),
             Self::Nowhere(why) => Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT)),
             Self::Late => Outcome::Unreachable(Failure::new(
@@ -41,6 +34,17 @@ impl Trouble {
             )),
             Self::Fault(fault) => fault.outcome(),
         }
+    }
+}
+
+/// Whatever else it is, nothing was sent to the service; only a certificate of ours that is not taken waits for somebody.
+fn away(fault: &Fault) -> Outcome {
+    let outcome = fault.outcome();
+    let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
+    let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {why}"));
+    match outcome {
+        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT)),
+        _ => Outcome::Unreachable(says("keystone")),
     }
 }
 

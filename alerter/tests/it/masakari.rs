@@ -8,6 +8,7 @@ use alerter::openstack;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
+use tokio_rustls::rustls::version::TLS13;
 
 use crate::certificates::{Ca, Peculiar};
 use crate::endpoint::Endpoint;
@@ -24,6 +25,7 @@ fn posts(site: &Site) -> usize {
     site.state().asked.iter().filter(|asked| asked.starts_with("POST")).count()
 }
 
+/// S1-19, S1-34: the request of the documentation, made by the driver itself.
 #[tokio::test]
 async fn a_mark_becomes_a_notification() {
     let site = Site::new().await;
@@ -388,6 +390,38 @@ async fn only_the_named_ca_is_believed() {
         let driver = over_tls(&site, &with(ca), false);
         assert_eq!(attempt(&driver, 0).await, "unreachable keystone", "{peculiar:?}");
         assert_eq!((site.state().tokens_asked, driver.warnings().len()), (0, 0));
+    }
+}
+
+/// Keystone and Masakari know us by our certificate, and take nobody's else.
+#[tokio::test]
+async fn a_cloud_may_know_us_by_our_certificate() {
+    let (ca, clients, strangers) = (Ca::new("ours"), Ca::new("clients"), Ca::new("strangers"));
+    for (who, expected) in [(&clients, "acknowledged"), (&strangers, "refused credentials")] {
+        let site = Site::tls(ca.endpoint_for_clients_of(&clients, &TLS13)).await;
+        let (certificate, key) = who.identity();
+        site.files.put("own.pem", &certificate);
+        site.files.put("own.key", &key);
+        let path = |name| site.files.path(name).display().to_string();
+        let (certificate, key) = (path("own.pem"), path("own.key"));
+        let words = format!("cacert: '{}'\n    cert: '{certificate}'\n    key: '{key}'", ca.file().display());
+        assert_eq!(attempt(&over_tls(&site, &words, false), 0).await, expected);
+    }
+}
+
+/// With `keep-alive` one connection serves many marks; without, each has its own, and nothing that is said unasked is an
+/// answer to the next.
+#[tokio::test]
+async fn one_connection_may_serve_many_marks() {
+    for keep_alive in [true, false] {
+        let site = Site::new().await;
+        let cloud = openstack::Options { keep_alive, ..site.options() };
+        let driver = Masakari::new(Options { cloud, host_name: WhichName::Fqdn }).unwrap();
+        for _ in 0..20 {
+            assert_eq!(attempt(&driver, 1).await, "acknowledged");
+        }
+        // An idle one is closed after a second, which a busy machine may take between two of them.
+        assert_eq!(site.masakari.connections() < 20, keep_alive);
     }
 }
 

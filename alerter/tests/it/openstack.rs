@@ -70,7 +70,7 @@ pub(crate) struct State {
 /// Both of them, with the files that describe them.
 pub(crate) struct Site {
     _keystone: Endpoint,
-    _masakari: Endpoint,
+    pub(crate) masakari: Endpoint,
     state: Arc<Mutex<State>>,
     pub(crate) files: Files,
 }
@@ -121,7 +121,7 @@ impl Site {
             format!("clouds:\n  ops:\n    auth: {{auth_url: '{url}', {open}}}\n    region_name: RegionOne\n");
         let secure = format!("clouds:\n  ops:\n    auth: {{{secret}}}\n");
         let files = Files::with([("clouds.yaml", &clouds), ("secure.yaml", &secure)]);
-        Self { _keystone: keystone, _masakari: masakari, state, files }
+        Self { _keystone: keystone, masakari, state, files }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -246,30 +246,31 @@ async fn serve_keystone<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, st
 }
 
 async fn serve_masakari<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, state: Arc<Mutex<State>>) {
-    let Some(request) = peer.take_request().await else { return };
-    let request = Request::read(&request);
-    let answer = {
-        let mut state = state.lock().unwrap();
-        let whim = if request.method == "POST" && !state.whims.is_empty() {
-            Some(state.whims.remove(0))
-        } else {
-            None
-        };
-        let answer = state.masakari(&request);
-        match whim {
-            None => Some(answer),
-            Some(Whim::Say(status, body)) => Some(http(status, &body, "")),
-            Some(Whim::Close) => None,
-        }
-    };
-    if let Some(answer) = answer {
+    while let Some(request) = peer.take_request().await {
+        let request = Request::read(&request);
+        let Some(answer) = answer_of_masakari(&request, &state) else { return };
         peer.say(&answer).await;
+        if request.header("connection") == Some("close") {
+            return;
+        }
+    }
+}
+
+fn answer_of_masakari(request: &Request, state: &Mutex<State>) -> Option<Vec<u8>> {
+    let mut state = state.lock().unwrap();
+    let whim =
+        if request.method == "POST" && !state.whims.is_empty() { Some(state.whims.remove(0)) } else { None };
+    let answer = state.masakari(request);
+    match whim {
+        None => Some(answer),
+        Some(Whim::Say(status, body)) => Some(http(status, &body, "")),
+        Some(Whim::Close) => None,
     }
 }
 
 fn http(status: u16, body: &str, more: &str) -> Vec<u8> {
     let length = body.len();
-    format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}Connection: close\r\n\r\n{body}").into_bytes()
+    format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}").into_bytes()
 }
 
 fn error(status: u16, name: &str, message: &str) -> Vec<u8> {
