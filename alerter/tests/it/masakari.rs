@@ -354,6 +354,9 @@ async fn files_that_have_changed_are_used() {
     assert_eq!(attempt(&driver, 0).await, "refused credentials");
     site.files.put("secure.yaml", "clouds: {ops: {auth: {password: an0ther}}}\n");
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    // What the old files were given says nothing of the new ones. The broken variant goes on with the old token.
+    site.files.put("secure.yaml", "clouds: {ops: {auth: {password: wr0ng}}}\n");
+    assert_eq!(attempt(&driver, 1).await, "refused credentials");
 }
 
 /// A test message goes the whole way, is of no host, and leaves nothing.
