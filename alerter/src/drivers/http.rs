@@ -168,8 +168,8 @@ impl Http {
         if is_too_large(response.headers()) {
             return Fault::TooLarge.outcome();
         }
-        let wish = answer::wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
-        let outcome = answer::outcome(response.status().as_u16(), wish);
+        let asked = wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
+        let outcome = answer::outcome(response.status().as_u16(), asked);
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
