@@ -14,7 +14,7 @@ use tracing::Level;
 use super::groups::{self, Group, Groups};
 use super::notice::{self, NoticeTarget};
 use super::reader::{Section, shown};
-use crate::drivers::{self, Driver};
+use crate::drivers::{self, Driver, Step};
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
 const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
@@ -97,6 +97,8 @@ pub struct Route {
     pub hosts: Option<HostPatterns>,
     /// `required`: whether a mark stays open until this route has it.
     pub required: bool,
+    /// What it does for a mark. A route that does more than tell has one of these for each step.
+    pub step: Step,
     /// What speaks with the endpoint.
     pub driver: Arc<dyn Driver>,
 }
@@ -365,7 +367,7 @@ fn route(
     }
     let driver = (kind.configure)(&mut section);
     section.finish();
-    Some(Route { name: name?, hosts, required, driver: driver? })
+    Some(Route { name: name?, hosts, required, step: Step::Failure, driver: driver? })
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use super::api::{
 };
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
-use crate::drivers::{Driver, Message, Outcome};
+use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::intake::apply;
 use crate::shared::Shared;
 
@@ -466,7 +466,7 @@ async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
 async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
     let id = MarkId::from(FencingId::generate());
     let body = driver.test_body(&id, Timestamp::now());
-    let exchange = driver.deliver(Message { id: &id, body: &body, ambiguous: 0 });
+    let exchange = driver.deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 });
     match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
         Ok(outcome) => test_answer(name, &outcome),
         Err(_) => TestAnswer {

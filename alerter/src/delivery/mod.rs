@@ -40,7 +40,10 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
         shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
     let begun = Instant::now();
     let Delivery { body, ambiguous, .. } = &due.delivery;
-    let outcome = route.driver.deliver(Message { id: &due.mark.id, body, ambiguous: *ambiguous }).await;
+    let outcome = route
+        .driver
+        .deliver(Message { step: route.step, id: &due.mark.id, body, ambiguous: *ambiguous })
+        .await;
     // Before the record: whoever sees that has to find the endpoint as it is.
     let change = note(shared, due, &outcome, begun.elapsed());
     let verdict = judge(shared, due, &outcome);
@@ -50,10 +53,13 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
 
 /// What an exchange says of its endpoint.
 fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -> Option<Change> {
-    let wish = outcome.failure().and_then(|failure| failure.after);
+    let wish = match outcome {
+        Outcome::Wait(_) => None,
+        _ => outcome.failure().and_then(|failure| failure.after),
+    };
     let sign = match outcome {
-        // It works, and has something against this mark alone.
-        Outcome::Acknowledged { .. } | Outcome::Held(_) => Sign::Takes,
+        // It works, whatever it has against this mark.
+        Outcome::Acknowledged { .. } | Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
         Outcome::Unreachable(_) => Sign::Unreachable,
         Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
@@ -74,9 +80,11 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
         Outcome::Unknown(failure) => (State::Pending, true, failure),
         Outcome::Refused(failure) | Outcome::Rejected(failure) => (State::Parked, false, failure),
         Outcome::Held(failure) => (State::Held, false, failure),
+        Outcome::Wait(failure) => (State::Pending, false, failure),
     };
-    match state {
-        State::Held => report_hold(shared, due, failure),
+    match outcome {
+        Outcome::Held(_) => report_hold(shared, due, failure),
+        Outcome::Wait(_) => {}
         _ => report_failure(shared, due, failure),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
@@ -94,6 +102,7 @@ fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
         Outcome::Retry(failure) | Outcome::Unknown(failure) => {
             schedule::wait(delivery.attempts, random, failure.after)
         }
+        Outcome::Wait(failure) => failure.after.unwrap_or(schedule::POLL),
         Outcome::Rejected(failure) => {
             let last = delivery.last.as_ref().filter(|last| last.kind == failure.kind);
             let before = last.map(|last| delivery.next_due.since(last.at));

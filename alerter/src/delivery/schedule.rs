@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const FLOOR: Duration = Duration::from_secs(1);
 /// A recovered endpoint is noticed within this time: a longer wait would be an outage of the host's machines.
 pub const CAP: Duration = Duration::from_secs(30);
+/// What a controller works on is asked after so often, where its driver says nothing else.
+pub const POLL: Duration = Duration::from_secs(10);
 /// The longest `Retry-After` that is honoured.
 pub const LONGEST_ASKED: Duration = Duration::from_secs(900);
 

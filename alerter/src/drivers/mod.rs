@@ -56,6 +56,17 @@ pub trait Driver: Send + Sync + fmt::Debug {
         self.body(mark)
     }
 
+    /// What this route does for a mark once the controller has acknowledged it, as configured.
+    fn further_steps(&self) -> &[Step] {
+        &[]
+    }
+
+    /// The exact bytes of a further step. They are made once, when the step is.
+    fn step_body(&self, step: Step, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        let _one_body_serves_all = step;
+        self.body_after(mark, earlier)
+    }
+
     /// The bytes of a test message, which nobody can take for a failure of a host.
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8>;
 
@@ -78,9 +89,34 @@ pub trait Driver: Send + Sync + fmt::Debug {
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
 }
 
+/// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// It tells that the host failed.
+    #[default]
+    Failure,
+    /// It asks what became of that.
+    Confirm,
+    /// It tells that the host is back.
+    Return,
+}
+
+impl Step {
+    /// What its deliveries are called behind the route's name; nothing for the first step.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Failure => "",
+            Self::Confirm => ".confirm",
+            Self::Return => ".return",
+        }
+    }
+}
+
 /// What is delivered.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
+    /// Which step this is.
+    pub step: Step,
     /// The mark's id, and the idempotency key.
     pub id: &'a MarkId,
     /// The stored bytes.
@@ -113,6 +149,8 @@ pub enum Outcome {
     Held(Failure),
     /// It may have taken it, or not: send the same bytes again.
     Unknown(Failure),
+    /// It works on it, which takes its time: ask again after the failure's `after`, or 10 s.
+    Wait(Failure),
 }
 
 impl Outcome {
@@ -126,6 +164,7 @@ impl Outcome {
             Self::Rejected(_) => "rejected",
             Self::Held(_) => "held",
             Self::Unknown(_) => "unknown",
+            Self::Wait(_) => "wait",
         }
     }
 
@@ -138,7 +177,8 @@ impl Outcome {
             | Self::Refused(failure)
             | Self::Rejected(failure)
             | Self::Held(failure)
-            | Self::Unknown(failure) => Some(failure),
+            | Self::Unknown(failure)
+            | Self::Wait(failure) => Some(failure),
         }
     }
 }

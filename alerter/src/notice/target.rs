@@ -21,7 +21,7 @@ use super::memory::{Answer, Memory};
 use super::{Conditions, Key, Notice};
 use crate::config::{NoticeTarget, NoticeWay};
 use crate::delivery::schedule;
-use crate::drivers::{Driver, Message, Outcome};
+use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::shared::Shared;
 
 /// Two looks are not closer than this, however often something changes.
@@ -205,7 +205,9 @@ impl<'e> Teller<'e> {
                 let id = notice.id(controller);
                 let body = notice.body(&id, controller);
                 self.exchanges.spawn(async move {
-                    let outcome = driver.deliver(Message { id: &id, body: &body, ambiguous: 0 }).await;
+                    let outcome = driver
+                        .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 })
+                        .await;
                     (place, notice, outcome)
                 });
             }
@@ -344,7 +346,7 @@ fn answer(outcome: &Outcome) -> Answer {
         Outcome::Acknowledged { .. } => Answer::Taken,
         Outcome::Unreachable(_) | Outcome::Retry(_) | Outcome::Refused(_) => Answer::NotNow,
         Outcome::Rejected(_) | Outcome::Held(_) => Answer::NotThis,
-        Outcome::Unknown(_) => Answer::Unknown,
+        Outcome::Unknown(_) | Outcome::Wait(_) => Answer::Unknown,
     }
 }
 

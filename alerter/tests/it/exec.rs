@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use alerter::drivers::event::TimeFormat;
 use alerter::drivers::exec::{Exec, Options};
-use alerter::drivers::{Driver as _, Message, Outcome};
+use alerter::drivers::{Driver as _, Message, Outcome, Step};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;
@@ -134,7 +134,9 @@ async fn a_program_that_does_not_listen_is_believed() {
         ("exec <&-; exit 75", "retry unavailable"),
         ("read -r line; exit 65", "rejected rejected"),
     ] {
-        let outcome = script(text, &[], LONG).deliver(Message { id: &id, body: &body, ambiguous: 0 }).await;
+        let outcome = script(text, &[], LONG)
+            .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 })
+            .await;
         assert_eq!(word(&outcome), expected, "{text}");
     }
 }

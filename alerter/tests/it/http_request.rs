@@ -1,7 +1,7 @@
 //! What the `http` driver sends, and through which connections.
 
 use alerter::drivers::http::{Body, Http, Options};
-use alerter::drivers::{Driver as _, Message};
+use alerter::drivers::{Driver as _, Message, Step};
 use marks::time::Timestamp;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -58,7 +58,10 @@ async fn a_cloud_event_is_sent_with_its_type() {
     let route = Http::new(Options { body, ..options(&endpoint.url()) }).unwrap();
     let id = id();
     let event = route.test_body(&id, Timestamp(0));
-    assert_eq!(word(&route.deliver(Message { id: &id, body: &event, ambiguous: 0 }).await), "acknowledged");
+    assert_eq!(
+        word(&route.deliver(Message { step: Step::Failure, id: &id, body: &event, ambiguous: 0 }).await),
+        "acknowledged"
+    );
     let request = text(&endpoint.requests()[0]);
     assert!(request.contains("content-type: application/cloudevents+json\r\n"), "{request}");
     assert!(request.as_bytes().ends_with(&event));

@@ -446,6 +446,11 @@ fn an_exchange_may_go_to_another_task() {
     fn is_send(_: impl Future<Output = Outcome> + Send) {}
     let _never_called = |driver: &Masakari, body: &[u8]| {
         let id = mark().id;
-        is_send(driver.deliver(alerter::drivers::Message { id: &id, body, ambiguous: 0 }));
+        is_send(driver.deliver(alerter::drivers::Message {
+            step: alerter::drivers::Step::Failure,
+            id: &id,
+            body,
+            ambiguous: 0,
+        }));
     };
 }

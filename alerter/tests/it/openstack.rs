@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use alerter::drivers::masakari::{Masakari, Options, WhichName};
-use alerter::drivers::{Driver, Failure, Message, Outcome};
+use alerter::drivers::{Driver, Failure, Message, Outcome, Step};
 use alerter::openstack;
 use marks::host::HostName;
 use marks::mark::Mark;
@@ -190,7 +190,7 @@ pub(crate) fn mark() -> Mark {
 /// One exchange. Whatever comes of it, nothing of it shows a secret.
 pub(crate) async fn tell(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Outcome {
     let id = id();
-    let outcome = driver.deliver(Message { id: &id, body, ambiguous }).await;
+    let outcome = driver.deliver(Message { step: Step::Failure, id: &id, body, ambiguous }).await;
     let shown = format!("{outcome:?} {driver:?} {}", driver.endpoint());
     assert!(!shown.contains(SECRET), "{shown}");
     if let Some(failure) = outcome.failure() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alerter::drivers::http::{Http, Options};
-use alerter::drivers::{Driver, Failure, Message, Outcome};
+use alerter::drivers::{Driver, Failure, Message, Outcome, Step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use marks::id::MarkId;
@@ -79,7 +79,7 @@ impl Files {
 /// One exchange. Whatever comes of it, its message is one printable line without a secret.
 pub(crate) async fn deliver(route: &dyn Driver) -> Outcome {
     let id = id();
-    let outcome = route.deliver(Message { id: &id, body: BODY, ambiguous: 0 }).await;
+    let outcome = route.deliver(Message { step: Step::Failure, id: &id, body: BODY, ambiguous: 0 }).await;
     assert!(!format!("{outcome:?} {route:?} {}", route.endpoint()).contains(SECRET), "{outcome:?}");
     if let Some(failure) = outcome.failure() {
         assert!(failure.detail.chars().count() <= Failure::DETAIL);
