@@ -125,6 +125,8 @@ pub struct Delivery {
     pub attempts: u32,
     /// Attempts of which nobody knows whether they arrived.
     pub ambiguous: u32,
+    /// An operator let it go, whatever the route's terms say.
+    pub released: bool,
     /// When the next attempt is due.
     pub next_due: Timestamp,
     /// What the newest attempt came to, where there was one.

@@ -12,5 +12,6 @@ pub mod journal;
 pub mod mark;
 pub mod register;
 pub mod site;
+pub mod terms;
 pub mod time;
 mod xml;

@@ -446,6 +446,7 @@ mod tests {
             body: Vec::new(),
             attempts: 1,
             ambiguous: 0,
+            released: false,
             next_due: NOW,
             last: Some(last),
             reference: None,

@@ -5,12 +5,13 @@ use rusqlite::Transaction;
 
 use super::deliveries::{UNDER_WAY, load_or_quarantine, move_to, note, note_by};
 use super::delivery_row::update;
-use super::due::{self, DueDelivery, Gate};
+use super::due::{self, DueDelivery, Gate, Room};
 use super::fencings::Damage;
 use super::marks::ALERTER;
-use super::{Fault, Journal, JournalError, endings};
+use super::{Fault, Journal, JournalError, NewDelivery, deliveries, endings};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
+use crate::terms::Ruling;
 use crate::time::Timestamp;
 
 /// What an attempt came to, and what follows.
@@ -22,10 +23,12 @@ pub enum Verdict {
         reference: Option<String>,
         /// One sentence.
         detail: String,
+        /// What the route does next for this mark: deliveries that are made with the acknowledgement, or not at all.
+        then: Vec<NewDelivery>,
     },
     /// It will be tried again.
     Again {
-        /// `Pending` or `Parked`.
+        /// `Pending`, `Parked` or `Held`.
         state: State,
         /// Whether the receiver may have got it all the same.
         ambiguous: bool,
@@ -56,6 +59,8 @@ pub struct Ended {
 pub struct Turned {
     /// In the order of the routes that were asked for, the oldest first.
     pub begun: Vec<DueDelivery>,
+    /// Held or cancelled by the route's terms.
+    pub kept: Vec<DueDelivery>,
     /// Each is in quarantine now.
     pub damaged: Vec<Damage>,
 }
@@ -69,7 +74,7 @@ impl Journal {
     pub fn turn(
         &mut self,
         ended: &[Ended],
-        room: &[(String, usize)],
+        room: &[Room],
         gate: Option<Gate>,
         now: Timestamp,
     ) -> Result<Turned, JournalError> {
@@ -148,7 +153,7 @@ impl Journal {
 fn turn(
     transaction: &Transaction<'_>,
     ended: &[Ended],
-    room: &[(String, usize)],
+    room: &[Room],
     gate: Option<Gate>,
     now: Timestamp,
 ) -> Result<Turned, Fault> {
@@ -156,30 +161,60 @@ fn turn(
     for ended in ended {
         finish(transaction, ended, &mut turned.damaged)?;
     }
-    for (route, room) in room {
-        begin_due(transaction, (route, *room), gate, now, &mut turned)?;
+    for room in room {
+        begin_due(transaction, room, gate, now, &mut turned)?;
     }
     Ok(turned)
 }
 
-/// A damaged row takes nobody's place: where one was found, it is looked for others.
+/// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
 fn begin_due(
     transaction: &Transaction<'_>,
-    (route, mut room): (&str, usize),
+    room: &Room,
     gate: Option<Gate>,
     now: Timestamp,
     turned: &mut Turned,
 ) -> Result<(), Fault> {
-    while room > 0 {
-        let found = due::due(transaction, now, (route, room), gate)?;
-        room = if found.damaged.is_empty() { 0 } else { room - found.sound.len() };
+    let mut places = room.places;
+    while places > 0 {
+        let found = due::due(transaction, now, (room, places), gate)?;
+        let (count, before) = (found.sound.len() + found.damaged.len(), turned.begun.len());
         turned.damaged.extend(found.damaged);
-        for mut due in found.sound {
+        for due in found.sound {
+            begin_or_keep(transaction, due, room, now, turned)?;
+        }
+        let begun = turned.begun.len() - before;
+        places = if begun == count { 0 } else { places - begun };
+    }
+    Ok(())
+}
+
+fn begin_or_keep(
+    transaction: &Transaction<'_>,
+    mut due: DueDelivery,
+    room: &Room,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    let (state, kind, detail) = match room.terms.ruling(&due.mark, &due.delivery, now) {
+        Ruling::Go => {
             begin(&mut due.delivery)?;
             update(transaction, &due.delivery)?;
             turned.begun.push(due);
+            return Ok(());
         }
+        Ruling::Hold(kind, detail) => (State::Held, kind, detail),
+        Ruling::Cancel(kind, detail) => (State::Cancelled, kind, detail),
+    };
+    move_to(&mut due.delivery, state)?;
+    due.delivery.ended_at = state.is_final().then_some(now);
+    note(transaction, &due.delivery, now, state.as_str(), &detail)?;
+    due.delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
+    update(transaction, &due.delivery)?;
+    if state.is_final() {
+        endings::settle_if_done(transaction, &due.delivery, now)?;
     }
+    turned.kept.push(due);
     Ok(())
 }
 
@@ -209,6 +244,9 @@ fn finish(transaction: &Transaction<'_>, ended: &Ended, damaged: &mut Vec<Damage
     }
     let news = apply(&mut delivery, verdict, *at)?;
     update(transaction, &delivery)?;
+    if let Verdict::Acknowledged { then, .. } = verdict {
+        deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
+    }
     if let Some(event) = news {
         note(transaction, &delivery, *at, event, verdict.detail())?;
     }
@@ -232,7 +270,7 @@ fn apply(
     now: Timestamp,
 ) -> Result<Option<&'static str>, JournalError> {
     match verdict {
-        Verdict::Acknowledged { reference, detail } => {
+        Verdict::Acknowledged { reference, detail, .. } => {
             move_to(delivery, State::Acknowledged)?;
             delivery.last =
                 Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
@@ -246,7 +284,11 @@ fn apply(
             delivery.last = Some(Attempt { at: now, kind: kind.clone(), detail: detail.clone() });
             delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
             delivery.next_due = *next_due;
-            Ok(news.then_some(if *state == State::Parked { "refused" } else { "not-accepted" }))
+            Ok(news.then_some(match state {
+                State::Parked => "refused",
+                State::Held => "held",
+                _ => "not-accepted",
+            }))
         }
     }
 }
@@ -258,13 +300,15 @@ mod tests {
     use super::*;
     use crate::journal::Role;
     use crate::journal::tests::{Home, NOW, acknowledged, again, events, marked, states};
+    use crate::mark::Settlement;
+    use crate::terms::{IfReturned, Terms};
 
     fn three(journal: &mut Journal) -> [MarkId; 3] {
         ["compute1", "compute2", "compute3"].map(|host| marked(journal, host, NOW))
     }
 
-    fn room(room: usize) -> [(String, usize); 1] {
-        [("recovery".to_owned(), room)]
+    fn room(places: usize) -> [Room; 1] {
+        [Room::of("recovery", places)]
     }
 
     /// One attempt of one mark, as tests want it.
@@ -307,6 +351,53 @@ mod tests {
         let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: late };
         assert_eq!(turn(&[ended], 2), [later]);
         assert_eq!(states(&journal, first), [State::Acknowledged]);
+    }
+
+    /// S1-32: the next host is told in its place. The broken variant: a route without terms tells the host that is back.
+    #[test]
+    fn what_a_route_s_terms_keep_back_takes_nobodys_place() {
+        for (_, if_returned) in IfReturned::WORDS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let [back, other, _] = three(&mut journal);
+            assert!(journal.note_return(back, NOW, NOW).unwrap());
+            let terms = Terms { if_returned, ..Terms::default() };
+            let room = Room { terms, ..Room::of("recovery", 1) };
+            let late = NOW + Duration::from_secs(1);
+            let mut all = Vec::new();
+            for _ in 0..3 {
+                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
+                all.extend(turned.begun.iter().map(|due| due.mark.id));
+            }
+            assert_eq!(all.contains(&back), if_returned == IfReturned::Deliver);
+            assert!(all.contains(&other));
+            let settled = journal.mark(back).unwrap().unwrap().settled.map(|(how, _)| how);
+            let (state, end, last) = match if_returned {
+                IfReturned::Deliver => (State::InFlight, None, "marked"),
+                IfReturned::Hold => (State::Held, None, "held"),
+                IfReturned::Cancel => (State::Cancelled, Some(Settlement::Cancelled), "settled"),
+            };
+            assert_eq!((states(&journal, back), settled), (vec![state], end));
+            assert!(events(&journal, back).iter().any(|event| event == last));
+            let released = journal.release_held(back, "it is off", "alice", late).unwrap();
+            assert_eq!(released, usize::from(state == State::Held));
+            if released == 1 {
+                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
+                assert_eq!(turned.begun[0].mark.id, back, "an operator vouches for it");
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_an_acknowledgement_is_made_with_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        let next = NewDelivery { route: "recovery.confirm".into(), body: b"?".to_vec(), required: false };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: vec![next] };
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap(), "it keeps no mark open");
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
     #[test]

@@ -86,6 +86,28 @@ impl Journal {
         })
     }
 
+    /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say from now on: the
+    /// operator vouches for it. Says how many deliveries there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn release_held(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = "d.state = 'held' AND d.mark = ?3";
+        self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            (delivery.released, delivery.next_due) = (true, now);
+            let detail = format!("it was held on route {} and is released: {reason}", delivery.route);
+            let key = (delivery.mark, delivery.route.as_str());
+            Ok(note_by(transaction, key, now, "released", &detail, actor)?)
+        })
+    }
+
     /// Makes the parked deliveries of a route due: it was not these marks that it refused. Says how many.
     ///
     /// # Errors
@@ -352,6 +374,7 @@ pub(super) fn insert(
             body: body.clone(),
             attempts: 0,
             ambiguous: 0,
+            released: false,
             next_due: now,
             last: None,
             reference: None,

@@ -1,5 +1,7 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::delivery_row;
@@ -11,6 +13,7 @@ use super::{Journal, JournalError};
 use crate::delivery::Delivery;
 use crate::id::MarkId;
 use crate::register::Register;
+use crate::terms::Terms;
 use crate::time::Timestamp;
 
 /// The standings of marks that are held until a proof comes.
@@ -20,6 +23,18 @@ pub(super) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
 const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM published p
                WHERE p.entry = 'm.' || m.id AND p.register = ?4 AND p.digest = published_digest(p.entry, p.register)))";
 
+/// Whether the route `?6` that comes first has ended with a mark, or the mark was made at `?7` or earlier; without such a
+/// route, or by an operator's word, it waits for none. A damaged row there has not ended.
+const AFTER_ANOTHER: &str = "(?6 IS NULL OR d.released OR m.made_at <= ?7 OR NOT EXISTS (SELECT 1 FROM delivery b
+               WHERE b.mark = d.mark AND b.route = ?6 AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
+
+/// Whether the host has not failed again, where `?8` says that it would be called back.
+const NOT_FAILED_AGAIN: &str = "(NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n
+               WHERE n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)))";
+
+/// Behind a route's name: its deliveries that tell that a host is back.
+pub const RETURN: &str = ".return";
+
 /// A delivery whose next attempt may begin, with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
@@ -27,6 +42,24 @@ pub struct DueDelivery {
     pub mark: MarkRow,
     /// Its way to one route.
     pub delivery: Delivery,
+}
+
+/// How many more attempts may begin on a route, and on which terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The route's name.
+    pub route: String,
+    /// How many.
+    pub places: usize,
+    /// What the route asks of a mark.
+    pub terms: Terms,
+}
+
+impl Room {
+    /// Room on a route without terms of its own.
+    pub fn of(route: &str, places: usize) -> Self {
+        Self { route: route.to_owned(), places, terms: Terms::default() }
+    }
 }
 
 /// A mark stands in the register before it is sent, so that an alerter on another controller knows of it.
@@ -46,12 +79,12 @@ impl Journal {
     pub(super) fn is_any_due(
         &self,
         now: Timestamp,
-        room: &[(String, usize)],
+        room: &[Room],
         gate: Option<Gate>,
     ) -> Result<bool, JournalError> {
         let any = || {
-            for (route, room) in room {
-                if !rows(&self.connection, now, (route, (*room).min(1)), gate)?.is_empty() {
+            for room in room {
+                if !rows(&self.connection, now, (room, room.places.min(1)), gate)?.is_empty() {
                     return Ok(true);
                 }
             }
@@ -60,27 +93,39 @@ impl Journal {
         self.sqlite(any())
     }
 
-    /// When the next attempt on `routes` is due that is not due at `now` already.
+    /// When the next attempt on these routes is due that is not due at `now` already, or waits no longer for another route.
     ///
     /// # Errors
     /// As any read.
-    pub fn next_due<'a>(
-        &self,
-        now: Timestamp,
-        routes: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Option<Timestamp>, JournalError> {
-        let sql = "SELECT min(next_due) FROM delivery
-                   WHERE route = ?2 AND state IN ('pending', 'parked') AND next_due > ?1";
+    pub fn next_due(&self, now: Timestamp, room: &[Room]) -> Result<Option<Timestamp>, JournalError> {
         let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
-            let mut next: Option<i64> = None;
-            for route in routes {
-                let on_route: Option<i64> = query.query_row(params![now.0, route], |row| row.get(0))?;
-                next = next.into_iter().chain(on_route).min();
+            let mut next: Option<Timestamp> = None;
+            for Room { route, terms, .. } in room {
+                let waits = terms.after.as_ref().map(|after| after.limit);
+                let due = self.next_on(now, route)?;
+                let free = waits.map(|limit| self.next_free(now, route, limit)).transpose()?.flatten();
+                next = next.into_iter().chain(due).chain(free).min();
             }
-            Ok(next.map(Timestamp))
+            Ok(next)
         };
         self.sqlite(read())
+    }
+
+    fn next_on(&self, now: Timestamp, route: &str) -> rusqlite::Result<Option<Timestamp>> {
+        let sql = "SELECT min(next_due) FROM delivery
+                   WHERE route = ?2 AND state IN ('pending', 'parked') AND next_due > ?1";
+        let mut query = self.connection.prepare_cached(sql)?;
+        query.query_row(params![now.0, route], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+    }
+
+    /// When the limit of the first mark is over that still waits for another route.
+    fn next_free(&self, now: Timestamp, route: &str, limit: Duration) -> rusqlite::Result<Option<Timestamp>> {
+        let sql = "SELECT min(m.made_at) FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
+                   WHERE d.route = ?2 AND d.state IN ('pending', 'parked') AND m.made_at > ?1";
+        let mut query = self.connection.prepare_cached(sql)?;
+        let since = now - limit;
+        let made = query.query_row(params![since.0, route], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(made.map(|made| Timestamp(made) + limit))
     }
 }
 
@@ -92,7 +137,7 @@ impl Journal {
 pub(super) fn due(
     transaction: &Transaction<'_>,
     now: Timestamp,
-    on: (&str, usize),
+    on: (&Room, usize),
     gate: Option<Gate>,
 ) -> rusqlite::Result<Rows<DueDelivery>> {
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
@@ -112,7 +157,7 @@ pub(super) fn due(
 fn rows(
     connection: &Connection,
     now: Timestamp,
-    (route, limit): (&str, usize),
+    (Room { route, terms, .. }, limit): (&Room, usize),
     gate: Option<Gate>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
     if limit == 0 {
@@ -121,19 +166,23 @@ fn rows(
     let sql = format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND NOT EXISTS (
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND NOT EXISTS (
            SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-           WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
+           WHERE n.node = m.node AND e.route IN (d.route, d.route || '{RETURN}')
+             AND (n.settlement IS NULL OR e.required = 0)
              AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-             AND e.state IN ('pending', 'parked', 'in-flight', 'held'))
+             AND (e.state = 'in-flight' OR (e.route = d.route AND e.state IN ('pending', 'parked', 'held'))))
          ORDER BY d.failure_time, d.mark LIMIT ?2",
         row::COLUMNS,
         delivery_row::COLUMNS
     );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
+    let (after, made_by) =
+        terms.after.as_ref().map(|after| (after.route.as_str(), (now - after.limit).0)).unzip();
     let mut query = connection.prepare_cached(&sql)?;
-    let rows = query.query_map(params![now.0, limit, route, register, since], |found| {
+    let given = params![now.0, limit, route, register, since, after, made_by, terms.tells_return];
+    let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
         Ok((key, both(found)))
     })?;
@@ -176,9 +225,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::tests::{Home, NOW, acknowledged, marked, marked_as};
+    use crate::journal::tests::{Home, NOW, acknowledged, attempt, marked, marked_as, marked_for_two};
     use crate::journal::{Journal, Role};
     use crate::mark::{Doubt, Proof, Standing};
+    use crate::terms::After;
 
     impl Journal {
         /// What is due on one route, as tests want it.
@@ -189,7 +239,9 @@ mod tests {
             limit: usize,
             gate: Option<Gate>,
         ) -> Result<Rows<DueDelivery>, JournalError> {
-            self.write(|transaction| Ok(super::due(transaction, now, (route, limit), gate)?))
+            self.write(|transaction| {
+                Ok(super::due(transaction, now, (&Room::of(route, limit), limit), gate)?)
+            })
         }
     }
 
@@ -213,6 +265,36 @@ mod tests {
             assert_eq!(due(&mut journal, None), [later], "{doubt:?}");
             assert!(journal.prove(held, Proof::Alert, NOW).unwrap());
             assert_eq!(due(&mut journal, None), [held], "in order, once it is proven");
+        }
+    }
+
+    /// The broken variants: a route that comes first and has ended with the mark, and one that never had it.
+    #[test]
+    fn a_route_waits_for_another_until_that_has_ended_or_the_limit_is_over() {
+        let limit = Duration::from_secs(60);
+        let after = After { route: "wiki".to_owned(), limit };
+        let room =
+            Room { terms: Terms { after: Some(after), ..Terms::default() }, ..Room::of("recovery", 4) };
+        let first = std::slice::from_ref(&room);
+        for (ends, is_told_there) in [(false, true), (true, true), (false, false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = match is_told_there {
+                true => marked_for_two(&mut journal, "compute1", NOW),
+                false => marked(&mut journal, "compute1", NOW),
+            };
+            if ends {
+                attempt(&mut journal, mark, "wiki", &acknowledged());
+            }
+            let made = journal.mark(mark).unwrap().unwrap().made_at;
+            let begun = |journal: &mut Journal, now| journal.turn(&[], first, None, now).unwrap().begun.len();
+            let waits = is_told_there && !ends;
+            assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
+            if waits {
+                let next = journal.next_due(made, first).unwrap();
+                assert_eq!(next, Some(made + limit), "nobody else wakes the alerter");
+                assert_eq!(begun(&mut journal, made + limit), 1);
+            }
         }
     }
 

@@ -69,12 +69,26 @@ pub(super) fn settle_if_done(
     ended: &Delivery,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    if !is_done(ended, &delivery_row::load_others(transaction, ended)?) {
+    let others = delivery_row::load_others(transaction, ended)?;
+    if !is_done(ended, &others) {
         return Ok(false);
     }
     let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(false) };
-    settle(transaction, row, Settlement::Acknowledged, "every required route acknowledged", ALERTER, now)?;
+    let (how, why) = how(ended, &others);
+    settle(transaction, row, how, why, ALERTER, now)?;
     Ok(true)
+}
+
+/// A mark that no required route took was told to nobody who counts.
+fn how(ended: &Delivery, others: &[Checked<Delivery>]) -> (Settlement, &'static str) {
+    let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
+    let cancelled = |delivery: &Delivery| delivery.required && delivery.state == State::Cancelled;
+    let any = |is: &dyn Fn(&Delivery) -> bool| is(ended) || others.iter().flatten().any(is);
+    match (any(&took), any(&cancelled)) {
+        (false, _) => (Settlement::Cancelled, "its routes' terms ended it"),
+        (true, true) => (Settlement::Acknowledged, "every required route acknowledged or cancelled it"),
+        (true, false) => (Settlement::Acknowledged, "every required route acknowledged"),
+    }
 }
 
 /// A damaged row keeps its mark open: it may be that of a required route.

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 26] = [
+const OBJECTS: [(&str, &str); 27] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -60,7 +60,7 @@ const OBJECTS: [(&str, &str); 26] = [
   mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
   last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL,
-  failure_time INTEGER NOT NULL, digest BLOB NOT NULL,
+  failure_time INTEGER NOT NULL, released INTEGER NOT NULL, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
@@ -127,6 +127,7 @@ const OBJECTS: [(&str, &str); 26] = [
         "delivery_quarantined",
         "CREATE INDEX delivery_quarantined ON delivery (mark, route) WHERE state = 'quarantined'",
     ),
+    ("mark_returned", "CREATE INDEX mark_returned ON mark (returned_at) WHERE returned_at IS NOT NULL"),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
     // In the order in which marks are told.
     (

@@ -121,8 +121,8 @@ pub(super) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
     history.sound.into_iter().map(|line| line.event).collect()
 }
 
-pub(super) fn routes() -> [&'static str; 1] {
-    ["recovery"]
+pub(super) fn routes() -> [Room; 1] {
+    [Room::of("recovery", 1)]
 }
 
 pub(super) fn again(next_due: Timestamp) -> Verdict {
@@ -136,7 +136,7 @@ pub(super) fn again(next_due: Timestamp) -> Verdict {
 }
 
 pub(super) fn acknowledged() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() }
+    Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() }
 }
 
 /// S1-23: persisted, and readable by a separate component.
@@ -325,7 +325,7 @@ fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
     assert!(journal.due(later, "recovery", 10, None).unwrap().sound.is_empty(), "one attempt at a time");
     assert!(!journal.finish_attempt(mark, "recovery", &again(later), NOW).unwrap());
     assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
-    assert_eq!(journal.next_due(NOW, routes()).unwrap(), Some(later));
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(later));
     drop(journal);
     let mut journal = home.open(Role::Alerter);
     let due = journal.due(later, "recovery", 10, None).unwrap().sound;
@@ -333,7 +333,7 @@ fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
     journal.begin_attempt(mark, "recovery").unwrap();
     assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), later).unwrap());
     assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, later)));
-    assert_eq!(journal.next_due(NOW, routes()).unwrap(), None);
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), None);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
     let cap = NOW + Duration::from_secs(30);
     assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 1);
     assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 0);
-    assert_eq!(journal.next_due(NOW, routes()).unwrap(), Some(cap));
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
 }
 
 #[test]
