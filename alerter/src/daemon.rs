@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::server::ControlSocket;
+use crate::drivers::Step;
 use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::lookout::Lookout;
@@ -87,7 +88,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());
-    for route in &shared.settings.routes {
+    for route in shared.settings.routes.iter().filter(|route| route.step == Step::Failure) {
         for warning in route.driver.warnings() {
             warn!("route {}: {warning}", route.name);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Journal, JournalError, Tried};
+use marks::journal::{DueDelivery, Ended, Journal, JournalError, Room, Tried};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
@@ -245,7 +245,7 @@ impl Engine {
 
     /// Puts the first answers on record and begins what is due and has room, together, and sends that; gives the wait until
     /// the next thing is due. After an error the answers are still there.
-    async fn turn(&mut self, room: Vec<(String, usize)>) -> Result<Option<Duration>, JournalError> {
+    async fn turn(&mut self, room: Vec<Room>) -> Result<Option<Duration>, JournalError> {
         let is_due = self.record_is_due() || room.is_empty();
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
@@ -257,7 +257,7 @@ impl Engine {
             let turned = journal.turn(&ended, &room, gate, now)?;
             let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
-            let next = journal.next_due(now, room.iter().map(|(route, _)| route.as_str()));
+            let next = journal.next_due(now, &room);
             Ok((turned, woken, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
         // What has begun is sent or taken back, whatever else fails.
@@ -265,13 +265,14 @@ impl Engine {
         self.answers.remove(count, Instant::now());
         self.told |= count > 0;
         self.shared.report_damage(&turned.damaged);
+        turned.kept.iter().for_each(delivery::report_kept);
         self.take_up(turned.begun, &asked);
         self.send();
         // Those that were not woken are tried when their own time has come.
         woken.and(next)
     }
 
-    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[(String, usize)]) {
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room]) {
         let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
         if left.is_zero() && !begun.is_empty() {
             warn!(
@@ -279,10 +280,10 @@ impl Engine {
             );
         }
         let mut lanes = self.shared.lanes();
-        for (route, room) in asked {
+        for Room { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(lane) = lanes.get_mut(route) {
-                lane.take_up(own, *room, left, now);
+                lane.take_up(own, *places, left, now);
             }
         }
     }
@@ -352,12 +353,12 @@ impl Engine {
     }
 
     /// How many more attempts each route may have begun, in the order of the configuration.
-    fn room(&self) -> Vec<(String, usize)> {
+    fn room(&self) -> Vec<Room> {
         let (now, lanes) = (Instant::now(), self.shared.lanes());
         let room = |route: &Route| {
             let name = route.name.as_str().to_owned();
-            let room = lanes.get(&name).map_or(0, |lane| lane.room(now));
-            (name, room)
+            let places = lanes.get(&name).map_or(0, |lane| lane.room(now));
+            Room { route: name, places, terms: route.terms.clone() }
         };
         self.shared.settings.routes.iter().map(room).collect()
     }

@@ -284,7 +284,7 @@ pub(super) mod tests {
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
     use marks::id::NoteId;
-    use marks::journal::{Ended, NewDelivery, Role, Taken, Verdict};
+    use marks::journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::DecisionKind;
 
@@ -422,9 +422,9 @@ pub(super) mod tests {
         let first = fencing("compute1", "ctl1");
         let mut journal = journal(dir.path(), &first);
         let mark = first.id.into();
-        let begun = journal.turn(&[], &[("recovery".into(), 1)], None, NOW).unwrap().begun;
+        let begun = journal.turn(&[], &[Room::of("recovery", 1)], None, NOW).unwrap().begun;
         assert_eq!(begun[0].mark.id, mark);
-        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into() };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() };
         let ended = Ended { mark, route: "recovery".into(), verdict, at: NOW };
         journal.turn(&[ended], &[], None, NOW).unwrap();
         let wiki = Acknowledgement { mark, route: "wiki".into(), at: NOW, by: "ctl2".into() };

@@ -7,6 +7,7 @@ mod inputs;
 mod notice;
 mod problem;
 mod reader;
+mod routes;
 mod settings;
 mod suggest;
 
@@ -22,7 +23,8 @@ pub use groups::Group;
 pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
-pub use settings::{HostRules, IntakeRules, Route, RouteName, Settings, StorePlace};
+pub use routes::{Route, RouteName};
+pub use settings::{HostRules, IntakeRules, Settings, StorePlace};
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
 /// file overrides the same key of an earlier one.

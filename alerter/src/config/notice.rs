@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reader::{Section, shown};
-use super::settings::RouteName;
+use super::routes::RouteName;
 use crate::drivers::{Driver, Kind, exec, http};
 
 /// The drivers that a notice may go through.

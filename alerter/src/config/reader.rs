@@ -160,6 +160,11 @@ impl<'a, 'p> Section<'a, 'p> {
         self.problems.at(place, message);
     }
 
+    /// Where a key's last value stands.
+    pub fn place_of(&self, key: &str) -> Option<Place<'a>> {
+        Some(self.table?.entries.get(key)?.values.last()?.place)
+    }
+
     /// Notes a problem with one entry of a key's last list, counted from 0; with the list where there is no such entry.
     pub fn complain_in_list(&mut self, key: &str, index: usize, message: impl Into<String>) {
         let list = self.table.and_then(|table| table.entries.get(key)?.values.last());

@@ -1,9 +1,7 @@
 //! Third stage: typed and validated settings.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use marks::host::{HostName, HostPatterns};
@@ -14,10 +12,11 @@ use tracing::Level;
 use super::groups::{self, Group, Groups};
 use super::notice::{self, NoticeTarget};
 use super::reader::{Section, shown};
-use crate::drivers::{self, Driver, Step};
+use super::routes::{self, Route};
+use crate::drivers;
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
-const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
+pub(super) const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
 
 /// The whole configuration of the daemon.
 #[derive(Clone, Debug)]
@@ -88,50 +87,6 @@ pub struct HostRules {
     pub audit_after: Duration,
 }
 
-/// One endpoint with its driver.
-#[derive(Clone, Debug)]
-pub struct Route {
-    /// Unique over all drivers.
-    pub name: RouteName,
-    /// The nodes whose marks it gets, those of `hosts` and those of `groups`; none means all of them.
-    pub hosts: Option<HostPatterns>,
-    /// `required`: whether a mark stays open until this route has it.
-    pub required: bool,
-    /// What it does for a mark. A route that does more than tell has one of these for each step.
-    pub step: Step,
-    /// What speaks with the endpoint.
-    pub driver: Arc<dyn Driver>,
-}
-
-impl Route {
-    /// Whether it gets the marks of this node.
-    pub fn covers(&self, node: &HostName) -> bool {
-        self.hosts.as_ref().is_none_or(|hosts| hosts.covers(node))
-    }
-}
-
-/// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteName(String);
-
-impl RouteName {
-    /// Reads a name; `None` if it is no such name.
-    pub fn parse(text: &str) -> Option<Self> {
-        is_plain_name(text).then(|| Self(text.to_owned()))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for RouteName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// What routes and groups may be called.
 pub(super) fn is_plain_name(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
@@ -146,7 +101,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let intake = intake(root.section("intake"));
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log_level = log(root.section("log"));
-    let routes = routes(&mut root, kinds, &groups);
+    let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
@@ -258,7 +213,7 @@ fn intake(mut section: Section<'_, '_>) -> IntakeRules {
     IntakeRules { coalesce, evidence_grace, horizon }
 }
 
-fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
+pub(super) fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
     Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
 }
 
@@ -285,44 +240,6 @@ fn log(mut section: Section<'_, '_>) -> Level {
     level
 }
 
-fn routes<'a>(
-    root: &mut Section<'a, '_>,
-    kinds: &'static [drivers::Kind],
-    groups: &Groups<'a>,
-) -> Vec<Route> {
-    let mut routes = Vec::new();
-    let mut seen = BTreeMap::new();
-    let mut any = false;
-    let mut surely_told = Vec::new();
-    for kind in kinds {
-        let mut of_kind = root.section(kind.word);
-        any |= of_kind.entries().next().is_some();
-        only_tables(&mut of_kind, "route");
-        for key in of_kind.sections() {
-            if let Some(other) = seen.insert(key, kind.word) {
-                let message =
-                    format!("[{other}.{key}] has this name already: names are unique over all drivers");
-                of_kind.named_section(key).complain_here(message);
-            }
-            let mut section = of_kind.named_section(key);
-            let reach = reach(&mut section, groups);
-            surely_told.push(reach.hosts.is_none() && reach.required);
-            routes.extend(route(section, key, kind, reach));
-        }
-    }
-    if !any {
-        root.missing(format!(
-            "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
-            kinds[0].word
-        ));
-    } else if !surely_told.is_empty() && !surely_told.contains(&true) {
-        root.missing(
-            "no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route",
-        );
-    }
-    routes
-}
-
 /// `[http]` itself holds nothing but routes, and `[groups]` nothing but groups.
 pub(super) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
     for (key, entry) in section.entries() {
@@ -333,82 +250,5 @@ pub(super) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
                 format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each"),
             );
         }
-    }
-}
-
-/// What of a route is the framework's own, whatever its driver.
-struct Reach {
-    hosts: Option<HostPatterns>,
-    required: bool,
-}
-
-fn reach<'a>(section: &mut Section<'a, '_>, groups: &Groups<'a>) -> Reach {
-    let hosts = patterns(section, "hosts");
-    if hosts.as_ref().is_some_and(Vec::is_empty) {
-        section.complain(
-            "hosts",
-            "the list is empty, so this route would get no mark: name hosts, or remove the key",
-        );
-    }
-    let named = hosts.into_iter().chain(groups.named_by(section)).flatten();
-    let hosts = HostPatterns::from_entries(named).ok();
-    Reach { hosts, required: section.flag("required").unwrap_or(true) }
-}
-
-fn route(
-    mut section: Section<'_, '_>,
-    key: &str,
-    kind: &drivers::Kind,
-    Reach { hosts, required }: Reach,
-) -> Option<Route> {
-    let name = RouteName::parse(key);
-    if name.is_none() {
-        section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
-    }
-    let driver = (kind.configure)(&mut section);
-    section.finish();
-    Some(Route { name: name?, hosts, required, step: Step::Failure, driver: driver? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::problem::{Place, Problems, Source};
-    use super::super::{fragments, inputs};
-    use super::*;
-
-    /// Two drivers that take any table and make nothing of it.
-    static TWO: [drivers::Kind; 2] = [
-        drivers::Kind { word: "http", configure: |_| None },
-        drivers::Kind { word: "other", configure: |_| None },
-    ];
-
-    fn problems_of(text: &str) -> Vec<String> {
-        let source = Source { rank: 0, file: "f".into(), text: text.to_owned() };
-        let mut problems = Problems::default();
-        let parsed = [fragments::parse(&source, &mut problems)];
-        let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
-        let mut root = Section::root(&inputs, &mut problems);
-        let groups = Groups::read(root.section("groups"));
-        let made = routes(&mut root, &TWO, &groups);
-        assert!(made.is_empty());
-        problems.into_result().err().map(|e| e.to_string()).into_iter().collect()
-    }
-
-    /// S1-17: names are what marks remember, so no two drivers may share one.
-    #[test]
-    fn a_route_name_is_unique_over_all_drivers() {
-        let twice = problems_of("[http.a]\n[other.b]\n[other.a]\n");
-        assert_eq!(twice, ["f:3:8: [http.a] has this name already: names are unique over all drivers"]);
-        assert!(problems_of("[http.a]\n[other.b]\n").is_empty());
-    }
-
-    #[test]
-    fn a_route_name_is_short_and_plain() {
-        for (name, good) in
-            [("a", true), ("A-b_9", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)]
-        {
-            assert_eq!(RouteName::parse(name).is_some(), good, "{name}");
-        }
-        assert!(RouteName::parse(&"a".repeat(64)).is_some() && RouteName::parse(&"a".repeat(65)).is_none());
     }
 }

@@ -348,13 +348,15 @@ async fn release(
             "a release needs a reason: it tells what Pacemaker did not confirm",
         ));
     }
-    let marks = open_marks_of(&shared, &request.target).await?;
+    let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
         let mut released = 0;
         for mark in marks {
-            released += usize::from(journal.release(mark, &reason, &user, now)?.is_some());
+            let was_doubtful = journal.release(mark, &reason, &user, now)?.is_some();
+            let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            released += usize::from(was_doubtful || was_held);
         }
         Ok(released)
     };
@@ -383,12 +385,8 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
     Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
 }
 
-/// The open marks that a host name or a mark's id stands for.
-async fn open_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    those_of(shared, target, |_, mark| Ok(mark.settled.is_none())).await
-}
-
-/// The same, with settled marks that a route which is not required has not taken yet.
+/// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not
+/// taken yet.
 async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
     let is_unfinished = |journal: &Journal, mark: &MarkRow| {
         let deliveries = journal.deliveries_of(mark.id)?;
@@ -433,7 +431,10 @@ async fn send_test(
     if let Some(name) = &request.notice {
         return test_notice(&shared, name).await;
     }
-    let wanted = |route: &&Route| request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
+    let wanted = |route: &&Route| {
+        let is_named = request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
+        is_named && route.step == Step::Failure
+    };
     let mut tests = JoinSet::new();
     for (number, route) in shared.settings.routes.iter().filter(wanted).cloned().enumerate() {
         tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn answer() -> Answer {
-        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into() };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
         let (mark, route) = (FencingId::generate().into(), "recovery".to_owned());
         Answer { ended: Ended { mark, route, verdict, at: Timestamp(0) }, change: None }
     }

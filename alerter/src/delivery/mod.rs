@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use answers::Answer;
 use endpoint::{Change, Sign};
 use marks::delivery::{Delivery, State};
-use marks::journal::{DueDelivery, Ended, Verdict};
+use marks::journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
 
-use crate::drivers::{Failure, Message, Outcome};
+use crate::config::Route;
+use crate::drivers::{Failure, Message, Outcome, Step};
 use crate::moment::Moment;
 use crate::shared::Shared;
 
@@ -118,7 +119,33 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
     }
     let attempts = due.delivery.attempts;
     info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
-    Verdict::Acknowledged { reference, detail: format!("{route} acknowledged it at attempt {attempts}") }
+    let detail = format!("{route} acknowledged it at attempt {attempts}");
+    Verdict::Acknowledged { reference, detail, then: then(shared, due) }
+}
+
+/// What was told is asked after, where the route does so.
+fn then(shared: &Shared, due: &DueDelivery) -> Vec<NewDelivery> {
+    let route = shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
+    route.map(|route| confirmation(route, &due.delivery)).into_iter().collect()
+}
+
+/// The delivery that asks what became of another one.
+pub fn confirmation(route: &Route, told: &Delivery) -> NewDelivery {
+    let route = route.name.of_step(Step::Confirm).as_str().to_owned();
+    NewDelivery { route, body: told.body.clone(), required: false }
+}
+
+/// Says what a route's terms keep back.
+pub fn report_kept(due: &DueDelivery) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let last = due.delivery.last.as_ref();
+    let (kind, detail) = last.map_or(("kept", ""), |last| (last.kind.as_str(), last.detail.as_str()));
+    match due.delivery.state {
+        State::Held => {
+            error!(mark = %mark.id, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {}`, else `unmark`", mark.node, mark.id);
+        }
+        _ => warn!(mark = %mark.id, kind, "{} is not told to route {route}: {detail}", mark.node),
+    }
 }
 
 /// Until the route accepts something else it is one in trouble, so that `status` and a notice say so.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -23,6 +24,9 @@ use body::Told;
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };
+
+/// A notification that is older is one that Masakari fails (`notifications_expired_interval`).
+const STALE: Duration = Duration::from_secs(86_400);
 
 /// What a `masakari` route is made of.
 #[derive(Clone, Debug)]
@@ -110,6 +114,11 @@ impl Driver for Masakari {
 
     fn limit(&self) -> Duration {
         self.session.limit()
+    }
+
+    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use marks::id::MarkId;
+use marks::journal::RETURN;
 use marks::mark::Mark;
+use marks::terms::Terms;
 use marks::time::Timestamp;
 
 use crate::config::TableReader;
@@ -61,7 +63,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
         &[]
     }
 
-    /// The exact bytes of a further step. They are made once, when the step is.
+    /// The exact bytes of a further step. They are made once, when the step is; what is to be confirmed is what was told.
     fn step_body(&self, step: Step, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
         let _one_body_serves_all = step;
         self.body_after(mark, earlier)
@@ -77,6 +79,12 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// since what allowed it may be over by then.
     fn at_once(&self) -> Option<usize> {
         None
+    }
+
+    /// The route's terms where the configuration says nothing: a controller that hears of a failure late may act on a host
+    /// that is well again.
+    fn terms(&self) -> Terms {
+        Terms::default()
     }
 
     /// What an operator is told at each start: one sentence for each setting that endangers what it is for.
@@ -107,7 +115,7 @@ impl Step {
         match self {
             Self::Failure => "",
             Self::Confirm => ".confirm",
-            Self::Return => ".return",
+            Self::Return => RETURN,
         }
     }
 }

@@ -17,6 +17,7 @@ use super::naming::{Clash, Names};
 use super::{outage, register, start};
 use crate::cluster::View;
 use crate::config::Route;
+use crate::drivers::Step;
 use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
@@ -50,7 +51,8 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.take_in_decisions(entries)?;
     intake.take_in_sightings(view, &cib)?;
     intake.take_in_ends(entries)?;
-    intake.note_returns(&cib)
+    intake.note_returns(&cib)?;
+    intake.call_back(entries)
 }
 
 /// One pass over what is new.
@@ -259,16 +261,17 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     shared.report_groups(&mark.node);
     let earlier = earlier(journal, mark)?;
+    let is_told = |route: &&Route| route.step == Step::Failure && route.covers(&mark.node);
     let new = |route: &Route| NewDelivery {
         route: route.name.as_str().to_owned(),
         body: route.driver.body_after(mark, &earlier),
         required: route.required,
     };
-    Ok(shared.settings.routes.iter().filter(|route| route.covers(&mark.node)).map(new).collect())
+    Ok(shared.settings.routes.iter().filter(is_told).map(new).collect())
 }
 
 /// When the host's earlier marks were generated, in the order in which they are told.
-fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
+pub(super) fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
     let place = |mark: &Mark| (mark.failure_time, mark.id);
     let mut marks: Vec<Mark> = journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::told).collect();
     marks.retain(|other| place(other) < place(mark));

@@ -10,3 +10,4 @@ mod outage;
 mod register;
 mod sightings;
 pub mod start;
+mod steps;

@@ -59,6 +59,7 @@ impl Intake<'_> {
             return Ok(());
         }
         self.take_in_ends_of(entries, |_| true)?;
+        self.take_over_confirmations(entries)?;
         self.shared.seen().register = Some(entries.clone());
         Ok(())
     }

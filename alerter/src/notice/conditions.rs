@@ -138,6 +138,9 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     for due in &facts.rejected.rows.sound {
         of_rejected(found, due);
     }
+    for due in &facts.kept.rows.sound {
+        of_kept(found, due);
+    }
     // Damaged deliveries are told as what is in quarantine.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, now);
@@ -148,7 +151,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     of_told(found, facts);
     let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
     recent.for_each(|row| of_expired(found, row));
-    let (held, rejected) = (more(&facts.held), more(&facts.rejected));
+    let (held, rejected) = (more(&facts.held), more(&facts.rejected) + more(&facts.kept));
     of_more(found, What::HeldMore, held, "held", now);
     of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
 }
@@ -253,6 +256,28 @@ fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
 }
 
 fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
+    of_delivery(found, due, |kind| {
+        format!(
+            "route {route} does not take the mark of {host} ({kind}): look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
+            route = due.delivery.route,
+            host = due.mark.node
+        )
+    });
+}
+
+fn of_kept(found: &mut Conditions, due: &DueDelivery) {
+    let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
+    of_delivery(found, due, |kind| {
+        format!(
+            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id}`, else `unmark`",
+            route = due.delivery.route,
+            host = mark.node,
+            id = mark.id
+        )
+    });
+}
+
+fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&str) -> String) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let last = due.delivery.last.as_ref();
     let kind = last.map_or("rejected", |last| last.kind.as_str());
@@ -263,11 +288,7 @@ fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
         mark: Some(mark.id.to_string()),
         route: Some(route.clone()),
     };
-    let message = format!(
-        "route {route} does not take the mark of {host} ({kind}): look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
-        host = mark.node
-    );
-    add(found, rejected_key(mark.id, route), since, about, &message);
+    add(found, rejected_key(mark.id, route), since, about, &message(kind));
 }
 
 fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {

@@ -40,4 +40,5 @@ mod register;
 mod route;
 mod routes;
 mod site;
+mod steps;
 mod warnings;

@@ -8,7 +8,7 @@ use alerter::intake::apply;
 use alerter::shared::Shared;
 use alerter::store::Store;
 use marks::delivery::{Delivery, State};
-use marks::journal::{Journal, Role};
+use marks::journal::{Journal, Role, Room};
 use marks::mark::Standing;
 use marks::time::Timestamp;
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl Daemon {
     /// Makes the attempt that is due at that time, puts on record what came of it, and gives the delivery; none where
     /// nothing is due.
     async fn attempt(&mut self, now: Timestamp) -> Option<Delivery> {
-        let room = [("cloud".to_owned(), 1)];
+        let room = [Room::of("cloud", 1)];
         let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();

@@ -10,7 +10,7 @@ use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Ended, Journal, Role, Taken, Verdict};
+use marks::journal::{Ended, Journal, Role, Room, Taken, Verdict};
 use marks::time::Timestamp;
 use serde_json::Value;
 
@@ -83,9 +83,9 @@ impl Daemon {
     /// Says whether the mark is settled with it.
     fn acknowledge(&mut self, mark: MarkId, route: &str) -> bool {
         let now = Timestamp::now();
-        let begun = self.journal.turn(&[], &[(route.to_owned(), 1)], None, now).unwrap().begun;
+        let begun = self.journal.turn(&[], &[Room::of(route, 1)], None, now).unwrap().begun;
         assert_eq!(begun[0].mark.id, mark);
-        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into() };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
         let ended = Ended { mark, route: route.to_owned(), verdict, at: now };
         self.journal.turn(&[ended], &[], None, now).unwrap();
         self.journal.mark(mark).unwrap().unwrap().settled.is_some()

@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
+use alerter::delivery::confirmation;
+use alerter::drivers::{self, Kind, Step};
 use alerter::intake::{apply, start};
 use alerter::shared::Shared;
 use alerter::store::Store;
-use marks::delivery::State;
+use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, Role, Verdict};
+use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, Role, Room, Verdict};
 use marks::register::{Entry, Register, Tools};
 use serde_json::Value;
 
-use super::{ROUTES, Site, Told};
+use super::{Site, Told};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,9 +36,14 @@ pub(crate) struct Alerter {
 impl Alerter {
     /// What `run` does before its first look.
     pub(crate) fn start(site: &Site, controller: &'static str) -> Self {
+        Self::start_with(site, controller, drivers::KINDS)
+    }
+
+    /// The same with other drivers.
+    pub(crate) fn start_with(site: &Site, controller: &'static str, kinds: &'static [Kind]) -> Self {
         let open = || Journal::open(&site.journal(controller), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(open()).unwrap();
-        let settings = config::load(&site.settings(controller)).unwrap();
+        let settings = config::load_with(&site.settings(controller), kinds).unwrap();
         let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
         let mut shared = Shared::new(settings, store, cluster);
         shared.controller = controller.to_owned();
@@ -112,13 +119,15 @@ impl Alerter {
 
     /// Makes every attempt that is due; a route that is down refuses it.
     pub(crate) fn tell(&mut self, site: &mut Site) {
-        for route in ROUTES {
+        let routes: Vec<String> =
+            self.shared.settings.routes.iter().map(|route| route.name.to_string()).collect();
+        for route in &routes {
             while let Some(due) = self.begin(site, route) {
-                let verdict = if site.down.contains(route) {
+                let verdict = if site.down.contains(route.as_str()) {
                     refused(site)
                 } else {
                     self.arrive(site, &due);
-                    taken()
+                    self.taken(&due)
                 };
                 self.finish(site, &due, &verdict);
             }
@@ -129,13 +138,20 @@ impl Alerter {
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
         let gate = Gate { register: Register::Attrd, waited_since: site.now - PATIENCE };
         let gate = (!self.is_reckless).then_some(gate);
-        let mut turned = self.journal.turn(&[], &[(route.to_owned(), 1)], gate, site.now).unwrap();
+        let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
+        let room = Room { terms, ..Room::of(route, 1) };
+        let mut turned = self.journal.turn(&[], &[room], gate, site.now).unwrap();
         assert!(turned.damaged.is_empty());
         turned.begun.pop()
     }
 
     /// The recovery controller gets the bytes.
     pub(crate) fn arrive(&self, site: &mut Site, due: &DueDelivery) {
+        if due.delivery.route.contains('.') {
+            let Delivery { route, body, .. } = due.delivery.clone();
+            site.further.push((self.controller, route, String::from_utf8(body).unwrap()));
+            return;
+        }
         let body: Value = serde_json::from_slice(&due.delivery.body).unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let host = text(&body["payload"]["hostname"]);
@@ -153,6 +169,13 @@ impl Alerter {
         let (mark, route) = (due.mark.id, due.delivery.route.clone());
         let ended = Ended { mark, route, verdict: verdict.clone(), at: site.now };
         self.journal.turn(&[ended], &[], None, site.now).unwrap();
+    }
+
+    /// The recovery controller took it; what the route does then is made with that.
+    fn taken(&self, due: &DueDelivery) -> Verdict {
+        let route = self.shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
+        let then = route.map(|route| confirmation(route, &due.delivery)).into_iter().collect();
+        Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
     }
 
     /// All marks of a host, oldest first.
@@ -177,6 +200,17 @@ impl Alerter {
         assert!(self.journal.release(mark, "I looked", "alice", site.now).unwrap().is_some());
     }
 
+    /// The same for what a route keeps back.
+    pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
+        assert!(self.journal.release_held(mark, "I looked", "alice", site.now).unwrap() > 0);
+    }
+
+    /// The routes and states of a mark's deliveries.
+    pub(crate) fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
+        let rows = self.journal.deliveries_of(mark).unwrap().sound;
+        rows.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
+    }
+
     /// `nova-host-alerter unmark`.
     pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.dismiss(mark, "it lives", "alice", site.now).unwrap());
@@ -185,7 +219,7 @@ impl Alerter {
 
 /// The recovery controller took it.
 pub(crate) fn taken() -> Verdict {
-    Verdict::Acknowledged { reference: None, detail: "taken".into() }
+    Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
 }
 
 /// The connection was refused: tried again after two seconds.

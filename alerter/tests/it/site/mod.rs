@@ -68,6 +68,8 @@ pub(crate) struct Site {
     /// Routes that refuse every connection.
     pub(crate) down: BTreeSet<&'static str>,
     pub(crate) told: Vec<Told>,
+    /// What routes did behind an acknowledgement: by whom, on which of their steps, with what.
+    pub(crate) further: Vec<(&'static str, String, String)>,
     /// What was really fenced.
     pub(crate) outages: Vec<Outage>,
 }
@@ -92,6 +94,7 @@ impl Site {
             lost: BTreeSet::new(),
             down: BTreeSet::new(),
             told: Vec::new(),
+            further: Vec::new(),
             outages: Vec::new(),
         };
         for controller in CONTROLLERS {

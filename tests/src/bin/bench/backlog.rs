@@ -11,7 +11,7 @@ use ::tests::sink::Arrival;
 use anyhow::{Context as _, ensure};
 use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::journal::{DueDelivery, Ended, Journal, MarkRow, NewDelivery, Role, Taken, Verdict};
+use marks::journal::{DueDelivery, Ended, Journal, MarkRow, NewDelivery, Role, Room, Taken, Verdict};
 use marks::mark::{Proof, Source, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
@@ -78,14 +78,15 @@ impl Backlog {
     /// As if one of its routes had taken every mark.
     pub(crate) fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
         let mut journal = Journal::open(&self.file(), Role::Alerter)?;
-        let (room, mut ended) = ([(route.to_owned(), TOGETHER)], Vec::new());
+        let (room, mut ended) = ([Room::of(route, TOGETHER)], Vec::new());
         loop {
             let at = Timestamp::now();
             let begun = journal.turn(&ended, &room, None, at)?.begun;
             if begun.is_empty() {
                 return Ok(());
             }
-            let verdict = Verdict::Acknowledged { reference: None, detail: "bench".to_owned() };
+            let verdict =
+                Verdict::Acknowledged { reference: None, detail: "bench".to_owned(), then: Vec::new() };
             let end = |due: DueDelivery| {
                 let (mark, route) = (due.delivery.mark, due.delivery.route);
                 Ended { mark, route, verdict: verdict.clone(), at }

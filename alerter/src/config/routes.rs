@@ -1,0 +1,294 @@
+//! Routes: `[DRIVER.NAME]`, with what is the framework's own of each, whatever its driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::host::{HostName, HostPatterns};
+use marks::terms::{After, IfReturned, Terms};
+
+use super::groups::Groups;
+use super::problem::Place;
+use super::reader::Section;
+use super::settings::{SECONDS, is_plain_name, only_tables, patterns, seconds};
+use crate::drivers::{self, Driver, Step};
+
+/// A route waits so long for the one that comes first, where the configuration says nothing else.
+const AFTER_LIMIT: u32 = 60;
+
+/// One endpoint with its driver.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Unique over all drivers.
+    pub name: RouteName,
+    /// The nodes whose marks it gets, those of `hosts` and those of `groups`; none means all of them.
+    pub hosts: Option<HostPatterns>,
+    /// `required`: whether a mark stays open until this route has it.
+    pub required: bool,
+    /// What it does for a mark. A route that does more than tell has one of these for each step.
+    pub step: Step,
+    /// What it asks of a mark.
+    pub terms: Terms,
+    /// What speaks with the endpoint.
+    pub driver: Arc<dyn Driver>,
+}
+
+impl Route {
+    /// Whether it gets the marks of this node.
+    pub fn covers(&self, node: &HostName) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts.covers(node))
+    }
+
+    /// Whether it does this too, behind an acknowledgement.
+    pub fn goes_on_to(&self, step: Step) -> bool {
+        self.step == Step::Failure && self.driver.further_steps().contains(&step)
+    }
+
+    /// This route, and one for each further step of its driver: nothing waits for these.
+    fn with_further_steps(self) -> Vec<Self> {
+        let further = |step: &Step| Self {
+            name: self.name.of_step(*step),
+            required: false,
+            step: *step,
+            terms: Terms { tells_return: *step == Step::Return, ..Terms::default() },
+            ..self.clone()
+        };
+        let further: Vec<Self> = self.driver.further_steps().iter().map(further).collect();
+        [self].into_iter().chain(further).collect()
+    }
+}
+
+/// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`; behind it, for a further step, what [`Step::suffix`] says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteName(String);
+
+impl RouteName {
+    /// Reads a name; `None` if it is no such name.
+    pub fn parse(text: &str) -> Option<Self> {
+        is_plain_name(text).then(|| Self(text.to_owned()))
+    }
+
+    /// The name of a step of this route.
+    pub fn of_step(&self, step: Step) -> Self {
+        Self(format!("{}{}", self.0, step.suffix()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RouteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads every route of every driver.
+pub(super) fn read<'a>(
+    root: &mut Section<'a, '_>,
+    kinds: &'static [drivers::Kind],
+    groups: &Groups<'a>,
+) -> Vec<Route> {
+    let mut found = Found::default();
+    for kind in kinds {
+        let mut of_kind = root.section(kind.word);
+        found.any |= of_kind.entries().next().is_some();
+        only_tables(&mut of_kind, "route");
+        for key in of_kind.sections() {
+            if let Some(other) = found.kinds.insert(key, kind.word) {
+                let message =
+                    format!("[{other}.{key}] has this name already: names are unique over all drivers");
+                of_kind.named_section(key).complain_here(message);
+            }
+            let mut section = of_kind.named_section(key);
+            let reach = reach(&mut section, groups);
+            found.surely_told.push(reach.hosts.is_none() && reach.required);
+            let after = after(&mut section).inspect(|after| found.note(key, after)).map(|after| after.of);
+            found.routes.extend(route(section, key, kind, reach, after));
+        }
+    }
+    found.check(root, kinds);
+    found.routes.into_iter().flat_map(Route::with_further_steps).collect()
+}
+
+/// What was read so far, and what can only be said of all routes together.
+#[derive(Default)]
+struct Found<'a> {
+    routes: Vec<Route>,
+    any: bool,
+    /// The driver of each name.
+    kinds: BTreeMap<&'a str, &'static str>,
+    surely_told: Vec<bool>,
+    /// Which route comes before which, and where it stands.
+    order: BTreeMap<&'a str, (String, Place<'a>)>,
+}
+
+impl<'a> Found<'a> {
+    fn note(&mut self, key: &'a str, after: &Waits<'a>) {
+        self.order.insert(key, (after.of.route.clone(), after.place));
+    }
+
+    fn check(&self, root: &mut Section<'a, '_>, kinds: &'static [drivers::Kind]) {
+        if !self.any {
+            root.missing(format!(
+                "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
+                kinds[0].word
+            ));
+        } else if !self.surely_told.is_empty() && !self.surely_told.contains(&true) {
+            root.missing(
+                "no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route",
+            );
+        }
+        for (key, (first, place)) in &self.order {
+            if !self.kinds.contains_key(first.as_str()) {
+                if root.is_whole() {
+                    root.complain_at(*place, "there is no route of this name");
+                }
+            } else if self.is_in_a_circle(key) {
+                root.complain_at(*place, "these routes wait for one another: one of them must come first");
+            }
+        }
+    }
+
+    fn is_in_a_circle(&self, start: &str) -> bool {
+        let (mut seen, mut at) = (BTreeSet::new(), start);
+        while let Some((first, _)) = self.order.get(at) {
+            if first == start {
+                return true;
+            }
+            if !seen.insert(first) {
+                return false;
+            }
+            at = first;
+        }
+        false
+    }
+}
+
+/// Which hosts a route gets.
+struct Reach {
+    hosts: Option<HostPatterns>,
+    required: bool,
+}
+
+fn reach<'a>(section: &mut Section<'a, '_>, groups: &Groups<'a>) -> Reach {
+    let hosts = patterns(section, "hosts");
+    if hosts.as_ref().is_some_and(Vec::is_empty) {
+        section.complain(
+            "hosts",
+            "the list is empty, so this route would get no mark: name hosts, or remove the key",
+        );
+    }
+    let named = hosts.into_iter().chain(groups.named_by(section)).flatten();
+    let hosts = HostPatterns::from_entries(named).ok();
+    Reach { hosts, required: section.flag("required").unwrap_or(true) }
+}
+
+/// `after`, and where it stands.
+struct Waits<'a> {
+    of: After,
+    place: Place<'a>,
+}
+
+fn after<'a>(section: &mut Section<'a, '_>) -> Option<Waits<'a>> {
+    let name = |text: &str| RouteName::parse(text).ok_or_else(|| "must be the name of a route".to_owned());
+    let route = section.text("after", name);
+    let limit = seconds(section, "after-limit", AFTER_LIMIT);
+    if section.has("after-limit") && !section.has("after") {
+        section.complain("after-limit", "after is missing: which route comes first?");
+    }
+    let (route, place) = (route?.0, section.place_of("after")?);
+    Some(Waits { of: After { route, limit }, place })
+}
+
+fn terms(section: &mut Section<'_, '_>, after: Option<After>, driver: Option<&dyn Driver>) -> Terms {
+    let usual = driver.map(Driver::terms).unwrap_or_default();
+    let stale_after = section.number("stale-after", SECONDS);
+    Terms {
+        after,
+        if_returned: section.choice("if-returned", &IfReturned::WORDS).unwrap_or(usual.if_returned),
+        stale_after: stale_after.map(|seconds| Duration::from_secs(seconds.into())).or(usual.stale_after),
+        tells_return: false,
+    }
+}
+
+fn route(
+    mut section: Section<'_, '_>,
+    key: &str,
+    kind: &drivers::Kind,
+    Reach { hosts, required }: Reach,
+    after: Option<After>,
+) -> Option<Route> {
+    let name = RouteName::parse(key);
+    if name.is_none() {
+        section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
+    }
+    let driver = (kind.configure)(&mut section);
+    let terms = terms(&mut section, after, driver.as_deref());
+    section.finish();
+    Some(Route { name: name?, hosts, required, step: Step::Failure, terms, driver: driver? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::problem::{Problems, Source};
+    use super::super::{fragments, inputs};
+    use super::*;
+
+    /// Two drivers that take any table and make nothing of it.
+    static TWO: [drivers::Kind; 2] = [
+        drivers::Kind { word: "http", configure: |_| None },
+        drivers::Kind { word: "other", configure: |_| None },
+    ];
+
+    fn problems_of(text: &str) -> Vec<String> {
+        let source = Source { rank: 0, file: "f".into(), text: text.to_owned() };
+        let mut problems = Problems::default();
+        let parsed = [fragments::parse(&source, &mut problems)];
+        let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
+        let mut root = Section::root(&inputs, &mut problems);
+        let groups = Groups::read(root.section("groups"));
+        let made = read(&mut root, &TWO, &groups);
+        assert!(made.is_empty());
+        problems.into_result().err().map(|e| e.to_string()).into_iter().collect()
+    }
+
+    /// S1-17: names are what marks remember, so no two drivers may share one.
+    #[test]
+    fn a_route_name_is_unique_over_all_drivers() {
+        let twice = problems_of("[http.a]\n[other.b]\n[other.a]\n");
+        assert_eq!(twice, ["f:3:8: [http.a] has this name already: names are unique over all drivers"]);
+        assert!(problems_of("[http.a]\n[other.b]\n").is_empty());
+    }
+
+    /// The broken variant: the same order without its circle.
+    #[test]
+    fn routes_that_wait_for_one_another_or_for_none_are_refused() {
+        let circle =
+            problems_of("[http.a]\nafter = \"b\"\n[http.b]\nafter = \"c\"\n[http.c]\nafter = \"b\"\n");
+        let wait = "these routes wait for one another: one of them must come first";
+        assert_eq!(circle, [format!("f:4:9: {wait}\nf:6:9: {wait}")]);
+        assert!(problems_of("[http.a]\nafter = \"b\"\n[other.b]\n").is_empty());
+        for (text, expected) in [
+            ("[http.a]\nafter = \"a\"\n[http.b]\n", format!("f:2:9: {wait}")),
+            ("[http.a]\nafter = \"b\"\n", "f:2:9: there is no route of this name".to_owned()),
+            ("[http.a]\nafter = \"b c\"\n", "f:2:9: must be the name of a route".to_owned()),
+            ("[http.a]\nafter-limit = 5\n", "f:2:15: after is missing: which route comes first?".to_owned()),
+        ] {
+            assert_eq!(problems_of(text), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_route_name_is_short_and_plain() {
+        for (name, good) in
+            [("a", true), ("A-b_9", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)]
+        {
+            assert_eq!(RouteName::parse(name).is_some(), good, "{name}");
+        }
+        assert!(RouteName::parse(&"a".repeat(64)).is_some() && RouteName::parse(&"a".repeat(65)).is_none());
+    }
+}

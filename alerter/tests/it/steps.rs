@@ -1,0 +1,248 @@
+//! What a route asks of a mark, and what it does behind an acknowledgement: by the alerter that told, and by another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerter::drivers::event::{self, TimeFormat};
+use alerter::drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
+use marks::delivery::State;
+use marks::id::MarkId;
+use marks::mark::{Mark, Settlement};
+use marks::time::Timestamp;
+
+use crate::site::{Alerter, Site, lacks_evidence};
+
+/// Routes that ask after what they told, and say that a host is back.
+static KINDS: [Kind; 1] = [Kind {
+    word: "http",
+    configure: |table| {
+        table.text("url", |_| Ok(()));
+        Some(Arc::new(Thorough))
+    },
+}];
+
+#[derive(Debug)]
+struct Thorough;
+
+impl Driver for Thorough {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
+    fn endpoint(&self) -> String {
+        String::new()
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        event::of_mark(mark, TimeFormat::Epoch)
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        &[Step::Confirm, Step::Return]
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        assert_eq!(step, Step::Return);
+        format!("{} is back", mark.node).into_bytes()
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        event::of_test(id, now, TimeFormat::Epoch)
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn deliver<'a>(&'a self, _message: Message<'a>) -> Exchange<'a> {
+        Box::pin(async { Outcome::Acknowledged { reference: None } })
+    }
+}
+
+/// What was done behind the acknowledgements of the first route: by whom, and which step.
+fn further(site: &Site) -> Vec<(&'static str, &str)> {
+    let of_nova = site.further.iter().filter_map(|(by, route, _)| Some((*by, route.strip_prefix("nova.")?)));
+    of_nova.collect()
+}
+
+/// The host is called back on a route that told it, once, when it is back and not before.
+#[test]
+fn a_host_is_asked_after_and_called_back() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    assert_eq!(further(&site), [("ctl1", "confirm")]);
+    let (_, _, asked) = &site.further[0];
+    assert_eq!(asked.as_bytes(), site.told[0].body, "what was told is asked after");
+    site.advance(60.0);
+    site.back("compute1", "ctl2");
+    alerter.run(&mut site, 30);
+    assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")]);
+    assert!(site.further.iter().any(|(_, _, body)| body == "compute1 is back"));
+    site.assert_all_told();
+}
+
+/// The broken variant of the one before: the route never had the mark, and calls nobody back.
+#[test]
+fn nobody_is_called_back_whose_failure_the_route_was_not_told() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
+    site.down.insert("nova");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    site.back("compute1", "ctl2");
+    alerter.run(&mut site, 30);
+    assert_eq!(further(&site), []);
+    site.down.clear();
+    alerter.run(&mut site, 4);
+    assert_eq!(further(&site), [("ctl1", "confirm"), ("ctl1", "return")], "once it has it, it is");
+}
+
+/// The next alerter goes on where the first one ended, and repeats nothing.
+#[test]
+fn another_alerter_asks_after_what_the_first_told() {
+    if lacks_evidence() {
+        return;
+    }
+    for (step, rest) in [("confirm", vec!["confirm", "return"]), ("return", vec!["return"])] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
+        site.down.insert(if step == "confirm" { "nova.confirm" } else { "nova.return" });
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 4);
+        if step == "return" {
+            site.back("compute1", "ctl2");
+            first.run(&mut site, 4);
+        }
+        drop(first);
+        site.down.clear();
+        site.further.clear();
+        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
+        second.run(&mut site, 4);
+        if step == "confirm" {
+            site.back("compute1", "ctl2");
+            second.run(&mut site, 4);
+        }
+        let expected: Vec<_> = rest.into_iter().map(|step| ("ctl2", step)).collect();
+        assert_eq!(further(&site), expected);
+        site.further.clear();
+        let mut third = Alerter::start_with(&site, "ctl3", &KINDS);
+        third.run(&mut site, 10);
+        assert_eq!(further(&site), [], "all is done");
+        site.assert_all_told();
+    }
+}
+
+#[test]
+fn a_host_that_fails_again_is_told_and_not_called_back() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    site.down.insert("nova.return");
+    site.back("compute1", "ctl2");
+    alerter.run(&mut site, 4);
+    site.advance(600.0);
+    site.outage("compute1", "ctl1");
+    site.down.clear();
+    site.further.clear();
+    alerter.run(&mut site, 10);
+    let first = alerter.marks("compute1")[0].id;
+    assert!(alerter.deliveries(first).contains(&("nova.return".to_owned(), State::Cancelled)));
+    assert_eq!(further(&site), [("ctl1", "confirm")], "that of the second mark");
+    site.assert_all_told();
+}
+
+/// S1-54, S4-56: told, held until an operator's word, or cancelled; the broken variant is the host that stays away.
+#[test]
+fn a_mark_whose_host_is_back_before_it_was_told_follows_its_routes_terms() {
+    if lacks_evidence() {
+        return;
+    }
+    for (word, is_back) in [("deliver", true), ("hold", true), ("cancel", true), ("hold", false)] {
+        let mut site = Site::new(&["compute1"]);
+        site.configure(&format!("if-returned = \"{word}\"\n"));
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.down.insert("backup");
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 4);
+        if is_back {
+            site.back("compute1", "ctl2");
+        }
+        alerter.run(&mut site, 4);
+        site.down.clear();
+        alerter.run(&mut site, 4);
+        let mark = &alerter.marks("compute1")[0];
+        let state = alerter.deliveries(mark.id)[0].1;
+        let (expected, settled) = match (word, is_back) {
+            ("hold", true) => (State::Held, None),
+            ("cancel", true) => (State::Cancelled, Some(Settlement::Acknowledged)),
+            _ => (State::Acknowledged, Some(Settlement::Acknowledged)),
+        };
+        assert_eq!((state, mark.settled.map(|(how, _)| how)), (expected, settled), "{word}");
+        if expected == State::Held {
+            alerter.release_held(&site, mark.id);
+            alerter.run(&mut site, 4);
+            site.assert_all_told();
+        }
+    }
+}
+
+/// What one alerter holds for a host that is back, the next one holds too: it does not tell a repaired host.
+#[test]
+fn another_alerter_does_not_tell_what_was_held() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    site.configure("if-returned = \"hold\"\n");
+    let mut first = Alerter::start(&site, "ctl1");
+    site.down.insert("backup");
+    site.outage("compute1", "ctl1");
+    first.run(&mut site, 4);
+    site.back("compute1", "ctl2");
+    first.run(&mut site, 10);
+    drop(first);
+    // The connection is forgotten with the controller that held it.
+    site.hosts.get_mut("compute1").unwrap().forget("ctl2");
+    site.down.clear();
+    let mut second = Alerter::start(&site, "ctl3");
+    second.run(&mut site, 30);
+    assert!(site.told.iter().all(|told| told.route == "nova"), "{:?}", site.told);
+}
+
+/// `after`: the second route waits for the first one, and not for ever.
+#[test]
+fn a_route_comes_after_another_or_after_its_limit() {
+    if lacks_evidence() {
+        return;
+    }
+    for first_is_down in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        site.configure("after = \"nova\"\nafter-limit = 20\n");
+        let mut alerter = Alerter::start(&site, "ctl1");
+        if first_is_down {
+            site.down.insert("nova");
+        }
+        site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 10);
+        let told = |site: &Site| site.told.iter().map(|told| told.route.clone()).collect::<Vec<_>>();
+        let expected: &[&str] = if first_is_down { &[] } else { &["nova", "backup"] };
+        assert_eq!(told(&site), expected);
+        alerter.run(&mut site, 20);
+        let expected: &[&str] = if first_is_down { &["backup"] } else { &["nova", "backup"] };
+        assert_eq!(told(&site), expected);
+    }
+}
