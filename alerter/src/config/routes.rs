@@ -204,14 +204,28 @@ fn after<'a>(section: &mut Section<'a, '_>) -> Option<Waits<'a>> {
     Some(Waits { of: After { route, limit }, place })
 }
 
-fn terms(section: &mut Section<'_, '_>, after: Option<After>, driver: Option<&dyn Driver>) -> Terms {
-    let usual = driver.map(Driver::terms).unwrap_or_default();
-    let stale_after = section.number("stale-after", SECONDS);
-    Terms {
-        after,
-        if_returned: section.choice("if-returned", &IfReturned::WORDS).unwrap_or(usual.if_returned),
-        stale_after: stale_after.map(|seconds| Duration::from_secs(seconds.into())).or(usual.stale_after),
-        tells_return: false,
+/// What the configuration says of a route's terms; its driver says the rest.
+struct Said {
+    after: Option<After>,
+    if_returned: Option<IfReturned>,
+    stale_after: Option<Duration>,
+}
+
+impl Said {
+    fn read(section: &mut Section<'_, '_>, after: Option<After>) -> Self {
+        let if_returned = section.choice("if-returned", &IfReturned::WORDS);
+        let stale_after = section.number("stale-after", SECONDS);
+        let stale_after = stale_after.map(|seconds| Duration::from_secs(seconds.into()));
+        Self { after, if_returned, stale_after }
+    }
+
+    fn or(self, usual: Terms) -> Terms {
+        Terms {
+            after: self.after,
+            if_returned: self.if_returned.unwrap_or(usual.if_returned),
+            stale_after: self.stale_after.or(usual.stale_after),
+            tells_return: false,
+        }
     }
 }
 
@@ -226,10 +240,12 @@ fn route(
     if name.is_none() {
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
+    let said = Said::read(&mut section, after);
     let driver = (kind.configure)(&mut section);
-    let terms = terms(&mut section, after, driver.as_deref());
     section.finish();
-    Some(Route { name: name?, hosts, required, step: Step::Failure, terms, driver: driver? })
+    let driver = driver?;
+    let terms = said.or(driver.terms());
+    Some(Route { name: name?, hosts, required, step: Step::Failure, terms, driver })
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, R
 use marks::register::{Entry, Register, Tools};
 use serde_json::Value;
 
-use super::{Site, Told};
+use super::{ROUTES, Site, Told};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -147,7 +147,7 @@ impl Alerter {
 
     /// The recovery controller gets the bytes.
     pub(crate) fn arrive(&self, site: &mut Site, due: &DueDelivery) {
-        if due.delivery.route.contains('.') {
+        if !ROUTES.contains(&due.delivery.route.as_str()) {
             let Delivery { route, body, .. } = due.delivery.clone();
             site.further.push((self.controller, route, String::from_utf8(body).unwrap()));
             return;
