@@ -30,6 +30,9 @@ use crate::watch::{Identity, Watch};
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
+/// How often it is seen that a route waits no longer for another one, where no look at the cluster does it.
+const ORDER: Duration = Duration::from_secs(1);
+
 /// How often what has become too old is looked for, and what has no delivery.
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 
@@ -209,7 +212,9 @@ impl Engine {
         let lanes = self.shared.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
-        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).min())
+        let ordered = self.shared.settings.routes.iter().any(|route| route.terms.after.is_some());
+        let order = (ordered && self.lookout.is_none()).then_some(ORDER);
+        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).min())
     }
 
     /// Whether answers wait that are to go on record now.

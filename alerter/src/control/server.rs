@@ -373,16 +373,20 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
         None => vec![None],
     };
     let user = person(&request.user);
-    let changed = shared
-        .store
-        .run(move |journal| {
-            let now = Timestamp::now();
-            marks.into_iter().map(|mark| journal.retry_now(mark, &user, now)).sum()
-        })
-        .await?;
+    let retry = move |journal: &mut Journal| {
+        let now = Timestamp::now();
+        let changed =
+            marks.iter().map(|mark| journal.retry_now(*mark, &user, now)).sum::<Result<usize, _>>()?;
+        Ok((changed, journal.held_deliveries(0)?.in_all))
+    };
+    let (changed, held) = shared.store.run(retry).await?;
     shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
     shared.poke.notify_one();
-    Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }))
+    let held = match held {
+        0 => String::new(),
+        held => format!("; {held} are held, which only `release` or `unmark` ends"),
+    };
+    Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now{held}") }))
 }
 
 /// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not

@@ -58,6 +58,7 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -
         Outcome::Wait(_) => None,
         _ => outcome.failure().and_then(|failure| failure.after),
     };
+    let is_further = shared.route(&due.delivery.route).is_some_and(|route| route.step != Step::Failure);
     let sign = match outcome {
         // It works, whatever it has against this mark.
         Outcome::Acknowledged { .. } | Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
@@ -65,6 +66,8 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -
         Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
         Outcome::Refused(_) => Sign::Refuses,
+        // What a further step comes to is about this mark, not about the endpoint.
+        Outcome::Rejected(_) if is_further => Sign::Takes,
         Outcome::Rejected(_) => Sign::Rejects(due.mark.node.clone()),
     };
     let mut lanes = shared.lanes();
@@ -85,7 +88,7 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
     };
     match outcome {
         Outcome::Held(_) => report_hold(shared, due, failure),
-        Outcome::Wait(_) => {}
+        Outcome::Wait(_) => drop(shared.troubles().accepted(&due.delivery.route)),
         _ => report_failure(shared, due, failure),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());

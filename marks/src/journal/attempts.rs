@@ -388,6 +388,25 @@ mod tests {
         }
     }
 
+    /// A host that came back and failed again has a new mark, which is told whatever becomes of the old one. The broken
+    /// variant: the old one still waits for its turn.
+    #[test]
+    fn what_is_held_stands_in_no_later_marks_way() {
+        for if_returned in [IfReturned::Hold, IfReturned::Deliver] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let first = marked(&mut journal, "compute1", NOW);
+            assert!(journal.note_return(first, NOW, NOW).unwrap());
+            let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+            let terms = Terms { if_returned, ..Terms::default() };
+            let room = Room { terms, ..Room::of("recovery", 1) };
+            let late = NOW + Duration::from_secs(61);
+            let begun = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun;
+            let expected = if if_returned == IfReturned::Hold { second } else { first };
+            assert_eq!(begun[0].mark.id, expected);
+        }
+    }
+
     #[test]
     fn what_follows_an_acknowledgement_is_made_with_it() {
         let home = Home::new();

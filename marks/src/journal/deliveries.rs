@@ -121,14 +121,14 @@ impl Journal {
     }
 
     /// Cancels what is still open on routes that are not required, of marks that are settled and whose host failed before
-    /// `before`: it would be no news any more. One that is under way is left alone, since its answer is awaited. Says how
-    /// many there were.
+    /// `before`: it would be no news any more. One that is under way is left alone, since its answer is awaited; so are the
+    /// steps behind an acknowledgement, which may begin long after the failure. Says how many there were.
     ///
     /// # Errors
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!(
-            "{WAITING} AND d.failure_time < ?3 AND d.required = 0
+            "{WAITING} AND d.failure_time < ?3 AND d.required = 0 AND instr(d.route, '.') = 0
              AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
         );
         self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {

@@ -1,7 +1,5 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
-use std::time::Duration;
-
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::delivery_row;
@@ -93,18 +91,16 @@ impl Journal {
         self.sqlite(any())
     }
 
-    /// When the next attempt on these routes is due that is not due at `now` already, or waits no longer for another route.
+    /// When the next attempt on these routes is due that is not due at `now` already. What waits for another route is due
+    /// all the while.
     ///
     /// # Errors
     /// As any read.
     pub fn next_due(&self, now: Timestamp, room: &[Room]) -> Result<Option<Timestamp>, JournalError> {
         let read = || {
-            let mut next: Option<Timestamp> = None;
-            for Room { route, terms, .. } in room {
-                let waits = terms.after.as_ref().map(|after| after.limit);
-                let due = self.next_on(now, route)?;
-                let free = waits.map(|limit| self.next_free(now, route, limit)).transpose()?.flatten();
-                next = next.into_iter().chain(due).chain(free).min();
+            let mut next = None;
+            for Room { route, .. } in room {
+                next = next.into_iter().chain(self.next_on(now, route)?).min();
             }
             Ok(next)
         };
@@ -117,21 +113,11 @@ impl Journal {
         let mut query = self.connection.prepare_cached(sql)?;
         query.query_row(params![now.0, route], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
     }
-
-    /// When the limit of the first mark is over that still waits for another route.
-    fn next_free(&self, now: Timestamp, route: &str, limit: Duration) -> rusqlite::Result<Option<Timestamp>> {
-        let sql = "SELECT min(m.made_at) FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
-                   WHERE d.route = ?2 AND d.state IN ('pending', 'parked') AND m.made_at > ?1";
-        let mut query = self.connection.prepare_cached(sql)?;
-        let since = now - limit;
-        let made = query.query_row(params![since.0, route], |row| row.get::<_, Option<i64>>(0))?;
-        Ok(made.map(|made| Timestamp(made) + limit))
-    }
 }
 
 /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their host on
-/// their route. A damaged one is put into quarantine on the way, and one of a doubtful mark is passed over: neither goes
-/// out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go out either, but
+/// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
+/// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go out either, but
 /// stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
 /// taken it yet.
 pub(super) fn due(
@@ -171,7 +157,7 @@ fn rows(
            WHERE n.node = m.node AND e.route IN (d.route, d.route || '{RETURN}')
              AND (n.settlement IS NULL OR e.required = 0)
              AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-             AND (e.state = 'in-flight' OR (e.route = d.route AND e.state IN ('pending', 'parked', 'held'))))
+             AND (e.state = 'in-flight' OR (e.route = d.route AND e.state IN ('pending', 'parked'))))
          ORDER BY d.failure_time, d.mark LIMIT ?2",
         row::COLUMNS,
         delivery_row::COLUMNS
@@ -291,8 +277,6 @@ mod tests {
             let waits = is_told_there && !ends;
             assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
             if waits {
-                let next = journal.next_due(made, first).unwrap();
-                assert_eq!(next, Some(made + limit), "nobody else wakes the alerter");
                 assert_eq!(begun(&mut journal, made + limit), 1);
             }
         }

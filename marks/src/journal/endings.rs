@@ -128,10 +128,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::Role;
     use crate::journal::tests::{
         Home, NOW, acknowledged, again, attempt, events, marked, marked_for_two, states,
     };
+    use crate::journal::{NewDelivery, Role};
 
     const DAY: Duration = Duration::from_secs(86_400);
 
@@ -233,6 +233,21 @@ mod tests {
         assert_eq!(states(&journal, sent), [State::Acknowledged, State::InFlight], "its answer is awaited");
         assert_eq!(events(&journal, told).last().unwrap(), "cancelled");
         assert_eq!(settled(&journal, told), Some(Settlement::Acknowledged));
+    }
+
+    /// A host may come back days after its failure: the route is told all the same. The broken variant is `wiki` above.
+    #[test]
+    fn a_step_behind_an_acknowledgement_has_no_such_end() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        let back = NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false };
+        let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        let late = NOW + DAY * 2;
+        journal.add_deliveries(&told, &[back], late).unwrap();
+        assert_eq!(journal.cancel_unrequired(late - DAY, late).unwrap(), 0);
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The lab's network: a bridge in a network namespace of its own, one cable for each node that runs.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{IpAddr, TcpListener};
@@ -39,6 +40,12 @@ impl Hub {
 
     pub(super) fn namespace(&self) -> Arc<File> {
         Arc::clone(&self.namespace)
+    }
+
+    /// A command that runs what follows it in the hub's network.
+    pub(super) fn entrance(&self) -> Vec<OsString> {
+        let network = format!("--net=/proc/{}/ns/net", self.holder.id());
+        ["nsenter", &network, "--"].map(OsString::from).into()
     }
 
     /// Lays a cable from the bridge to `eth0` of the namespace of process `pid`.

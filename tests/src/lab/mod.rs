@@ -25,6 +25,7 @@ pub mod wait;
 mod wire;
 mod xml;
 
+use std::ffi::OsString;
 use std::net::{IpAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
@@ -300,6 +301,12 @@ impl Lab {
     #[must_use]
     pub fn own_address(&self) -> IpAddr {
         plan::HUB_ADDRESS.into()
+    }
+
+    /// A command that runs what follows it where [`Lab::own_address`] is.
+    #[must_use]
+    pub fn entrance(&self) -> Vec<OsString> {
+        self.rack.entrance()
     }
 
     /// A way to listen on `port` of [`Lab::own_address`], again and again.

@@ -1,7 +1,9 @@
 //! Who is in a lab: names, addresses, and what is installed.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 
 /// The test's own address on the bridge.
 pub(super) const HUB_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
@@ -24,6 +26,19 @@ pub struct Products {
     pub programs: PathBuf,
     /// The OCF agent `nova-host-alerter`.
     pub ocf_agent: PathBuf,
+}
+
+impl Products {
+    /// Those that cargo built beside this very program.
+    ///
+    /// # Errors
+    /// It lies in no build directory.
+    pub fn built() -> anyhow::Result<Self> {
+        let exe = std::env::current_exe()?;
+        let programs = exe.parent().and_then(Path::parent).context("no build directory")?.to_owned();
+        let ocf_agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ocf/nova-host-alerter");
+        Ok(Self { programs, ocf_agent })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

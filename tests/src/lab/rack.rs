@@ -1,6 +1,7 @@
 //! All nodes of a lab with their network, shared by the test and by the power devices.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,6 +82,10 @@ impl Rack {
     pub(super) fn exec(&self, name: &str, command: &[&str]) -> anyhow::Result<Ended> {
         let command = self.node(name)?.entering(command)?;
         node::ended(command)
+    }
+
+    pub(super) fn entrance(&self) -> Vec<OsString> {
+        self.hub.entrance()
     }
 
     pub(super) fn network_namespace(&self) -> Arc<File> {

@@ -47,7 +47,7 @@ pub(crate) struct Mark {
 
 impl Cloud {
     pub(crate) fn boot() -> anyhow::Result<Self> {
-        let lab = Lab::boot(SHAPE, Some(&products()?))?;
+        let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receiver = Receiver::listen(lab.listener(PORT))?;
         lab.write_site("alerter.toml", &site(&lab))?;
         lab.configure(&cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Home })
@@ -265,13 +265,6 @@ pub(crate) fn holds_for(seconds: u64, mut wanted: impl FnMut() -> anyhow::Result
         Ok((broken.is_some() || Instant::now() >= end).then_some(()))
     })?;
     broken.map_or(Ok(()), Err)
-}
-
-fn products() -> anyhow::Result<Products> {
-    let exe = std::env::current_exe()?;
-    let programs = exe.parent().and_then(Path::parent).context("no build directory")?.to_owned();
-    let ocf_agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ocf/nova-host-alerter");
-    Ok(Products { programs, ocf_agent })
 }
 
 fn site(lab: &Lab) -> String {

@@ -1,7 +1,6 @@
 //! The cluster that the scenarios share: three controllers, any of which runs the alerter, and two recovery controllers.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
@@ -79,7 +78,7 @@ pub(crate) struct Mark {
 
 impl Cluster {
     pub(crate) fn boot() -> anyhow::Result<Self> {
-        let lab = Lab::boot(SHAPE, Some(&products()?))?;
+        let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receivers = ROUTES.map(|(_, port)| Receiver::listen(lab.listener(port)));
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
         let register = Register::Attrd;
@@ -527,11 +526,4 @@ impl Mark {
     pub(crate) fn listed(self) -> Listed {
         Listed { id: self.id, node: self.node, state: self.state }
     }
-}
-
-fn products() -> anyhow::Result<Products> {
-    let exe = std::env::current_exe()?;
-    let programs = exe.parent().and_then(Path::parent).context("no build directory")?.to_owned();
-    let ocf_agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ocf/nova-host-alerter");
-    Ok(Products { programs, ocf_agent })
 }
