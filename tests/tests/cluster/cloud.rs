@@ -1,7 +1,6 @@
 //! The cluster that the scenarios share, with the alerter as its resource and a recovery controller beside it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
