@@ -72,7 +72,8 @@ pub fn ahead_at(second: i64) -> i64 {
     second - Timestamp::now().seconds()
 }
 
-fn library() -> Option<PathBuf> {
+/// The library, if it is installed.
+pub(crate) fn library() -> Option<PathBuf> {
     let architectures = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
     let places = architectures.chain(["/usr/lib".into(), "/usr/lib64".into()]);
     places.map(|place| place.join(LIBRARY)).find(|path| path.is_file())

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod clock;
 pub mod installed;
 pub mod lab;
+pub mod openstack;
 pub mod programs;
 pub mod receiver;
 pub mod sink;

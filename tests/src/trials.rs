@@ -41,7 +41,21 @@ pub struct Stage<T> {
     pub set_up: fn() -> anyhow::Result<T>,
     /// What is said of it where a scenario fails.
     pub on_failure: fn(&T) -> String,
+    /// What a machine must have for it.
+    pub need: Need,
 }
+
+/// What a machine must have for scenarios.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    what: &'static str,
+    key: &'static str,
+}
+
+/// A real cluster: root, and Pacemaker's programs.
+pub const CLUSTER: Need = Need { what: "a cluster", key: "NHA_REQUIRE_CLUSTER" };
+/// OpenStack's services.
+pub const OPENSTACK: Need = Need { what: "OpenStack", key: "NHA_REQUIRE_OPENSTACK" };
 
 impl<T> Clone for Stage<T> {
     fn clone(&self) -> Self {
@@ -51,8 +65,8 @@ impl<T> Clone for Stage<T> {
 
 impl<T> Copy for Stage<T> {}
 
-/// Runs scenarios one after the other, as often as `NHA_REPEAT` says. Where a cluster cannot be had they are ignored, each
-/// with the reason; with `CI=true` or `NHA_REQUIRE_CLUSTER=1` that is a failure instead.
+/// Runs scenarios one after the other, as often as `NHA_REPEAT` says. Where what they need cannot be had they are ignored,
+/// each with the reason; with `CI=true`, or `NHA_REQUIRE_CLUSTER=1` and the like, that is a failure instead.
 #[must_use]
 pub fn play<T: Send + 'static>(
     stage: Stage<T>,
@@ -67,12 +81,15 @@ pub fn play<T: Send + 'static>(
     for round in 1..=rounds() {
         let of_round = scenarios.iter().map(|(name, scenario)| {
             let name = if round == 1 { (*name).to_owned() } else { format!("{name}, round {round}") };
-            cannot.map_or_else(|| in_turn(&name, *scenario, stage, &shared), |reason| refused(&name, reason))
+            cannot.map_or_else(
+                || in_turn(&name, *scenario, stage, &shared),
+                |reason| refused(&name, reason, stage.need),
+            )
         });
         trials.extend(of_round);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // The cluster ends before the process does.
+    // What they share ends before the process does.
     drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
     conclusion.exit_code()
 }
@@ -103,11 +120,11 @@ fn in_turn<T: Send + 'static>(
     })
 }
 
-fn refused(name: &str, reason: &str) -> Trial {
-    let required = ["CI", "NHA_REQUIRE_CLUSTER"].map(|key| std::env::var(key).unwrap_or_default());
+fn refused(name: &str, reason: &str, need: Need) -> Trial {
+    let required = ["CI", need.key].map(|key| std::env::var(key).unwrap_or_default());
     if required.iter().any(|value| value == "true" || value == "1") {
         let reason = reason.to_owned();
-        return Trial::test(name, move || Err(format!("a cluster is required, but: {reason}").into()));
+        return Trial::test(name, move || Err(format!("{} is required, but: {reason}", need.what).into()));
     }
     Trial::test(name, || Ok(())).with_kind(reason).with_ignored_flag(true)
 }

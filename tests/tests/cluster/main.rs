@@ -36,7 +36,8 @@ const ALL: [&[Scenario]; 8] = [
     itself::SCENARIOS,
 ];
 
-const STAGE: Stage<Cloud> = Stage { set_up: Cloud::boot, on_failure: |cloud| cloud.lab.keep_logs() };
+const STAGE: Stage<Cloud> =
+    Stage { set_up: Cloud::boot, on_failure: |cloud| cloud.lab.keep_logs(), need: trials::CLUSTER };
 
 fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part().or_else(itself::play_the_owner) {

@@ -32,7 +32,8 @@ const ALL: [&[Scenario]; 6] = [
     registers::SCENARIOS,
 ];
 
-const STAGE: Stage<Cluster> = Stage { set_up: Cluster::boot, on_failure: Cluster::explain };
+const STAGE: Stage<Cluster> =
+    Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };
 
 fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part() {

@@ -1,0 +1,6 @@
+"""Masakari's API under uwsgi."""
+
+import masakari_mended  # noqa: F401
+from masakari.cmd.api import initialize_application
+
+application = initialize_application()

@@ -1,0 +1,237 @@
+//! One service as a child process: started, stopped, frozen, and ended with its owner.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::files::WANTED;
+use super::part::Part;
+use super::place::Place;
+use crate::clock;
+use crate::lab::wait;
+
+/// Runs a command in a process group of its own, until it ends or the pipe on standard input closes, and writes down the
+/// group's number.
+const GUARD: &str = r#"
+    exec 3<&0 </dev/null
+    setsid "$@" 3<&- &
+    pid=$!
+    echo "$pid" >"$GROUP"
+    { read -r nothing <&3; kill -s KILL -- "-$pid" "$pid"; } 2>/dev/null &
+    wait "$pid"
+"#;
+/// A service imports thousands of modules before it answers, beside other tests.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Debian's own: another one in `PATH` does not know Debian's packages.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// One service.
+pub(super) struct Service {
+    part: Part,
+    directory: PathBuf,
+    room: PathBuf,
+    address: SocketAddr,
+    enter: Vec<OsString>,
+    hours: u32,
+    clock: Vec<(OsString, OsString)>,
+    launches: usize,
+    running: Option<Child>,
+}
+
+impl Service {
+    pub(super) fn new(part: Part, place: &Place, room: &Path) -> Self {
+        Self {
+            part,
+            directory: room.join(part.name()),
+            room: room.to_owned(),
+            address: place.address(part),
+            enter: place.enter.clone(),
+            hours: 0,
+            clock: Vec::new(),
+            launches: 0,
+            running: None,
+        }
+    }
+
+    /// Makes its database.
+    pub(super) fn seed(&mut self) -> anyhow::Result<()> {
+        let log = self.next_log()?;
+        let mut command = self.bare(&[PYTHON.into()]);
+        command.arg(self.directory.join("seed.py")).arg(self.room.join(WANTED));
+        let ended = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).status()?;
+        ensure!(ended.success(), "its database cannot be made: {}", self.said_last());
+        Ok(())
+    }
+
+    /// Starts it.
+    pub(super) fn launch(&mut self) -> anyhow::Result<()> {
+        ensure!(self.running.is_none(), "{} runs already", self.part.name());
+        let log = self.next_log()?;
+        let mut words: Vec<OsString> = ["sh", "-c", GUARD, "sh"].map(OsString::from).into();
+        words.extend(self.enter.iter().cloned());
+        words.extend(self.part.command(&self.directory, self.address));
+        let _none_yet = fs::remove_file(self.group_file());
+        let mut command = self.bare(&words);
+        command.envs(self.clock.iter().cloned()).env("GROUP", self.group_file());
+        command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
+        self.running = Some(command.spawn()?);
+        Ok(())
+    }
+
+    /// Waits until it answers.
+    pub(super) fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let what = format!("{} to answer", self.part.name());
+        let seen = wait::until(&what, PATIENCE, || {
+            let has_ended = self.running.as_mut().context("it was not started")?.try_wait()?.is_some();
+            let is_ready = self.said()?.contains(self.part.says_when_ready());
+            Ok((has_ended || is_ready).then_some(is_ready && !has_ended))
+        });
+        match seen.with_context(|| self.said_last())? {
+            true => Ok(()),
+            false => bail!("{} has ended: {}", self.part.name(), self.said_last()),
+        }
+    }
+
+    /// Ends it at once.
+    pub(super) fn stop(&mut self) -> anyhow::Result<()> {
+        let Some(mut running) = self.running.take() else { return Ok(()) };
+        drop(running.stdin.take());
+        let what = format!("{} to end", self.part.name());
+        wait::until(&what, Duration::from_secs(20), || Ok(running.try_wait()?.map(drop)))
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn freeze(&self) -> anyhow::Result<()> {
+        Ok(killpg(self.group()?, Signal::SIGSTOP)?)
+    }
+
+    pub(super) fn thaw(&self) -> anyhow::Result<()> {
+        Ok(killpg(self.group()?, Signal::SIGCONT)?)
+    }
+
+    /// Its clock from its next start on. Sleeps and time-outs are by the same clock, which goes on at the usual pace.
+    pub(super) fn pass_hours(&mut self, hours: u32) -> anyhow::Result<()> {
+        self.hours += hours;
+        let library = clock::library().context("libfaketime is not installed: run `make deps`")?;
+        let ahead = format!("+{}h", self.hours);
+        self.clock = vec![("LD_PRELOAD".into(), library.into()), ("FAKETIME".into(), ahead.into())];
+        Ok(())
+    }
+
+    /// The process that answers.
+    pub(super) fn process(&self) -> Option<u32> {
+        self.group().ok()?.as_raw().try_into().ok()
+    }
+
+    /// All that it said since its last start.
+    pub(super) fn said(&self) -> anyhow::Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(self.log())?).into_owned())
+    }
+
+    /// The end of it.
+    pub(super) fn said_last(&self) -> String {
+        let said = self.said().unwrap_or_default();
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(25)..].join("\n")
+    }
+
+    fn group(&self) -> anyhow::Result<Pid> {
+        ensure!(self.running.is_some(), "{} does not run", self.part.name());
+        let number = fs::read_to_string(self.group_file())?;
+        Ok(Pid::from_raw(number.trim().parse().context("no number of a process group")?))
+    }
+
+    fn group_file(&self) -> PathBuf {
+        self.directory.join("group")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.join(format!("{}.log", self.launches))
+    }
+
+    fn next_log(&mut self) -> anyhow::Result<File> {
+        self.launches += 1;
+        Ok(File::create(self.log())?)
+    }
+
+    /// A command that finds nothing of ours in its environment.
+    fn bare(&self, words: &[OsString]) -> Command {
+        let (program, arguments) = words.split_first().expect("every command has a program");
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().current_dir(&self.directory);
+        command.env("PATH", "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
+        command.env("HOME", &self.directory).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.envs(self.part.environment(&self.directory));
+        command
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // A frozen one is ended too: SIGKILL waits for nothing.
+        if let Err(why) = self.stop() {
+            eprintln!("{why:#}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two processes in a group of their own, which listen to no signal but the last.
+    fn guarded(directory: &Path) -> Child {
+        let busy = "trap '' TERM INT HUP; sleep 1000 & exec sleep 1000";
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARD, "sh", "sh", "-c", busy]).env("GROUP", directory.join("group"));
+        command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// How many of a group live; a zombie does not.
+    fn living(directory: &Path) -> usize {
+        let group = fs::read_to_string(directory.join("group")).unwrap_or_default();
+        let is_one = |stat: &String| {
+            let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            fields.get(2).is_some_and(|own| *own == group.trim()) && fields[0] != "Z"
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("stat"));
+        all.filter_map(|path| fs::read_to_string(path).ok()).filter(is_one).count()
+    }
+
+    fn until_living(directory: &Path, count: usize) {
+        let holds = || Ok((living(directory) == count).then_some(()));
+        wait::until(&format!("{count} processes"), Duration::from_secs(10), holds).unwrap();
+    }
+
+    /// What an owner that is killed leaves is a closed pipe. The broken variant holds it open.
+    #[test]
+    fn a_service_ends_when_the_pipe_of_its_owner_closes() {
+        let room = tempfile::tempdir().unwrap();
+        let mut guard = guarded(room.path());
+        until_living(room.path(), 2);
+        assert!(guard.try_wait().unwrap().is_none());
+        drop(guard.stdin.take());
+        guard.wait().unwrap();
+        until_living(room.path(), 0);
+    }
+
+    #[test]
+    fn a_service_that_ends_by_itself_is_seen_to() {
+        let room = tempfile::tempdir().unwrap();
+        let mut guard = guarded(room.path());
+        until_living(room.path(), 2);
+        let group = fs::read_to_string(room.path().join("group")).unwrap();
+        killpg(Pid::from_raw(group.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+        assert!(!guard.wait().unwrap().success());
+    }
+}

@@ -1,0 +1,109 @@
+//! What all scenarios share: the services, and a driver that speaks with them as somebody.
+
+use std::time::Duration;
+
+use alerter::drivers::masakari::{Masakari, Options, WhichName};
+use alerter::drivers::{Driver, Message, Outcome, Step};
+use alerter::openstack;
+use anyhow::ensure;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use tempfile::TempDir;
+use tests::openstack::{OpenStack, Part, Place, Who};
+
+/// When the mark of [`mark`] was generated.
+pub(crate) const AT: i64 = 1_784_600_001;
+/// The same as Masakari stores it.
+pub(crate) const STORED_AT: &str = "2026-07-21 02:13:21.000000";
+/// Longer than any answer takes here.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// The services, running.
+pub(crate) struct Cloud {
+    pub(crate) services: OpenStack,
+}
+
+impl Cloud {
+    pub(crate) fn boot() -> anyhow::Result<Self> {
+        Ok(Self { services: OpenStack::boot(Place::on_loopback()?, &[])? })
+    }
+
+    pub(crate) fn explain(&self) -> String {
+        self.services.explain()
+    }
+
+    /// Everything as it was in the beginning: every service answers, and Masakari has no notification.
+    pub(crate) fn put_right(&mut self) -> anyhow::Result<()> {
+        for part in [Part::Keystone, Part::Masakari] {
+            if !self.services.is_up(part) {
+                self.services.start(&[part])?;
+            }
+        }
+        self.services.reset_masakari()
+    }
+
+    /// A driver that speaks as somebody, with this limit for an exchange.
+    pub(crate) fn teller(&self, who: Who, limit: Duration) -> anyhow::Result<Teller> {
+        let files = TempDir::new()?;
+        let file = self.services.clouds(who, files.path())?;
+        let cloud = openstack::Options { timeout: limit, ..openstack::Options::of_file(file) };
+        let driver = Masakari::new(Options { cloud, host_name: WhichName::Fqdn })?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Teller { driver, runtime, _files: files })
+    }
+
+    /// How many notifications Masakari has.
+    pub(crate) fn stored(&self) -> anyhow::Result<usize> {
+        Ok(self.services.notifications()?.len())
+    }
+}
+
+/// A driver, and the thread that it runs on.
+pub(crate) struct Teller {
+    pub(crate) driver: Masakari,
+    runtime: tokio::runtime::Runtime,
+    _files: TempDir,
+}
+
+impl Teller {
+    /// One exchange with these bytes, after so many of which nobody knows whether they arrived.
+    pub(crate) fn tell(&self, body: &[u8], ambiguous: u32) -> Outcome {
+        let id: MarkId = mark("compute1").id;
+        let message = Message { step: Step::Failure, id: &id, body, ambiguous };
+        self.runtime.block_on(self.driver.deliver(message))
+    }
+
+    /// One attempt for the mark of a host.
+    pub(crate) fn attempt(&self, host: &str, ambiguous: u32) -> Outcome {
+        self.tell(&self.driver.body(&mark(host)), ambiguous)
+    }
+}
+
+/// The mark of a host, by its name in Masakari.
+pub(crate) fn mark(host: &str) -> Mark {
+    let host = HostName::parse(host).expect("the tests' hosts have names");
+    Mark {
+        id: MarkId::parse("0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b").expect("a literal id"),
+        node: host.clone(),
+        fqdn: host,
+        on_shared_storage: true,
+        failure_time: Timestamp::from_seconds(AT - 1),
+        generated_time: Timestamp::from_seconds(AT),
+    }
+}
+
+/// The outcome's word, and what kind of failure it is.
+pub(crate) fn word(outcome: &Outcome) -> String {
+    match outcome.failure() {
+        None => outcome.as_str().to_owned(),
+        Some(failure) => format!("{} {}", outcome.as_str(), failure.kind),
+    }
+}
+
+/// Fails where an outcome is another than this one.
+pub(crate) fn expect(outcome: &Outcome, expected: &str) -> anyhow::Result<()> {
+    ensure!(word(outcome) == expected, "expected {expected}, but: {outcome:?}");
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The drivers against real services of OpenStack: Keystone, and Masakari's API.
+//!
+//! The services are started once and serve all scenarios; each begins by putting everything right again, so each also runs
+//! alone: `cargo test -p tests --test openstack -- NAME`. Where they are not installed the scenarios are ignored, with the
+//! reason beside the name; with `CI=true` or `NHA_REQUIRE_OPENSTACK=1` that is a failure instead.
+
+mod cloud;
+mod daemon;
+mod masakari;
+mod outage;
+
+use std::process::ExitCode;
+
+use cloud::Cloud;
+use tests::openstack::packages;
+use tests::trials::{self, Stage};
+
+/// A name, and what it stands for.
+type Scenario = trials::Scenario<Cloud>;
+
+const ALL: [&[Scenario]; 3] = [masakari::SCENARIOS, outage::SCENARIOS, daemon::SCENARIOS];
+
+const STAGE: Stage<Cloud> =
+    Stage { set_up: Cloud::boot, on_failure: Cloud::explain, need: trials::OPENSTACK };
+
+fn main() -> ExitCode {
+    trials::play(STAGE, &ALL.concat(), packages::cannot(&[]).as_deref(), Vec::new())
+}
