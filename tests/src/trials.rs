@@ -120,6 +120,14 @@ fn in_turn<T: Send + 'static>(
     })
 }
 
+/// One test that shares nothing, or why it cannot run here.
+pub fn alone(name: &str, need: Need, cannot: Option<String>, test: fn() -> anyhow::Result<()>) -> Trial {
+    match cannot {
+        Some(reason) => refused(name, &reason, need),
+        None => Trial::test(name, move || test().map_err(|error| Failed::from(format!("{error:#}")))),
+    }
+}
+
 fn refused(name: &str, reason: &str, need: Need) -> Trial {
     let required = ["CI", need.key].map(|key| std::env::var(key).unwrap_or_default());
     if required.iter().any(|value| value == "true" || value == "1") {

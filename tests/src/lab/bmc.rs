@@ -171,6 +171,7 @@ impl Bmc {
             Some(Fault::Dead) => 1,
             Some(Fault::Lying) => 0,
             Some(Fault::NoBoot) if action == "reboot" => switch("off", target, rack),
+            Some(Fault::NoBoot) if action == "on" => 0,
             Some(Fault::NoBoot) | None => switch(action, target, rack),
         };
         let (action, target) = (action.to_owned(), target.to_owned());

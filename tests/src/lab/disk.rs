@@ -51,10 +51,15 @@ pub(super) fn node_directory(lab: &Path, node: &str) -> PathBuf {
     lab.join("nodes").join(node)
 }
 
-pub(super) fn write_site(lab: &Path, node: &str, name: &str, text: &str) -> anyhow::Result<()> {
+pub(super) fn write_site(
+    lab: &Path,
+    node: &str,
+    (name, mode): (&str, u32),
+    text: &str,
+) -> anyhow::Result<()> {
     let path = node_directory(lab, node).join("site").join(name);
     directory(path.parent().unwrap_or(&path), 0o755)?;
-    file(&path, text.as_bytes(), 0o644)
+    file(&path, text.as_bytes(), mode)
 }
 
 fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {

@@ -322,7 +322,18 @@ impl Lab {
     /// When it cannot be written.
     pub fn write_site(&self, name: &str, text: &str) -> anyhow::Result<()> {
         for node in self.controllers() {
-            disk::write_site(self.room.path(), node, name, text)?;
+            disk::write_site(self.room.path(), node, (name, 0o644), text)?;
+        }
+        Ok(())
+    }
+
+    /// The same for what its owner alone may read.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_secret(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        for node in self.controllers() {
+            disk::write_site(self.room.path(), node, (name, 0o600), text)?;
         }
         Ok(())
     }

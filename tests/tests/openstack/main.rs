@@ -5,6 +5,7 @@
 //! reason beside the name; with `CI=true` or `NHA_REQUIRE_OPENSTACK=1` that is a failure instead.
 
 mod cloud;
+mod cluster;
 mod daemon;
 mod masakari;
 mod outage;
@@ -12,6 +13,7 @@ mod outage;
 use std::process::ExitCode;
 
 use cloud::Cloud;
+use tests::lab;
 use tests::openstack::packages;
 use tests::trials::{self, Stage};
 
@@ -24,5 +26,8 @@ const STAGE: Stage<Cloud> =
     Stage { set_up: Cloud::boot, on_failure: Cloud::explain, need: trials::OPENSTACK };
 
 fn main() -> ExitCode {
-    trials::play(STAGE, &ALL.concat(), packages::cannot(&[]).as_deref(), Vec::new())
+    if let Some(code) = lab::play_another_part() {
+        return code;
+    }
+    trials::play(STAGE, &ALL.concat(), packages::cannot(&[]).as_deref(), vec![cluster::trial()])
 }
