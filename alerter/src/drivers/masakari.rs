@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::http::Unusable;
 use super::{Driver, Exchange, Kind, Message, Outcome};
 use crate::config::TableReader;
+pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session};
 use answer::{Doubt, Verdict};
 use body::Told;
@@ -37,16 +38,6 @@ pub struct Options {
     pub host_name: WhichName,
 }
 
-/// Which of a host's names is told.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhichName {
-    /// The one that every route tells: `[hosts]` decides.
-    #[default]
-    Fqdn,
-    /// Pacemaker's.
-    Node,
-}
-
 /// One `masakari` route.
 pub struct Masakari {
     session: Session,
@@ -64,7 +55,13 @@ impl Masakari {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let ask = Ask { method: &Method::POST, path: "/notifications", query: &[], body: Some(message.body) };
+        let ask = Ask {
+            method: &Method::POST,
+            path: "/notifications",
+            query: &[],
+            body: Some(message.body),
+            version: None,
+        };
         let answer = match self.session.send(&INSTANCE_HA, &ask, end).await {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
@@ -101,11 +98,7 @@ impl Driver for Masakari {
     }
 
     fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
-        let name = match self.host_name {
-            WhichName::Fqdn => &mark.fqdn,
-            WhichName::Node => &mark.node,
-        };
-        body::of_mark(name, mark.generated_time, earlier)
+        body::of_mark(self.host_name.of(mark), mark.generated_time, earlier)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
@@ -122,9 +115,7 @@ impl Driver for Masakari {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
-        let warning = || format!("{sentence} {}: set cacert in the cloud's file instead", self.endpoint());
-        self.session.is_insecure().then(warning).into_iter().collect()
+        self.session.warnings(&self.endpoint())
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
@@ -141,8 +132,7 @@ impl fmt::Debug for Masakari {
 /// Reads `[masakari.NAME]`.
 fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
-    let names = [("fqdn", WhichName::Fqdn), ("node", WhichName::Node)];
-    let host_name = table.choice("host-name", &names).unwrap_or_default();
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     if !table.is_sound() {
         return None;
     }

@@ -10,9 +10,11 @@ mod said;
 mod session;
 mod site;
 mod trouble;
+mod which;
 mod words;
 
 pub use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW};
 pub(crate) use keys::read as read_options;
 pub(crate) use session::{Answer, Ask, Session};
 pub use site::Options;
+pub use which::WhichName;

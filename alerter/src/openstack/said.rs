@@ -1,4 +1,4 @@
-//! What a service says about an error: three shapes of a body, and none of them to be trusted. Pure.
+//! What a service says about an error: four shapes of a body, and none of them to be trusted. Pure.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ const LONGEST: usize = 160;
 
 /// The message in an error's body; empty where there is none.
 ///
-/// `{"NAME": {"code": 409, "message": …}}`, `{"error": {"code": 401, "title", "message"}}`, and flat
-/// `{"message", "code": "404 Not Found", "title"}`, the last with HTML in it.
+/// `{"NAME": {"code": 409, "message": …}}`, `{"error": {"code": 401, "title", "message"}}`, flat
+/// `{"message", "code": "404 Not Found", "title"}`, the last with HTML in it, and `{"faultstring": …}`.
 pub(super) fn message(body: &[u8]) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(body) else { return String::new() };
-    let flat = fields.get("message").and_then(Value::as_str);
+    let flat = ["message", "faultstring"].into_iter().find_map(|key| fields.get(key)?.as_str());
     let below = || fields.values().find_map(|field| field.get("message")?.as_str());
     plain(flat.or_else(below).unwrap_or_default())
 }
@@ -56,6 +56,10 @@ mod tests {
             (
                 "{\"message\": \"The resource could not be found.<br /><br />\\n\\n\\n\", \"code\": \"404 Not Found\", \"title\": \"Not Found\"}",
                 "The resource could not be found.",
+            ),
+            (
+                r#"{"faultcode": "Client", "faultstring": "Workflow not found", "debuginfo": null}"#,
+                "Workflow not found",
             ),
             ("null", ""),
             ("", ""),

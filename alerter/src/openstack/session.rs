@@ -19,11 +19,12 @@ use crate::drivers::http::{self, Fault, Files, Kept, Unusable, fault, is_too_lar
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
+const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 /// Keystone gets so much of an exchange's time at most.
 const TOKEN_TIME: Duration = Duration::from_secs(10);
 /// A catalog of many regions fits; more is no answer.
 const BODY_BYTES: usize = 1024 * 1024;
-/// How long a body is read that nothing depends on.
+/// How long the body of what was taken is read: an acknowledgement does not wait for its rest.
 const BODY_TIME: Duration = Duration::from_secs(2);
 
 /// A cloud with the client that speaks with it.
@@ -66,6 +67,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) query: &'a [(&'a str, &'a str)],
     /// With what; JSON.
     pub(crate) body: Option<&'a [u8]>,
+    /// In which microversion, with the service's type before it; where unset, the service's oldest.
+    pub(crate) version: Option<&'a str>,
 }
 
 /// What it answered, whole to the end of its header section.
@@ -107,9 +110,11 @@ impl Session {
         self.options.timeout
     }
 
-    /// Whether nobody looks at certificates.
-    pub(crate) fn is_insecure(&self) -> bool {
-        self.options.insecure
+    /// What endangers the exchanges with `endpoint`, one sentence each.
+    pub(crate) fn warnings(&self, endpoint: &str) -> Vec<String> {
+        let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
+        let warning = || format!("{sentence} {endpoint}: set cacert in the cloud's file instead");
+        self.options.insecure.then(warning).into_iter().collect()
     }
 
     /// One exchange with a service until `end`. After a 401 there is one new token and one repetition: the service has
@@ -187,6 +192,7 @@ impl Session {
         }
         let request =
             site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);
+        let request = ask.version.into_iter().fold(request, |all, version| all.header(API_VERSION, version));
         let response =
             with_body(request, ask.body).send().await.map_err(|error| Trouble::Fault(fault::of(&error)))?;
         let (status, wish) = head(&response).map_err(Trouble::Fault)?;

@@ -54,7 +54,7 @@ async fn list(
     key: &str,
     end: Instant,
 ) -> Result<Vec<Value>, Unseen> {
-    let ask = Ask { method: &Method::GET, path, query, body: None };
+    let ask = Ask { method: &Method::GET, path, query, body: None, version: None };
     let answer = session.send(&INSTANCE_HA, &ask, end).await.map_err(|_| Unseen::Unclear)?;
     if answer.status == 403 {
         return Err(Unseen::Forbidden);
