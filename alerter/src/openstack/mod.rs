@@ -9,7 +9,9 @@ mod keys;
 mod said;
 mod session;
 mod site;
+mod times;
 mod trouble;
+mod usual;
 mod which;
 mod words;
 
@@ -17,4 +19,6 @@ pub use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_AN
 pub(crate) use keys::read as read_options;
 pub(crate) use session::{Answer, Ask, Session};
 pub use site::Options;
+pub(crate) use times::seconds;
+pub(crate) use usual::{told, usual};
 pub use which::WhichName;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use secrecy::ExposeSecret as _;
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
@@ -288,6 +289,11 @@ fn people(url: &Url) -> String {
 }
 
 impl Answer {
+    /// Its body; null where it is no JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
     /// What it says in an error's body.
     pub(crate) fn message(&self) -> String {
         super::said::message(&self.body)

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::body::Told;
-use crate::openstack::{Ask, INSTANCE_HA, Session};
+use crate::openstack::{Ask, INSTANCE_HA, Session, seconds};
 
 /// Why it is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,7 @@ async fn list(
     if answer.status == 403 {
         return Err(Unseen::Forbidden);
     }
-    let body: Value = serde_json::from_slice(&answer.body).map_err(|_| Unseen::Unclear)?;
-    match (answer.status, &body[key]) {
+    match (answer.status, &answer.json()[key]) {
         (200, Value::Array(rows)) => Ok(rows.clone()),
         _ => Err(Unseen::Unclear),
     }
@@ -73,10 +72,7 @@ fn is_uuid(text: &str) -> bool {
 
 /// Masakari gives times back without a zone, with a fraction.
 fn is_same_time(row: &Value, sent: &str) -> bool {
-    let seconds = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
-    let stored = row["generated_time"]
-        .as_str()
-        .and_then(|text| seconds(text).or_else(|| seconds(&format!("{text}Z"))));
+    let stored = row["generated_time"].as_str().and_then(seconds);
     stored.is_some() && stored == seconds(sent)
 }
 
