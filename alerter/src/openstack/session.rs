@@ -131,10 +131,11 @@ impl Session {
     ) -> Result<Answer, Trouble> {
         let site = self.site.get();
         let token = self.token(&site, end, None).await?;
-        let answer = self.once(&site, &token, service, ask, end).await?;
-        if answer.status == 404 {
+        let answer = self.once(&site, &token, service, ask, end).await;
+        if leads_nowhere(&answer) {
             self.forget().await;
         }
+        let answer = answer?;
         if answer.status != 401 {
             return Ok(answer);
         }
@@ -223,6 +224,14 @@ impl State {
             && Instant::now() < current.until
             && refused.is_none_or(|refused| !Arc::ptr_eq(refused, &current.token));
         is_good.then(|| Arc::clone(&current.token))
+    }
+}
+
+/// Whether what the token knows of the catalog may be what is wrong.
+fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
+    match answer {
+        Ok(answer) => answer.status == 404,
+        Err(trouble) => matches!(trouble, Trouble::Nowhere(_)),
     }
 }
 
