@@ -20,5 +20,6 @@ pub(crate) use keys::read as read_options;
 pub(crate) use session::{Answer, Ask, Session};
 pub use site::Options;
 pub(crate) use times::seconds;
+pub(crate) use trouble::Trouble;
 pub(crate) use usual::{told, usual};
 pub use which::WhichName;

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod check_config;
+mod cloud;
 mod config;
 mod cut_off;
 mod damage;
@@ -35,6 +36,8 @@ mod myself;
 mod naming;
 mod notice;
 mod notice_config;
+mod nova;
+mod nova_config;
 mod openstack;
 mod register;
 mod route;

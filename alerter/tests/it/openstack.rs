@@ -65,6 +65,8 @@ pub(crate) struct State {
     /// Everything that was sent to Masakari as a body.
     pub(crate) bodies: Vec<Vec<u8>>,
     masakari: String,
+    /// Further services in the catalog: type and address.
+    pub(crate) others: Vec<(&'static str, String)>,
 }
 
 /// Both of them, with the files that describe them.
@@ -128,6 +130,11 @@ impl Site {
         self.state.lock().unwrap()
     }
 
+    /// The same for an endpoint that knows its tokens.
+    pub(crate) fn shared(&self) -> Arc<Mutex<State>> {
+        Arc::clone(&self.state)
+    }
+
     pub(crate) fn options(&self) -> openstack::Options {
         openstack::Options { timeout: LONG, ..openstack::Options::of_file(self.files.path("clouds.yaml")) }
     }
@@ -141,6 +148,11 @@ impl State {
     /// The tokens that were given out hold no more.
     pub(crate) fn expire_tokens(&mut self) {
         self.good.clear();
+    }
+
+    /// Whether a token is one of those that were given out, and holds.
+    pub(crate) fn knows(&self, token: &str) -> bool {
+        !self.knows_no_token && self.good.contains(token)
     }
 
     /// A notification from elsewhere.
@@ -172,6 +184,7 @@ fn new_state() -> Arc<Mutex<State>> {
         asked: Vec::new(),
         bodies: Vec::new(),
         masakari: String::new(),
+        others: Vec::new(),
     }))
 }
 
@@ -189,8 +202,13 @@ pub(crate) fn mark() -> Mark {
 
 /// One exchange. Whatever comes of it, nothing of it shows a secret.
 pub(crate) async fn tell(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Outcome {
+    tell_step(driver, Step::Failure, body, ambiguous).await
+}
+
+/// The same of any step.
+pub(crate) async fn tell_step(driver: &dyn Driver, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
     let id = id();
-    let outcome = driver.deliver(Message { step: Step::Failure, id: &id, body, ambiguous }).await;
+    let outcome = driver.deliver(Message { step, id: &id, body, ambiguous }).await;
     let shown = format!("{outcome:?} {driver:?} {}", driver.endpoint());
     assert!(!shown.contains(SECRET), "{shown}");
     if let Some(failure) = outcome.failure() {
@@ -201,16 +219,16 @@ pub(crate) async fn tell(driver: &dyn Driver, body: &[u8], ambiguous: u32) -> Ou
 }
 
 /// A request, taken apart.
-struct Request {
-    method: String,
-    path: String,
-    query: Vec<(String, String)>,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: Vec<(String, String)>,
     headers: Vec<(String, String)>,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
-    fn read(bytes: &[u8]) -> Self {
+    pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let mut lines = head.lines();
@@ -227,7 +245,13 @@ impl Request {
         }
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    /// A header that is not among these is one that nobody meant to send.
+    pub(crate) fn only_headers(&self, known: &[&str]) {
+        let stranger = self.headers.iter().find(|(name, _)| !known.contains(&name.as_str()));
+        assert!(stranger.is_none(), "{:?}", stranger.map(|(name, _)| name));
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 }
@@ -268,18 +292,18 @@ fn answer_of_masakari(request: &Request, state: &Mutex<State>) -> Option<Vec<u8>
     }
 }
 
-fn http(status: u16, body: &str, more: &str) -> Vec<u8> {
+pub(crate) fn http(status: u16, body: &str, more: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}").into_bytes()
 }
 
-fn error(status: u16, name: &str, message: &str) -> Vec<u8> {
+pub(crate) fn error(status: u16, name: &str, message: &str) -> Vec<u8> {
     http(status, &json!({ name: {"code": status, "message": message} }).to_string(), "")
 }
 
-const UNAUTHORIZED: &str = "The request you have made requires authentication.";
+pub(crate) const UNAUTHORIZED: &str = "The request you have made requires authentication.";
 
-fn unauthorized(message: &str) -> Vec<u8> {
+pub(crate) fn unauthorized(message: &str) -> Vec<u8> {
     let body = json!({"error": {"code": 401, "message": message, "title": "Unauthorized"}}).to_string();
     http(401, &body, "WWW-Authenticate: Keystone uri=\"http://k\"\r\n")
 }
@@ -317,22 +341,25 @@ impl State {
         let issued = jiff::Timestamp::from_second(AT).unwrap();
         let expires = issued + jiff::SignedDuration::from_secs(self.life);
         let endpoint = |interface: &str, url: &str| json!({"id": "e", "interface": interface, "region": "RegionOne", "region_id": "RegionOne", "url": url});
+        let others = self.others.iter().map(|(kind, url)| {
+            json!({"type": kind, "name": "x", "id": "o", "endpoints": [endpoint("public", url)]})
+        });
+        let mut catalog: Vec<Value> = others.collect();
+        catalog.push(json!({"type": "identity", "name": "keystone", "id": "k", "endpoints": []}));
+        catalog.push(json!({"type": "instance-ha", "name": "masakari", "id": "m", "endpoints": [
+            endpoint("internal", "http://127.0.0.1:9/v1"), endpoint("public", &self.masakari)]}));
         let body = json!({"token": {
             "methods": ["password"], "user": {"domain": {"id": "default", "name": "Default"}, "id": "u", "name": "alerter", "password_expires_at": null},
             "audit_ids": ["x"], "expires_at": expires.to_string(), "issued_at": issued.to_string(),
             "project": {"domain": {"id": "default", "name": "Default"}, "id": PROJECT, "name": "ops"}, "is_domain": false,
-            "roles": [{"id": "r", "name": "admin"}],
-            "catalog": [
-                {"type": "identity", "name": "keystone", "id": "k", "endpoints": []},
-                {"type": "instance-ha", "name": "masakari", "id": "m", "endpoints": [
-                    endpoint("internal", "http://127.0.0.1:9/v1"), endpoint("public", &self.masakari)]}]}});
+            "roles": [{"id": "r", "name": "admin"}], "catalog": catalog}});
         format!("HTTP/1.1 201 CREATED\r\nContent-Type: application/json\r\nX-Subject-Token: {token}\r\nVary: X-Auth-Token\r\n\r\n{body}").into_bytes()
     }
 
     fn masakari(&mut self, request: &Request) -> Vec<u8> {
         self.asked.push(format!("{} {}", request.method, request.path));
         let token = request.header("x-auth-token").unwrap_or_default();
-        if self.knows_no_token || !self.good.contains(token) {
+        if !self.knows(token) {
             return unauthorized(UNAUTHORIZED);
         }
         let Some(path) = request.path.strip_prefix(&format!("/v1/{PROJECT}")) else {
@@ -432,7 +459,7 @@ impl State {
     }
 }
 
-fn not_found() -> Vec<u8> {
+pub(crate) fn not_found() -> Vec<u8> {
     http(
         404,
         r#"{"message": "The resource could not be found.<br /><br />\n\n\n", "code": "404 Not Found", "title": "Not Found"}"#,

@@ -1,0 +1,191 @@
+//! The `nova` driver: the compute service of a failed host is forced down.
+
+mod answer;
+mod body;
+mod change;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use super::http::Unusable;
+use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+use crate::config::TableReader;
+use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
+use answer::Service;
+use body::Told;
+use change::Change;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "nova", configure };
+
+/// Since this version of the API a service is named by a UUID, and one call changes all that is said of it.
+const VERSION: &str = "compute 2.53";
+/// What Nova has of a host that does anything.
+const BINARY: &str = "nova-compute";
+
+/// What a `nova` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Nova belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// Why the service is disabled too, as [`reason`] takes it; where unset, it is not.
+    pub disabled_reason: Option<String>,
+    /// Whether what was done is undone when the host is back.
+    pub up_when_returned: bool,
+}
+
+/// One `nova` route.
+pub struct Nova {
+    session: Session,
+    host_name: WhichName,
+    disabled_reason: Option<String>,
+    up_when_returned: bool,
+}
+
+impl Nova {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let Options { cloud, host_name, disabled_reason, up_when_returned } = options;
+        Ok(Self { session: Session::new(cloud)?, host_name, disabled_reason, up_when_returned })
+    }
+
+    fn told(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
+        body::of_mark(mark, self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body) else { return answer::not_ours() };
+        let services = match self.look(&told.host, end).await {
+            Ok(services) => services,
+            Err(outcome) => return outcome,
+        };
+        if told.is_test() {
+            return Outcome::Acknowledged { reference: None };
+        }
+        match answer::the_one(services) {
+            Ok(service) => self.change(&told, &service, end).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// What Nova has of a host. Nothing is changed by it, so nothing about it is ambiguous.
+    async fn look(&self, host: &str, end: Instant) -> Result<Vec<Service>, Outcome> {
+        let query = [("host", host), ("binary", BINARY)];
+        let ask = Ask {
+            method: &Method::GET,
+            path: "/os-services",
+            query: &query,
+            body: None,
+            version: Some(VERSION),
+        };
+        match self.session.send(&COMPUTE, &ask, end).await {
+            Ok(answer) => answer::services(&answer, host),
+            Err(trouble) => Err(answer::not_looked(&trouble)),
+        }
+    }
+
+    async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
+        let change = Change::of(told, service);
+        if change.is_nothing() {
+            return Outcome::Acknowledged { reference: Some(change.reference(service)) };
+        }
+        match self.put(&service.id, &change.bytes(), end).await {
+            Ok(answer) => answer::changed(&answer, service, &told.host, &change),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+
+    async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Trouble> {
+        let path = format!("/os-services/{id}");
+        let ask =
+            Ask { method: &Method::PUT, path: &path, query: &[], body: Some(body), version: Some(VERSION) };
+        self.session.send(&COMPUTE, &ask, end).await
+    }
+}
+
+impl Driver for Nova {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Nova of {}", self.session.shown())
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        self.told(mark, true)
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        if self.up_when_returned { &[Step::Return] } else { &[] }
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        self.told(mark, step != Step::Return)
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Nova {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nova").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[nova.NAME]`.
+fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let disabled_reason = disabled_reason(table);
+    let up_when_returned =
+        table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or_default();
+    if !table.is_sound() {
+        return None;
+    }
+    match Nova::new(Options { cloud, host_name, disabled_reason, up_when_returned }) {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
+}
+
+/// `disable`, and `disabled-reason` where it says something.
+fn disabled_reason(table: &mut TableReader<'_, '_>) -> Option<String> {
+    let disable = table.flag("disable").unwrap_or(false);
+    let key = "disabled-reason";
+    let reason = table.text(key, body::reason);
+    if table.has(key) && !disable {
+        table.complain(key, format!("{key} says nothing by itself: set disable = true, or remove {key}"));
+    }
+    disable.then(|| reason.unwrap_or_else(|| body::REASON.to_owned()))
+}

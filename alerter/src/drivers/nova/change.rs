@@ -1,0 +1,152 @@
+//! What is asked of Nova, by what is told and by what it has of the host. Pure.
+
+use serde::Serialize;
+
+use super::answer::Service;
+use super::body::Told;
+
+/// One call changes all of it, or nothing. Serialised in the order of its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Change {
+    /// What Nova takes it for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forced_down: Option<bool>,
+    /// Whether new instances are put there: `enabled` or `disabled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_reason: Option<String>,
+}
+
+impl Change {
+    /// The change that a message wants of a service as it is now.
+    pub(super) fn of(told: &Told, service: &Service) -> Self {
+        match told.forced_down {
+            // Said again where it is down already: an answer of Nova's acknowledges, and nothing else.
+            Some(true) => Self::down(told.reason_for(service)),
+            Some(false) => Self::up(service.forced_down, told.has_disabled(service)),
+            None => Self::default(),
+        }
+    }
+
+    fn down(reason: Option<&str>) -> Self {
+        let status = reason.map(|_| "disabled");
+        Self { forced_down: Some(true), status, disabled_reason: reason.map(str::to_owned) }
+    }
+
+    /// What somebody else has disabled stays so.
+    fn up(is_forced_down: bool, is_disabled_by_us: bool) -> Self {
+        let status = is_disabled_by_us.then_some("enabled");
+        Self { forced_down: is_forced_down.then_some(false), status, disabled_reason: None }
+    }
+
+    /// Whether all is as it is wanted.
+    pub(super) fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What Nova is sent.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("texts and truth values are always JSON")
+    }
+
+    /// Whether this is the service after the change.
+    pub(super) fn is_seen_in(&self, service: &Service) -> bool {
+        let is_down = self.forced_down.is_none_or(|wanted| wanted == service.forced_down);
+        let is_set = self.status.is_none_or(|wanted| (wanted == "disabled") == service.is_disabled);
+        is_down
+            && is_set
+            && (self.disabled_reason.is_none() || self.disabled_reason == service.disabled_reason)
+    }
+
+    /// Nova's name for the service, and what was left as it was when the host came back.
+    pub(super) fn reference(&self, service: &Service) -> String {
+        match self {
+            change if change.is_nothing() => format!("{} left-alone", service.id),
+            Self { forced_down: Some(false), status: None, .. } if service.is_disabled => {
+                format!("{} left-disabled", service.id)
+            }
+            _ => service.id.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: &str = "nova-host-alerter 2026-07-21T02:13:20Z";
+    const EARLIER: &str = "nova-host-alerter 2026-07-20T01:00:00Z";
+
+    fn service(forced_down: bool, disabled: Option<&str>) -> Service {
+        let reason = disabled.map(str::to_owned);
+        Service { id: "s".into(), forced_down, is_disabled: disabled.is_some(), disabled_reason: reason }
+    }
+
+    fn told(forced_down: bool, disables: bool) -> Told {
+        let mut body = serde_json::json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": forced_down});
+        if disables {
+            body["disabled_reason"] = OWN.into();
+        }
+        Told::read(body.to_string().as_bytes()).unwrap()
+    }
+
+    /// What Nova is asked, and the word behind its name.
+    fn of(told: &Told, forced_down: bool, disabled: Option<&str>) -> (String, String) {
+        let service = service(forced_down, disabled);
+        let change = Change::of(told, &service);
+        (String::from_utf8(change.bytes()).unwrap(), change.reference(&service))
+    }
+
+    #[test]
+    fn a_failed_host_is_forced_down_and_disabled_where_it_is_not() {
+        let both = format!(r#"{{"forced_down":true,"status":"disabled","disabled_reason":"{OWN}"}}"#);
+        let down = r#"{"forced_down":true}"#;
+        for (disables, is_down, standing, expected) in [
+            (false, false, None, down),
+            (false, true, Some("alice"), down),
+            (true, false, None, both.as_str()),
+            (true, true, Some(OWN), both.as_str()),
+            (true, true, Some(EARLIER), both.as_str()),
+            (true, false, Some("alice"), down),
+            (true, false, Some(""), down),
+        ] {
+            let (asked, reference) = of(&told(true, disables), is_down, standing);
+            assert_eq!((asked.as_str(), reference.as_str()), (expected, "s"), "{standing:?}");
+        }
+    }
+
+    /// Only what is ours is undone. The broken variant enables whatever is disabled.
+    #[test]
+    fn a_host_that_is_back_is_as_it_was() {
+        let (up, both) = (r#"{"forced_down":false}"#, r#"{"forced_down":false,"status":"enabled"}"#);
+        for (disables, is_down, standing, expected, reference) in [
+            (false, true, None, up, "s"),
+            (false, true, Some("alice"), up, "s left-disabled"),
+            (false, false, None, "{}", "s left-alone"),
+            (true, true, Some(OWN), both, "s"),
+            (true, false, Some(OWN), r#"{"status":"enabled"}"#, "s"),
+            (true, true, Some("alice"), up, "s left-disabled"),
+            (true, true, Some(EARLIER), up, "s left-disabled"),
+            (true, true, None, up, "s"),
+            (true, false, Some("alice"), "{}", "s left-alone"),
+        ] {
+            let told = told(false, disables);
+            let got = of(&told, is_down, standing);
+            assert_eq!((got.0.as_str(), got.1.as_str()), (expected, reference), "{disables} {standing:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_shows_the_change_or_it_is_none() {
+        let change = Change::of(&told(true, true), &service(false, None));
+        assert!(change.is_seen_in(&service(true, Some(OWN))));
+        for other in [service(false, Some(OWN)), service(true, None), service(true, Some("alice"))] {
+            assert!(!change.is_seen_in(&other), "{other:?}");
+        }
+        let change = Change::of(&told(false, true), &service(true, Some(OWN)));
+        assert!(change.is_seen_in(&service(false, None)));
+        assert!(!change.is_seen_in(&service(true, None)) && !change.is_seen_in(&service(false, Some(OWN))));
+    }
+}

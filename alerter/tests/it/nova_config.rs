@@ -1,0 +1,71 @@
+//! The keys of `[nova.NAME]`: what is wrong is said before anything runs.
+
+use alerter::drivers::Step;
+use serde_json::Value;
+
+use crate::config::Site;
+use crate::openstack::mark;
+
+/// A route with these keys, beside a file with a cloud.
+fn route(keys: &str) -> Site {
+    let cloud = "clouds: {one: {auth: {auth_url: 'https://k/v3', user_id: u, password: p, project_id: p}}}\n";
+    let site = Site::new("").with("clouds.yaml", cloud);
+    site.chmod("clouds.yaml", 0o600);
+    let clouds = site.path("clouds.yaml").display().to_string();
+    site.with("alerter.toml", format!("[nova.a]\nclouds-file = \"{clouds}\"\n{keys}\n"))
+}
+
+/// What its messages say of a host that failed.
+fn told(site: &Site) -> Value {
+    serde_json::from_slice(&site.settings().routes[0].driver.body(&mark())).unwrap()
+}
+
+#[test]
+fn a_cloud_is_a_route() {
+    let site = route("");
+    let settings = site.settings();
+    let driver = &settings.routes[0].driver;
+    assert_eq!((driver.kind(), driver.endpoint().as_str()), ("nova", "Nova of cloud one at https://k/v3"));
+    assert!(driver.further_steps().is_empty() && driver.warnings().is_empty());
+    let told = told(&site);
+    assert_eq!((&told["host"], &told["forced_down"]), (&"Compute1.my.cloud.com".into(), &true.into()));
+    assert!(told.get("disabled_reason").is_none());
+}
+
+#[test]
+fn every_key_counts() {
+    let reason = "disabled-reason = \"nova-host-alerter, {failure_time}\"";
+    let site = route(&format!("host-name = \"node\"\ndisable = true\n{reason}\nwhen-returned = \"up\""));
+    let told = told(&site);
+    assert_eq!(
+        (&told["host"], &told["disabled_reason"]),
+        (&"compute1".into(), &"nova-host-alerter, 2026-07-21T02:13:20Z".into())
+    );
+    assert_eq!(site.settings().routes[0].driver.further_steps(), [Step::Return]);
+    let usual = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
+    assert_eq!(self::told(&route("disable = true"))["disabled_reason"], usual);
+}
+
+#[test]
+fn each_mistake_has_its_sentence() {
+    let reason = "must be one line of at most 255 characters that names nova-host-alerter, with {failure_time} in it once and no other braces";
+    for (keys, expected) in [
+        ("disable = \"yes\"", "3:11: must be true or false, not text".to_owned()),
+        ("disable = true\ndisabled-reason = \"fenced\"", format!("4:19: {reason}")),
+        (
+            "disable = true\ndisabled-reason = \"nova-host-alerter {failure_time} {host}\"",
+            format!("4:19: {reason}"),
+        ),
+        (
+            "disabled-reason = \"nova-host-alerter {failure_time}\"",
+            "3:19: disabled-reason says nothing by itself: set disable = true, or remove disabled-reason"
+                .to_owned(),
+        ),
+        ("when-returned = \"enable\"", "3:17: unknown word; known are: \"leave\", \"up\"".to_owned()),
+        ("host-name = \"short\"", "3:13: unknown word; known are: \"fqdn\", \"node\"".to_owned()),
+        ("evacuate = true", "3:1: unknown key evacuate in [nova.a]; known are: ".to_owned()),
+    ] {
+        let problem = route(keys).problem();
+        assert!(problem.starts_with(&format!("alerter.toml:{expected}")), "{problem}");
+    }
+}
