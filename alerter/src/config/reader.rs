@@ -113,9 +113,18 @@ impl<'a, 'p> Section<'a, 'p> {
     pub fn texts(
         &mut self,
         key: &'static str,
-        mut check: impl FnMut(&str) -> Result<(), String>,
+        check: impl FnMut(&str) -> Result<(), String>,
     ) -> Option<Vec<&'a str>> {
         let entry = self.ask(key)?;
+        self.last_texts(entry, check)
+    }
+
+    /// The list of an entry whose key the configuration chose, each of its texts checked at its own place.
+    pub fn last_texts(
+        &mut self,
+        entry: &Entry<'a>,
+        mut check: impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
         let mut last = None;
         self.no_table(entry);
         for value in &entry.values {

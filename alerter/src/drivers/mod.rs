@@ -5,6 +5,7 @@
 
 pub mod event;
 pub mod exec;
+pub mod heat;
 pub mod http;
 pub mod masakari;
 pub mod nova;
@@ -24,7 +25,7 @@ use marks::time::Timestamp;
 use crate::config::TableReader;
 
 /// Every driver there is.
-pub const KINDS: &[Kind] = &[http::KIND, exec::KIND, masakari::KIND, nova::KIND];
+pub const KINDS: &[Kind] = &[http::KIND, exec::KIND, masakari::KIND, nova::KIND, heat::KIND];
 
 /// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
 /// does it does not say so here.

@@ -52,6 +52,8 @@ struct Current {
 /// A cloud that is spoken with.
 pub(crate) struct Session {
     options: Options,
+    /// The service that the route's own `endpoint` is for; where unset, every one.
+    own: Option<Service>,
     shown: String,
     site: Kept<Arc<Site>>,
     state: Mutex<State>,
@@ -70,6 +72,13 @@ pub(crate) struct Ask<'a> {
     pub(crate) body: Option<&'a [u8]>,
     /// In which microversion, with the service's type before it; where unset, the service's oldest.
     pub(crate) version: Option<&'a str>,
+}
+
+impl<'a> Ask<'a> {
+    /// A look at something.
+    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { method: &Method::GET, path, query, body: None, version: None }
+    }
 }
 
 /// What it answered, whole to the end of its header section.
@@ -98,7 +107,12 @@ impl Session {
             let cloud = Cloud::read(&again)?;
             Ok(Arc::new(Site { client: client::build(&cloud, &again)?, cloud }))
         })?;
-        Ok(Self { options, shown, site, state: Mutex::default() })
+        Ok(Self { options, own: None, shown, site, state: Mutex::default() })
+    }
+
+    /// The same, where the route's `endpoint` is that of this service alone, and others are asked too.
+    pub(crate) fn mainly(self, own: Service) -> Self {
+        Self { own: Some(own), ..self }
     }
 
     /// The cloud for people.
@@ -205,7 +219,8 @@ impl Session {
     }
 
     fn url(&self, site: &Site, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
-        let choice = site.cloud.choice(&self.options, service);
+        let is_own = self.own.is_none_or(|own| own == *service);
+        let choice = site.cloud.choice(self.options.endpoint.as_ref().filter(|_| is_own), service);
         let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
         let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));
         let mut url =

@@ -141,13 +141,13 @@ impl Cloud {
         self.files.iter().chain(&self.ca_file).chain(identity).cloned().collect()
     }
 
-    /// Which of a service's addresses is wanted.
-    pub(super) fn choice(&self, options: &Options, service: &Service) -> Choice {
+    /// Which of a service's addresses is wanted; `instead` is what the route says of it.
+    pub(super) fn choice(&self, instead: Option<&String>, service: &Service) -> Choice {
         let own = || service.types.iter().find_map(|word| self.instead.get(&word.replace('-', "_")).cloned());
         Choice {
             interfaces: self.interfaces.clone(),
             region: self.region.clone(),
-            instead: options.endpoint.clone().or_else(own),
+            instead: instead.cloned().or_else(own),
         }
     }
 }
@@ -358,13 +358,13 @@ mod tests {
         assert_eq!(*scope, Scope::Project(Named::Id("over".into())));
         assert_eq!(cloud.token_url.as_str(), "https://k.example/identity/v3/auth/tokens");
         assert!(!format!("{cloud:?}").contains("s3kr1t"));
-        let choice = cloud.choice(&room.options(), &INSTANCE_HA);
+        let choice = cloud.choice(None, &INSTANCE_HA);
         assert_eq!(choice.interfaces, ["internal", "public"]);
         assert_eq!(choice.instead.as_deref(), Some("https://m.example/v1/%(project_id)s"));
-        assert_eq!(cloud.choice(&room.options(), &WORKFLOW).instead, None);
+        assert_eq!(cloud.choice(None, &WORKFLOW).instead, None);
         let own = Options { endpoint: Some("https://x".into()), region: Some("R2".into()), ..room.options() };
         let cloud = Cloud::read_in(&own, nothing).unwrap();
-        let choice = cloud.choice(&own, &INSTANCE_HA);
+        let choice = cloud.choice(own.endpoint.as_ref(), &INSTANCE_HA);
         assert_eq!((choice.instead.as_deref(), choice.region.as_deref()), (Some("https://x"), Some("R2")));
     }
 

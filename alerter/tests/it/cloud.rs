@@ -63,12 +63,7 @@ pub(crate) struct Cloud<S> {
 impl<S: Service> Cloud<S> {
     pub(crate) async fn with(service: S) -> Self {
         let site = Site::new().await;
-        let room = Room { service, whims: Vec::new(), asked: Vec::new(), bodies: Vec::new() };
-        let room = Arc::new(Mutex::new(room));
-        let (keystone, shared) = (site.shared(), Arc::clone(&room));
-        let serving = move |peer| serve(peer, Arc::clone(&keystone), Arc::clone(&shared));
-        let endpoint = Endpoint::acting(serving).await;
-        site.state().others.push((S::TYPE, format!("http://{}{}", endpoint.address, S::BASE)));
+        let (endpoint, room) = beside(&site, service).await;
         Self { site, _endpoint: endpoint, room }
     }
 
@@ -82,8 +77,19 @@ impl<S: Service> Cloud<S> {
 
     /// How often it was asked by this method.
     pub(crate) fn count(&self, method: &str) -> usize {
-        self.room().asked.iter().filter(|asked| asked.starts_with(method)).count()
+        self.room().count(method)
     }
+}
+
+/// A further service of the same cloud.
+pub(crate) async fn beside<S: Service>(site: &Site, service: S) -> (Endpoint, Arc<Mutex<Room<S>>>) {
+    let room = Room { service, whims: Vec::new(), asked: Vec::new(), bodies: Vec::new() };
+    let room = Arc::new(Mutex::new(room));
+    let (keystone, shared) = (site.shared(), Arc::clone(&room));
+    let serving = move |peer| serve(peer, Arc::clone(&keystone), Arc::clone(&shared));
+    let endpoint = Endpoint::acting(serving).await;
+    site.state().others.push((S::TYPE, format!("http://{}{}", endpoint.address, S::BASE)));
+    (endpoint, room)
 }
 
 async fn serve<S: Service>(
@@ -119,6 +125,11 @@ async fn serve<S: Service>(
 }
 
 impl<S: Service> Room<S> {
+    /// How often it was asked by this method.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.asked.iter().filter(|asked| asked.starts_with(method)).count()
+    }
+
     /// Keeps what was asked, and says whether a whim is due.
     fn note(&mut self, request: &Request) -> Option<Whim> {
         let query: Vec<String> = request.query.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -17,6 +17,8 @@ mod exec_examples;
 mod failover;
 mod folding;
 mod forged;
+mod heat;
+mod heat_config;
 mod http_answers;
 mod http_bombs;
 mod http_credentials;

@@ -5,25 +5,29 @@ use crate::route::SECRET;
 
 const CLOUD: &str = "{auth: {auth_url: 'https://k/v3', user_id: u, project_id: p}}";
 
-/// A route with these keys, beside a file of clouds and one with their secrets.
-fn route(keys: &str, clouds: &str) -> Site {
+/// A route of this driver with these keys, beside a file of clouds and one with their secrets.
+pub(crate) fn route(driver: &str, keys: &str, clouds: &str) -> Site {
     let site = Site::new("")
         .with("clouds.yaml", format!("clouds: {{{clouds}}}\n"))
         .with("secure.yaml", format!("clouds: {{one: {{auth: {{password: {SECRET}}}}}}}\n"));
     site.chmod("secure.yaml", 0o600);
     let keys = keys.replace("DIR", &site.0.path().display().to_string());
-    site.with("alerter.toml", format!("[masakari.a]\n{keys}\n"))
+    site.with("alerter.toml", format!("[{driver}.a]\n{keys}\n"))
 }
 
-fn one() -> String {
+pub(crate) fn one() -> String {
     format!("one: {CLOUD}")
+}
+
+fn masakari(keys: &str, clouds: &str) -> Site {
+    route("masakari", keys, clouds)
 }
 
 #[test]
 fn a_cloud_is_a_route() {
     let all = "clouds-file = \"DIR/clouds.yaml\"\nsecure-file = \"DIR/secure.yaml\"\ncloud = \"one\"\nregion = \"R\"\ninterface = \"internal\"\nendpoint = \"https://m/v1/%(project_id)s\"\nallow-http = false\ninsecure = false\nkeep-alive = true\ntimeout = 90\nhost-name = \"node\"\nfrom-environment = false";
     for keys in ["clouds-file = \"DIR/clouds.yaml\"", all] {
-        let settings = route(keys, &one()).settings();
+        let settings = masakari(keys, &one()).settings();
         let driver = &settings.routes[0].driver;
         assert_eq!(
             (driver.kind(), driver.endpoint().as_str()),
@@ -71,17 +75,17 @@ fn each_mistake_has_its_sentence() {
             "3:12: plain http can be read and changed on its way: use https, or set allow-http = true",
         ),
     ] {
-        assert_eq!(route(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
+        assert_eq!(masakari(&keys, &clouds).problem(), format!("alerter.toml:{expected}"), "{keys} {clouds}");
     }
 }
 
 /// S1-45: what the file says is not shown, and others may not read it.
 #[test]
 fn a_file_with_a_secret_is_checked() {
-    let site = route("clouds-file = \"DIR/clouds.yaml\"", &one());
+    let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &one());
     site.chmod("secure.yaml", 0o640);
     let problem = site.problem();
     assert!(problem.contains("secure.yaml: others may read the secret in it (mode 0640)"), "{problem}");
-    let site = route("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
+    let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
     assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is no YAML: look at line 2");
 }

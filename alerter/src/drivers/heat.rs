@@ -1,0 +1,178 @@
+//! The `heat` driver: resources of stacks that lived on a failed host are marked unhealthy.
+
+mod answer;
+mod body;
+mod keys;
+mod lookup;
+mod targets;
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use super::http::Unusable;
+use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+pub use crate::openstack::WhichName;
+use crate::openstack::{self, Ask, ORCHESTRATION, Session};
+use answer::{Patched, Tally};
+use body::Told;
+use lookup::Found;
+pub use targets::{Resource, Resources, Stack};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "heat", configure: keys::configure };
+
+/// What a `heat` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Heat belongs to; its project is that of the stacks.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// The resources that live on each host, as far as the configuration says it.
+    pub resources: Resources,
+    /// The stacks whose servers are looked up in Nova.
+    pub stacks: Vec<Stack>,
+    /// Whether what was marked is unmarked when the host is back.
+    pub unmark: bool,
+}
+
+/// One `heat` route.
+pub struct Heat {
+    session: Session,
+    options: Options,
+}
+
+impl Heat {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let session = Session::new(options.cloud.clone())?.mainly(ORCHESTRATION);
+        Ok(Self { session, options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body, message.step) else { return answer::unreadable() };
+        match self.find(&told, end).await {
+            Ok(found) => self.patch_all(&told, &found, end).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Every resource that the message is about, as it is now.
+    async fn find(&self, told: &Told, end: Instant) -> Result<Vec<Found>, Outcome> {
+        let mut found = self.configured(told, end).await?;
+        let on_host = match told.wants_servers() && !self.options.stacks.is_empty() {
+            true => lookup::servers(&self.session, told, end).await?,
+            false => Vec::new(),
+        };
+        // What was marked is found by its reason, wherever its server is now.
+        if on_host.is_empty() && told.wants_servers() && !told.is_test() {
+            return Ok(found);
+        }
+        for stack in &self.options.stacks {
+            let members = lookup::members(&self.session, stack, end).await?;
+            let is_meant = |member: &Found| !told.wants_servers() || on_host.contains(&member.physical);
+            found.extend(members.into_iter().filter(is_meant));
+        }
+        Ok(found)
+    }
+
+    /// The resources that the configuration names for this host. None is touched if one of them does not exist: a
+    /// repetition would touch the others again, which may be well by then.
+    async fn configured(&self, told: &Told, end: Instant) -> Result<Vec<Found>, Outcome> {
+        let mut found = Vec::new();
+        for resource in self.options.resources.of(told.node()) {
+            match lookup::resource(&self.session, resource, end).await? {
+                Ok(there) => found.push(there),
+                Err(_) if told.step() == Step::Return => {}
+                Err(missing) => return Err(missing),
+            }
+        }
+        Ok(found)
+    }
+
+    /// One that is busy, or not taken, keeps none of the others waiting.
+    async fn patch_all(&self, told: &Told, found: &[Found], end: Instant) -> Outcome {
+        let mut tally = Tally::default();
+        for one in found {
+            let patched = match one.wish(told) {
+                answer::Wish::Patch => self.patch(told, one, end).await,
+                answer::Wish::Done => Patched::Done,
+                answer::Wish::Leave => Patched::Left,
+            };
+            if let Some(outcome) = tally.add(patched) {
+                return outcome;
+            }
+        }
+        tally.outcome()
+    }
+
+    async fn patch(&self, told: &Told, one: &Found, end: Instant) -> Patched {
+        let body = told.patch();
+        let ask =
+            Ask { method: &Method::PATCH, path: &one.path, query: &[], body: Some(&body), version: None };
+        match self.session.send(&ORCHESTRATION, &ask, end).await {
+            Ok(answer) => answer::of_patch(&answer),
+            Err(trouble) => Patched::Ended(trouble.outcome()),
+        }
+    }
+}
+
+impl Driver for Heat {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Heat of {}", self.session.shown())
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        body::of_mark(mark, self.options.host_name.of(mark))
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        match self.options.unmark {
+            true => &[Step::Return],
+            false => &[],
+        }
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        match step {
+            Step::Return => body::of_return(mark, self.options.host_name.of(mark)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Heat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heat").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}

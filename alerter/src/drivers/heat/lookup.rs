@@ -1,0 +1,165 @@
+//! What is asked of Nova and Heat before anything is changed: the servers of a host, and the resources as they are.
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::{no_hosts_shown, no_such, no_such_host, of_look};
+use super::body::Told;
+use super::targets::{Resource, Stack, is_plain};
+use crate::drivers::Outcome;
+use crate::openstack::{Ask, COMPUTE, ORCHESTRATION, Service, Session};
+
+/// So many servers are asked for at once: the list of them fits into one answer.
+const PAGE: &str = "200";
+/// Stacks within stacks, deeper than Heat's own limit.
+const DEPTH: &str = "16";
+/// On which host a server is, as those see it who may.
+const HOST: &str = "OS-EXT-SRV-ATTR:host";
+
+/// A resource as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where it is, behind the service's address.
+    pub(super) path: String,
+    /// What it is outside of Heat: a server's id.
+    pub(super) physical: String,
+    /// Action and status, as `CREATE_COMPLETE`.
+    pub(super) status: String,
+    /// Why it is so.
+    pub(super) reason: String,
+    /// When it was made.
+    pub(super) made: Option<String>,
+}
+
+/// A resource that the configuration names.
+///
+/// # Errors
+/// The outer one: it could not be learnt. The inner one: there is none.
+pub(super) async fn resource(
+    session: &Session,
+    resource: &Resource,
+    end: Instant,
+) -> Result<Result<Found, Outcome>, Outcome> {
+    let found = look(session, &ORCHESTRATION, resource.path(), &[], "resource", end).await?;
+    let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
+    Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
+}
+
+/// Everything in a stack and in the stacks within it. Each is named by its physical id where it has one: by its name it
+/// would be another one once Heat has replaced it.
+///
+/// # Errors
+/// It could not be learnt, or there is no such stack.
+pub(super) async fn members(session: &Session, stack: &Stack, end: Instant) -> Result<Vec<Found>, Outcome> {
+    let path = format!("{}/resources", stack.path());
+    let found = look(session, &ORCHESTRATION, &path, &[("nested_depth", DEPTH)], "resources", end).await?;
+    let name = stack.path().trim_start_matches("/stacks/");
+    let rows = found.ok_or_else(|| no_such("unknown-stack", &format!("stack {name}"), "stacks"))?;
+    Ok(rows.as_array().into_iter().flatten().filter_map(member).collect())
+}
+
+fn member(row: &Value) -> Option<Found> {
+    let physical = text(row, "physical_resource_id");
+    if !is_plain(&physical) {
+        return None;
+    }
+    let links = row["links"].as_array()?;
+    let own = links.iter().find(|link| link["rel"] == "stack")?["href"].as_str()?;
+    let stack = Stack::parse(own.rsplit_once("/stacks/")?.1).ok()?;
+    Some(of_row(row, format!("{}/resources/{physical}", stack.path())))
+}
+
+fn of_row(row: &Value, path: String) -> Found {
+    Found {
+        path,
+        physical: text(row, "physical_resource_id"),
+        status: text(row, "resource_status"),
+        reason: text(row, "resource_status_reason"),
+        made: row["creation_time"].as_str().map(str::to_owned),
+    }
+}
+
+/// The servers that were on the host when it failed. Nova passes over a filter that the user may not have: each row has to
+/// say its host itself.
+///
+/// # Errors
+/// It could not be learnt, or Nova knows no such host.
+pub(super) async fn servers(session: &Session, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+    let mut all = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let mut query = vec![("all_tenants", "1"), ("host", told.host()), ("limit", PAGE)];
+        query.extend(after.as_deref().map(|id| ("marker", id)));
+        let rows = look(session, &COMPUTE, "/servers/detail", &query, "servers", end).await?;
+        let rows = rows.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        if rows.iter().any(|row| row.get(HOST).is_none()) {
+            return Err(no_hosts_shown());
+        }
+        let is_meant = |row: &&Value| {
+            text(row, HOST).eq_ignore_ascii_case(told.host()) && !told.precedes(row["created"].as_str())
+        };
+        all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
+        // A page that is not full is the last one.
+        after = (rows.len().to_string() == PAGE).then(|| rows.last().map(|row| text(row, "id"))).flatten();
+        if after.is_none() {
+            break;
+        }
+    }
+    if all.is_empty() && !told.is_test() {
+        is_known(session, told.host(), end).await?;
+    }
+    Ok(all)
+}
+
+/// A host without servers is one that Nova knows: else its name is wrong, and nobody would ever notice.
+async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
+    let query = [("host", host), ("binary", "nova-compute")];
+    let rows = look(session, &COMPUTE, "/os-services", &query, "services", end).await?;
+    match rows.as_ref().and_then(Value::as_array).is_some_and(|rows| !rows.is_empty()) {
+        true => Ok(()),
+        false => Err(no_such_host(host)),
+    }
+}
+
+async fn look(
+    session: &Session,
+    service: &Service,
+    path: &str,
+    query: &[(&str, &str)],
+    key: &str,
+    end: Instant,
+) -> Result<Option<Value>, Outcome> {
+    let who = if *service == COMPUTE { "Nova" } else { "Heat" };
+    let answer = session.send(service, &Ask::get(path, query), end).await;
+    of_look(who, &answer.map_err(|trouble| trouble.outcome())?, key)
+}
+
+fn text(row: &Value, key: &str) -> String {
+    row[key].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// S2-14: the innermost stack, and the member itself by what it is outside of Heat.
+    #[test]
+    fn a_member_is_where_its_own_stack_is() {
+        let row = |href: &str, physical: &str| {
+            json!({"resource_name": "0", "physical_resource_id": physical, "resource_status": "CREATE_COMPLETE",
+                "resource_status_reason": "state changed", "creation_time": "2026-07-20T00:00:00Z",
+                "links": [{"rel": "self", "href": "http://h/x"}, {"rel": "stack", "href": href}]})
+        };
+        let inner = "http://heat/v1/4d43/stacks/web-group-x/5e9b";
+        let found = member(&row(inner, "9b1e")).unwrap();
+        assert_eq!(found.path, "/stacks/web-group-x/5e9b/resources/9b1e");
+        assert_eq!((found.physical.as_str(), found.status.as_str()), ("9b1e", "CREATE_COMPLETE"));
+        for (href, physical) in
+            [(inner, ""), (inner, "../x"), ("http://heat/v1", "9b1e"), ("http://h/stacks/a/b/../c", "9b1e")]
+        {
+            assert_eq!(member(&row(href, physical)), None, "{href} {physical}");
+        }
+        assert_eq!(member(&json!({"physical_resource_id": "9b1e"})), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What the configuration names: stacks, resources of them, and on which hosts these live. Pure.
+
+use marks::host::{HostName, HostPatterns};
+
+/// A stack: `NAME/ID`. Its name alone finds it for those that look, and not for those that change something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    path: String,
+}
+
+/// A resource of a stack: `STACK_NAME/STACK_ID/RESOURCE`, the last one by its name or by its physical id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    path: String,
+    written: String,
+}
+
+/// Resources by the host that they live on.
+#[derive(Clone, Debug, Default)]
+pub struct Resources(Vec<(HostPatterns, Vec<Resource>)>);
+
+impl Stack {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// How it is written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.split('/').collect::<Vec<_>>().as_slice() {
+            [name, id] if is_plain(name) && is_plain(id) => Ok(Self { path: format!("/stacks/{name}/{id}") }),
+            _ => Err(format!("must be STACK_NAME/STACK_ID, {ALPHABET}")),
+        }
+    }
+
+    /// Where it is, behind the service's address.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Resource {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// How it is written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("must be STACK_NAME/STACK_ID/RESOURCE, {ALPHABET}");
+        let (stack, name) = text.rsplit_once('/').filter(|(_, name)| is_plain(name)).ok_or_else(wrong)?;
+        let stack = Stack::parse(stack).map_err(|_| wrong())?;
+        Ok(Self { path: format!("{}/resources/{name}", stack.path), written: text.to_owned() })
+    }
+
+    /// Where it is, behind the service's address.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// As the configuration has it.
+    pub(super) fn written(&self) -> &str {
+        &self.written
+    }
+}
+
+impl Resources {
+    /// These live on the hosts of these patterns too.
+    pub fn add(&mut self, hosts: HostPatterns, resources: Vec<Resource>) {
+        self.0.push((hosts, resources));
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|(_, resources)| resources.is_empty())
+    }
+
+    /// Those of one host, or of all where no host is named; each once.
+    pub(super) fn of(&self, node: Option<&HostName>) -> Vec<&Resource> {
+        let is_meant = |hosts: &HostPatterns| node.is_none_or(|node| hosts.covers(node));
+        let mut found: Vec<&Resource> = Vec::new();
+        for resource in self.0.iter().filter(|(hosts, _)| is_meant(hosts)).flat_map(|(_, all)| all) {
+            if !found.contains(&resource) {
+                found.push(resource);
+            }
+        }
+        found
+    }
+}
+
+const ALPHABET: &str = "each of letters, digits, '_', '-' and '.'";
+
+/// What may stand in a path as it is, and is no way out of it.
+pub(super) fn is_plain(part: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    !matches!(part, "" | "." | "..") && part.len() <= 255 && part.bytes().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_a_stack_and_a_name() {
+        let resource = Resource::parse("web/5e9a-1/server.0").unwrap();
+        assert_eq!(resource.path(), "/stacks/web/5e9a-1/resources/server.0");
+        assert_eq!(Stack::parse("web/5e9a-1").unwrap().path(), "/stacks/web/5e9a-1");
+        for text in ["", "a", "a/b", "a/b/c/d", "a//c", "a/../c", "a/b/c?d", "a/b/c#", "a/b/%2e", "a/b/c d"] {
+            assert!(Resource::parse(text).is_err(), "{text}");
+        }
+        for text in ["", "a", "a/", "/b", "a/b/c", "../b", "a/b?x"] {
+            assert!(Stack::parse(text).is_err(), "{text}");
+        }
+    }
+
+    /// S2-2: a host maps to its resources, by its name or by a pattern; one that stands twice is one.
+    #[test]
+    fn a_host_has_the_resources_of_every_pattern_that_covers_it() {
+        let mut all = Resources::default();
+        let resource = |name: &str| Resource::parse(&format!("s/1/{name}")).unwrap();
+        all.add(HostPatterns::parse("compute1").unwrap(), vec![resource("a"), resource("b")]);
+        all.add(HostPatterns::parse("compute*").unwrap(), vec![resource("b"), resource("c")]);
+        let of = |node: &str| {
+            let found = all.of(Some(&HostName::parse(node).unwrap()));
+            found.iter().map(|resource| resource.written().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(of("Compute1"), ["s/1/a", "s/1/b", "s/1/c"]);
+        assert_eq!(of("compute2"), ["s/1/b", "s/1/c"]);
+        assert_eq!(of("ctl1"), [""; 0]);
+        assert_eq!(all.of(None).len(), 3);
+    }
+}

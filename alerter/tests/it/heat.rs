@@ -1,0 +1,556 @@
+//! The `heat` driver against a Heat and a Nova that keep to their contracts, or do not.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use alerter::drivers::heat::{Heat, Options, Resource, Resources, Stack, WhichName};
+use alerter::drivers::{Driver, Outcome, Step};
+use alerter::openstack;
+use marks::host::HostPatterns;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::cloud::{Room, Service, Whim, beside};
+use crate::endpoint::Endpoint;
+use crate::openstack::{AT, Request, Site, error, http, mark, tell, tell_step};
+use crate::route::{LONG, SECRET, SHORT, word};
+
+const BEFORE: &str = "2026-07-20T00:00:00Z";
+const AFTER: &str = "2026-07-22T00:00:00Z";
+
+/// A resource, with the stack that it is in.
+#[derive(Clone, Debug)]
+struct Row {
+    stack: &'static str,
+    name: &'static str,
+    physical: &'static str,
+    status: String,
+    reason: String,
+    made: &'static str,
+    is_busy: bool,
+}
+
+fn row(stack: &'static str, name: &'static str, physical: &'static str) -> Row {
+    let (status, reason) = ("CREATE_COMPLETE".to_owned(), "state changed".to_owned());
+    Row { stack, name, physical, status, reason, made: BEFORE, is_busy: false }
+}
+
+/// Heat: stacks, and which of them is within which.
+struct FakeHeat {
+    rows: Vec<Row>,
+    within: Vec<(&'static str, &'static str)>,
+}
+
+fn absent(kind: &str) -> Vec<u8> {
+    let body = json!({"code": 404, "title": "Not Found", "explanation": "The resource could not be found.",
+        "error": {"type": kind, "traceback": null, "message": "The Resource (x) could not be found."}});
+    http(404, &body.to_string(), "")
+}
+
+impl Row {
+    fn shown(&self, address: &str) -> Value {
+        json!({"resource_name": self.name, "logical_resource_id": self.name, "physical_resource_id": self.physical,
+            "resource_status": self.status, "resource_status_reason": self.reason, "resource_type": "OS::Nova::Server",
+            "creation_time": self.made, "updated_time": self.made, "required_by": [],
+            "links": [{"href": format!("{address}/stacks/{}/resources/{}", self.stack, self.name), "rel": "self"},
+                {"href": format!("{address}/stacks/{}", self.stack), "rel": "stack"}]})
+    }
+}
+
+impl FakeHeat {
+    fn is_in(&self, row: &Row, stack: &str) -> bool {
+        row.stack == stack || self.within.iter().any(|(inner, outer)| row.stack == *inner && *outer == stack)
+    }
+
+    fn list(&self, stack: &str, request: &Request) -> Vec<u8> {
+        if request.query != [("nested_depth".to_owned(), "16".to_owned())] {
+            return error(400, "badRequest", "Invalid filter parameters");
+        }
+        if !self.rows.iter().any(|row| self.is_in(row, stack)) {
+            return absent("EntityNotFound");
+        }
+        let rows = self.rows.iter().filter(|row| self.is_in(row, stack));
+        let rows: Vec<Value> = rows.map(|row| row.shown("http://elsewhere/v1/4d43aa00")).collect();
+        http(200, &json!({ "resources": rows }).to_string(), "")
+    }
+
+    fn patch(row: &mut Row, body: &[u8]) -> Vec<u8> {
+        let wrong = || {
+            http(
+                400,
+                r#"{"code": 400, "title": "Bad Request", "error": {"type": "HTTPBadRequest", "message": "Unexpected fields"}}"#,
+                "",
+            )
+        };
+        let Ok(Value::Object(body)) = serde_json::from_slice::<Value>(body) else { return wrong() };
+        let body: &Map<String, Value> = &body;
+        let (true, Some(unhealthy), Some(reason)) = (
+            body.len() == 2
+                && ["mark_unhealthy", "resource_status_reason"].iter().all(|key| body.contains_key(*key)),
+            body["mark_unhealthy"].as_bool(),
+            body["resource_status_reason"].as_str(),
+        ) else {
+            return wrong();
+        };
+        if row.is_busy {
+            return http(
+                409,
+                r#"{"code": 409, "title": "Conflict", "error": {"type": "ActionInProgress", "traceback": null, "message": "Stack web already has an action (UPDATE) in progress."}}"#,
+                "",
+            );
+        }
+        if unhealthy || row.status == "CHECK_FAILED" {
+            row.status = if unhealthy { "CHECK_FAILED" } else { "CHECK_COMPLETE" }.to_owned();
+            row.reason = reason.to_owned();
+        }
+        http(200, "null", "")
+    }
+}
+
+impl Service for FakeHeat {
+    const TYPE: &'static str = "orchestration";
+    const BASE: &'static str = "/v1/4d43aa00";
+
+    fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
+        let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        match (request.method.as_str(), parts.as_slice()) {
+            ("GET", ["stacks", name, id, "resources"]) => self.list(&format!("{name}/{id}"), request),
+            (method, ["stacks", name, id, "resources", which]) => {
+                assert!(request.query.is_empty());
+                let stack = format!("{name}/{id}");
+                let is_it = |row: &&mut Row| row.stack == stack && [row.name, row.physical].contains(which);
+                match (method, self.rows.iter_mut().find(is_it)) {
+                    (_, None) => absent("EntityNotFound"),
+                    ("GET", Some(row)) => {
+                        http(200, &json!({ "resource": row.shown("http://h") }).to_string(), "")
+                    }
+                    ("PATCH", Some(row)) => Self::patch(row, &request.body),
+                    _ => absent("HTTPNotFound"),
+                }
+            }
+            _ => absent("HTTPNotFound"),
+        }
+    }
+}
+
+/// Nova: servers with their hosts, and compute services.
+struct FakeNova {
+    servers: Vec<(String, &'static str, &'static str)>,
+    hosts: Vec<&'static str>,
+    is_admin: bool,
+    /// Some see all servers, without their hosts, whatever filter they ask for.
+    shows_hosts: bool,
+}
+
+impl FakeNova {
+    fn list(&self, query: &[(String, String)]) -> Vec<u8> {
+        let keys: Vec<&str> = query.iter().map(|(key, _)| key.as_str()).collect();
+        assert!(matches!(
+            keys.as_slice(),
+            ["all_tenants", "host", "limit"] | ["all_tenants", "host", "limit", "marker"]
+        ));
+        let (host, limit): (_, usize) = (&query[1].1, query[2].1.parse().unwrap());
+        let is_it = |server: &&(String, &str, &str)| !self.shows_hosts || server.1 == host;
+        let all = self.servers.iter().filter(is_it);
+        let all: Vec<_> = match query.get(3) {
+            Some((_, marker)) => all.skip_while(|server| server.0 != *marker).skip(1).take(limit).collect(),
+            None => all.take(limit).collect(),
+        };
+        let shown = |(id, host, created): &&(String, &str, &str)| {
+            let mut row = json!({"id": id, "name": "s", "status": "ACTIVE", "created": created});
+            if self.shows_hosts {
+                row["OS-EXT-SRV-ATTR:host"] = json!(host);
+            }
+            row
+        };
+        http(200, &json!({ "servers": all.iter().map(shown).collect::<Vec<_>>() }).to_string(), "")
+    }
+}
+
+impl Service for FakeNova {
+    const TYPE: &'static str = "compute";
+    const BASE: &'static str = "/v2.1";
+
+    fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
+        if !self.is_admin {
+            return error(
+                403,
+                "forbidden",
+                "Policy doesn't allow os_compute_api:servers:detail:get_all_tenants",
+            );
+        }
+        match (request.method.as_str(), path) {
+            ("GET", "/servers/detail") => self.list(&request.query),
+            ("GET", "/os-services") => {
+                assert_eq!(request.query[1], ("binary".to_owned(), "nova-compute".to_owned()));
+                let hosts = self.hosts.iter().filter(|host| **host == request.query[0].1);
+                let rows: Vec<Value> = hosts.map(|host| json!({"host": host, "id": 1})).collect();
+                http(200, &json!({ "services": rows }).to_string(), "")
+            }
+            _ => error(404, "itemNotFound", "no such thing"),
+        }
+    }
+}
+
+/// A cloud with Heat and Nova.
+struct Scene {
+    site: Site,
+    heat: Arc<Mutex<Room<FakeHeat>>>,
+    nova: Arc<Mutex<Room<FakeNova>>>,
+    _endpoints: [Endpoint; 2],
+}
+
+const HOST: &str = "Compute1.my.cloud.com";
+
+impl Scene {
+    /// Two servers on the host, of which one is in a stack within a stack, and one elsewhere.
+    async fn new() -> Self {
+        let site = Site::new().await;
+        let rows = vec![
+            row("web/5e9a", "server", "aaaa-1"),
+            row("web-group/5e9b", "0", "aaaa-2"),
+            row("web-group/5e9b", "1", "bbbb-1"),
+            row("db/6f00", "server", "bbbb-2"),
+        ];
+        let heat = FakeHeat { rows, within: vec![("web-group/5e9b", "web/5e9a")] };
+        let server = |id: &str, host, made| (id.to_owned(), host, made);
+        let servers = vec![
+            server("aaaa-1", HOST, BEFORE),
+            server("aaaa-2", HOST, BEFORE),
+            server("bbbb-1", "compute0.my.cloud.com", BEFORE),
+        ];
+        let hosts = vec![HOST, "compute0.my.cloud.com"];
+        let nova = FakeNova { servers, hosts, is_admin: true, shows_hosts: true };
+        let (first, heat) = beside(&site, heat).await;
+        let (second, nova) = beside(&site, nova).await;
+        Self { site, heat, nova, _endpoints: [first, second] }
+    }
+
+    fn heat(&self) -> MutexGuard<'_, Room<FakeHeat>> {
+        self.heat.lock().unwrap()
+    }
+
+    fn nova(&self) -> MutexGuard<'_, Room<FakeNova>> {
+        self.nova.lock().unwrap()
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            cloud: openstack::Options { timeout: LONG, ..self.site.options() },
+            host_name: WhichName::Fqdn,
+            resources: Resources::default(),
+            stacks: Vec::new(),
+            unmark: true,
+        }
+    }
+
+    /// A route that the configuration tells which resources live where.
+    fn mapped(&self, all: &[&str]) -> Heat {
+        let mut resources = Resources::default();
+        let named = all.iter().map(|text| Resource::parse(text).unwrap()).collect();
+        resources.add(HostPatterns::parse("compute1").unwrap(), named);
+        Heat::new(Options { resources, ..self.options() }).unwrap()
+    }
+
+    /// A route that asks Nova.
+    fn asking(&self) -> Heat {
+        let stacks = vec![Stack::parse("web/5e9a").unwrap(), Stack::parse("db/6f00").unwrap()];
+        Heat::new(Options { stacks, ..self.options() }).unwrap()
+    }
+
+    /// Names and statuses of what is not as it was made.
+    fn marked(&self) -> Vec<String> {
+        let heat = self.heat();
+        let changed = heat.service.rows.iter().filter(|row| row.status != "CREATE_COMPLETE");
+        changed.map(|row| format!("{}/{} {}", row.stack, row.name, row.status)).collect()
+    }
+
+    fn row(&self, physical: &str, change: impl FnOnce(&mut Row)) {
+        change(self.heat().service.rows.iter_mut().find(|row| row.physical == physical).unwrap());
+    }
+}
+
+async fn attempt(driver: &Heat) -> Outcome {
+    tell(driver, &driver.body(&mark()), 0).await
+}
+
+async fn back(driver: &Heat) -> Outcome {
+    tell_step(driver, Step::Return, &driver.step_body(Step::Return, &mark(), &[]), 0).await
+}
+
+fn reference(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Acknowledged { reference: Some(reference) } => reference,
+        other => other.as_str(),
+    }
+}
+
+const BOTH: [&str; 2] = ["web/5e9a/server", "web-group/5e9b/0"];
+
+/// S2-2, S2-3, S2-7: each resource that the host maps to is patched, with the two keys and no other.
+#[tokio::test]
+async fn the_resources_of_a_host_are_marked() {
+    let scene = Scene::new().await;
+    let driver = scene.mapped(&BOTH);
+    assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED", "web-group/5e9b/0 CHECK_FAILED"]);
+    let bodies = scene.heat().bodies.clone();
+    assert_eq!(bodies.len(), 2);
+    assert_eq!(bodies[0], bodies[1]);
+    let body: Value = serde_json::from_str(&bodies[0]).unwrap();
+    assert_eq!(body["mark_unhealthy"], true);
+    assert!(body["resource_status_reason"].as_str().unwrap().contains(&mark().id.to_string()));
+    assert_eq!(scene.nova().asked, [""; 0], "who maps needs no Nova");
+}
+
+/// S2-14: the servers of the host, in the innermost stack and by what they are outside of Heat.
+#[tokio::test]
+async fn the_servers_of_a_host_are_found() {
+    let scene = Scene::new().await;
+    let driver = scene.asking();
+    assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED", "web-group/5e9b/0 CHECK_FAILED"]);
+    let patched: Vec<String> =
+        scene.heat().asked.iter().filter(|asked| asked.starts_with("PATCH")).cloned().collect();
+    assert_eq!(
+        patched,
+        [
+            "PATCH /v1/4d43aa00/stacks/web/5e9a/resources/aaaa-1",
+            "PATCH /v1/4d43aa00/stacks/web-group/5e9b/resources/aaaa-2"
+        ]
+    );
+}
+
+/// A second attempt sends nothing more: what was repaired meanwhile is not marked anew.
+#[tokio::test]
+async fn what_is_marked_is_not_marked_again() {
+    let scene = Scene::new().await;
+    for driver in [scene.mapped(&BOTH), scene.asking()] {
+        assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    }
+    assert_eq!(scene.heat().count("PATCH"), 2);
+    // Heat has put others in their places, under the same names.
+    scene.row("aaaa-1", |row| {
+        (row.physical, row.made, row.status) = ("cccc-1", AFTER, "CREATE_COMPLETE".to_owned());
+    });
+    assert_eq!(reference(&attempt(&scene.mapped(&BOTH)).await), "1 resource, 1 left alone");
+    assert_eq!(scene.heat().count("PATCH"), 2, "the broken variant marks the one that is well");
+}
+
+#[tokio::test]
+async fn a_host_without_resources_is_acknowledged() {
+    let scene = Scene::new().await;
+    let driver = scene.mapped(&BOTH);
+    let other = Mark { node: marks::host::HostName::parse("compute2").unwrap(), ..mark() };
+    assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "no resource");
+    scene.nova().service.servers.clear();
+    assert_eq!(reference(&attempt(&scene.asking()).await), "no resource");
+    assert_eq!(scene.heat().asked, [""; 0]);
+}
+
+/// A name that Nova does not know would never find a server.
+#[tokio::test]
+async fn a_host_that_nova_does_not_know_waits_for_somebody() {
+    let scene = Scene::new().await;
+    let stacks = vec![Stack::parse("web/5e9a").unwrap()];
+    let driver = Heat::new(Options { stacks, host_name: WhichName::Node, ..scene.options() }).unwrap();
+    assert_eq!(word(&attempt(&driver).await), "rejected unknown-host");
+    scene.nova().service.hosts.push("compute1");
+    assert_eq!(reference(&attempt(&driver).await), "no resource");
+}
+
+/// Nova passes over a filter that the user may not have. The broken variant takes every server for one of the host.
+#[tokio::test]
+async fn servers_of_other_hosts_are_never_marked() {
+    let scene = Scene::new().await;
+    scene.nova().service.shows_hosts = false;
+    assert_eq!(word(&attempt(&scene.asking()).await), "refused forbidden");
+    scene.nova().service.is_admin = false;
+    assert_eq!(word(&attempt(&scene.asking()).await), "refused forbidden");
+    assert_eq!(scene.marked(), [""; 0]);
+}
+
+/// One that was made after the mark runs on a host that is back.
+#[tokio::test]
+async fn a_server_of_after_the_failure_is_left_alone() {
+    let scene = Scene::new().await;
+    scene.nova().service.servers[0].2 = AFTER;
+    assert_eq!(reference(&attempt(&scene.asking()).await), "1 resource");
+    assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
+}
+
+#[tokio::test]
+async fn a_host_with_many_servers_is_asked_for_page_by_page() {
+    let scene = Scene::new().await;
+    let many = (0..450).map(|n| (format!("many-{n}"), HOST, BEFORE));
+    scene.nova().service.servers.splice(0..0, many);
+    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
+    assert_eq!(scene.nova().count("GET /v2.1/servers/detail?"), 3);
+}
+
+/// S2-4, S2-5, S2-6: what is locked is asked again, and keeps nothing else waiting.
+#[tokio::test]
+async fn a_resource_that_is_busy_is_asked_again() {
+    let scene = Scene::new().await;
+    scene.row("aaaa-1", |row| row.is_busy = true);
+    for driver in [scene.mapped(&BOTH), scene.asking()] {
+        assert_eq!(word(&attempt(&driver).await), "retry conflict");
+        assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
+    }
+    scene.row("aaaa-1", |row| row.is_busy = false);
+    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
+}
+
+/// A mapping that is wrong is said, and touches nothing.
+#[tokio::test]
+async fn a_resource_that_is_not_there_waits_for_somebody() {
+    let scene = Scene::new().await;
+    let outcome = attempt(&scene.mapped(&["web/5e9a/server", "web/5e9a/sever"])).await;
+    assert_eq!(word(&outcome), "rejected unknown-resource");
+    assert!(outcome.failure().unwrap().detail.contains("web/5e9a/sever:"), "{outcome:?}");
+    let stacks = vec![Stack::parse("web/0000").unwrap()];
+    let driver = Heat::new(Options { stacks, ..scene.options() }).unwrap();
+    assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
+    assert_eq!(scene.marked(), [""; 0]);
+}
+
+/// It was in the list, and is gone when it is to be marked.
+#[tokio::test]
+async fn a_server_that_vanished_meanwhile_is_done() {
+    let scene = Scene::new().await;
+    let gone = String::from_utf8(absent("EntityNotFound")).unwrap();
+    let body = gone.split_once("\r\n\r\n").unwrap().1.to_owned();
+    scene.heat().whims = vec![("PATCH", Whim::Say(404, body))];
+    assert_eq!(reference(&attempt(&scene.asking()).await), "1 resource, 1 left alone");
+    scene.heat().whims = vec![("PATCH", Whim::Say(404, "{}".to_owned()))];
+    scene.row("aaaa-2", |row| row.status = "CREATE_COMPLETE".to_owned());
+    assert_eq!(
+        word(&attempt(&scene.asking()).await),
+        "refused misconfigured",
+        "nobody but Heat can say that"
+    );
+}
+
+/// S2-8: `false` goes only where this mark's `true` went.
+#[tokio::test]
+async fn a_host_that_is_back_has_its_resources_unmarked() {
+    for is_asking in [false, true] {
+        let scene = Scene::new().await;
+        scene.row("bbbb-1", |row| row.status = "CHECK_FAILED".to_owned());
+        let driver = if is_asking { scene.asking() } else { scene.mapped(&BOTH) };
+        assert_eq!(driver.further_steps(), [Step::Return]);
+        assert_eq!(reference(&attempt(&driver).await), "2 resources");
+        // Its server is elsewhere by now.
+        scene.nova().service.servers.clear();
+        scene.row("aaaa-2", |row| row.reason = "somebody looked at it".to_owned());
+        let outcome = back(&driver).await;
+        assert!(reference(&outcome).starts_with("1 resource, "), "{outcome:?}");
+        assert_eq!(
+            scene.marked(),
+            [
+                "web/5e9a/server CHECK_COMPLETE",
+                "web-group/5e9b/0 CHECK_FAILED",
+                "web-group/5e9b/1 CHECK_FAILED"
+            ]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_any_more_need_not_be_unmarked() {
+    let scene = Scene::new().await;
+    let driver = scene.mapped(&BOTH);
+    scene.heat().service.rows.clear();
+    assert_eq!(reference(&back(&driver).await), "no resource");
+    let options = Options { unmark: false, ..scene.options() };
+    assert_eq!(Heat::new(options).unwrap().further_steps(), []);
+}
+
+/// A test looks at everything that is configured and changes nothing.
+#[tokio::test]
+async fn a_test_only_looks() {
+    let scene = Scene::new().await;
+    for driver in [scene.mapped(&BOTH), scene.asking()] {
+        let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
+        assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    }
+    assert_eq!(scene.heat().count("GET"), 4);
+    assert_eq!(scene.heat().count("PATCH"), 0);
+    assert_eq!(scene.nova().count("GET"), 1);
+    let wrong = scene.mapped(&["web/5e9a/sever"]);
+    let test = wrong.test_body(&mark().id, Timestamp::from_seconds(AT));
+    assert_eq!(word(&tell(&wrong, &test, 0).await), "rejected unknown-resource");
+}
+
+/// Nobody knows whether it arrived; a repetition of the same does no harm.
+#[tokio::test]
+async fn half_an_answer_is_none() {
+    for (whim, expected, done) in [
+        (Whim::Hang, "unknown timeout", 0),
+        (Whim::Reset, "unknown closed", 0),
+        (Whim::Close, "unknown closed", 1),
+        (Whim::HalfHeader, "unknown closed", 1),
+        (Whim::HalfBody, "acknowledged", 1),
+    ] {
+        let scene = Scene::new().await;
+        // Long enough for what comes before it.
+        let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { LONG };
+        let cloud = openstack::Options { timeout: limit, ..scene.site.options() };
+        let mut resources = Resources::default();
+        resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
+        let driver = Heat::new(Options { cloud, resources, ..scene.options() }).unwrap();
+        scene.heat().whims = vec![("PATCH", whim.clone())];
+        assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");
+        assert_eq!(scene.marked().len(), done, "{whim:?}");
+        assert_eq!(reference(&attempt(&driver).await), "1 resource");
+        assert_eq!(scene.heat().count("PATCH"), 2 - done, "what Heat has done is not done again");
+    }
+}
+
+#[tokio::test]
+async fn every_error_has_its_word() {
+    let says = |message: &str| {
+        format!(r#"{{"code": 1, "title": "x", "error": {{"type": "x", "message": "{message}"}}}}"#)
+    };
+    for (status, expected) in [
+        (400, "rejected rejected"),
+        (403, "refused forbidden"),
+        (404, "refused misconfigured"),
+        (429, "retry throttled"),
+        (500, "unknown server-error"),
+        (503, "retry unavailable"),
+        (302, "refused redirect"),
+    ] {
+        let scene = Scene::new().await;
+        scene.heat().whims =
+            vec![("PATCH", Whim::Say(status, says(&format!("because of {SECRET} gAAAAAB"))))];
+        assert_eq!(word(&attempt(&scene.mapped(&BOTH)).await), expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
+    let scene = Scene::new().await;
+    let driver = scene.mapped(&BOTH);
+    scene.site.state().keystone_is_mute = true;
+    assert_eq!(word(&attempt(&driver).await), "unreachable keystone");
+    assert_eq!(scene.heat().asked, [""; 0]);
+    scene.site.state().keystone_is_mute = false;
+    assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    scene.site.state().expire_tokens();
+    assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    scene.site.state().knows_no_token = true;
+    assert_eq!(word(&attempt(&driver).await), "refused credentials");
+}
+
+/// The route's own address is Heat's, and Nova's is the catalog's.
+#[tokio::test]
+async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
+    let scene = Scene::new().await;
+    let cloud =
+        openstack::Options { endpoint: Some("http://127.0.0.1:9/v1".to_owned()), ..scene.site.options() };
+    let stacks = vec![Stack::parse("web/5e9a").unwrap()];
+    let driver = Heat::new(Options { cloud, stacks, ..scene.options() }).unwrap();
+    assert_eq!(word(&attempt(&driver).await), "unreachable connect");
+    assert_eq!(scene.nova().count("GET"), 1);
+}
