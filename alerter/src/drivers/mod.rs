@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::RETURN;
 use marks::mark::Mark;
@@ -94,6 +95,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
+    /// What stands in the way of telling these hosts, as far as the endpoint can be asked without leaving anything there;
+    /// `None` where it cannot be asked at all. `check-config --online` does it; it ends by itself.
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _nobody_to_ask = hosts;
+        Box::pin(async { None })
+    }
+
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
@@ -137,6 +145,34 @@ pub struct Message<'a> {
 
 /// An exchange under way.
 pub type Exchange<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// A host of the cluster under both of its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Pacemaker's.
+    pub node: HostName,
+    /// The one that every route tells.
+    pub fqdn: HostName,
+}
+
+/// Something that stands in the way of telling hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The only host that it is about, as Pacemaker calls it.
+    pub host: Option<HostName>,
+    /// What it is: in the words of an exchange that would fail of it.
+    pub why: Failure,
+}
+
+impl Finding {
+    /// What an exchange that was none of a mark ended in, unless it went well.
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        outcome.failure().map(|why| Self { host: None, why: why.clone() })
+    }
+}
+
+/// A question to an endpoint under way.
+pub type Check<'a> = Pin<Box<dyn Future<Output = Option<Vec<Finding>>> + Send + 'a>>;
 
 /// What came of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -157,6 +157,17 @@ impl Session {
         self.once(&site, &token, service, ask, end).await
     }
 
+    /// Whether there is a token, and the catalog has the service where it may be spoken with. The service is asked nothing.
+    ///
+    /// # Errors
+    /// There is none, or it has not.
+    pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
+        let site = self.site.get();
+        let token = self.token(&site, end, None).await?;
+        let nothing = Ask { method: &Method::GET, path: "", query: &[], body: None, version: None };
+        self.url(&site, &token, service, &nothing).map(|_| ())
+    }
+
     /// The next exchange looks into the catalog anew.
     async fn forget(&self) {
         self.state.lock().await.current = None;
