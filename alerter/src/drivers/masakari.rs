@@ -1,7 +1,10 @@
 //! The `masakari` driver: a notification of a failed compute host.
 
 mod answer;
+mod back;
 mod body;
+mod check;
+mod confirm;
 mod lookup;
 
 use std::fmt;
@@ -16,18 +19,24 @@ use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Driver, Exchange, Kind, Message, Outcome};
+use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step};
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session};
 use answer::{Doubt, Verdict};
+use back::Turn;
 use body::Told;
+use lookup::{Host, Look, Unseen};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };
 
 /// A notification that is older is one that Masakari fails (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);
+
+/// A recovery takes three minutes until it begins (`wait_period_after_service_update`), and then up to a minute and a half
+/// for three instances.
+const USUAL_WITHIN: u32 = 1800;
 
 /// What a `masakari` route is made of.
 #[derive(Clone, Debug)]
@@ -36,12 +45,43 @@ pub struct Options {
     pub cloud: openstack::Options,
     /// Under which of its names Masakari knows a host.
     pub host_name: WhichName,
+    /// Whether Masakari is asked what became of its notification.
+    pub confirm: bool,
+    /// How long a recovery may take from when Masakari took its notification.
+    pub confirm_within: Duration,
+    /// What is done about a host that is back.
+    pub when_returned: WhenReturned,
+}
+
+impl Options {
+    /// With nothing but defaults.
+    pub fn of(cloud: openstack::Options) -> Self {
+        Self {
+            cloud,
+            host_name: WhichName::default(),
+            confirm: false,
+            confirm_within: Duration::from_secs(USUAL_WITHIN.into()),
+            when_returned: WhenReturned::default(),
+        }
+    }
+}
+
+/// What is done about a host that is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenReturned {
+    /// Nothing.
+    #[default]
+    Leave,
+    /// The maintenance that Masakari put it on for the notification of its mark is ended.
+    ClearMaintenance,
 }
 
 /// One `masakari` route.
 pub struct Masakari {
     session: Session,
     host_name: WhichName,
+    confirm_within: Duration,
+    further_steps: Vec<Step>,
 }
 
 impl Masakari {
@@ -50,38 +90,87 @@ impl Masakari {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(options.cloud)?, host_name: options.host_name })
+        let confirm = options.confirm.then_some(Step::Confirm);
+        let back = (options.when_returned == WhenReturned::ClearMaintenance).then_some(Step::Return);
+        Ok(Self {
+            session: Session::new(options.cloud)?,
+            host_name: options.host_name,
+            confirm_within: options.confirm_within,
+            further_steps: confirm.into_iter().chain(back).collect(),
+        })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let ask = Ask {
-            method: &Method::POST,
-            path: "/notifications",
-            query: &[],
-            body: Some(message.body),
-            version: None,
-        };
-        let answer = match self.session.send(&INSTANCE_HA, &ask, end).await {
+        match (message.step, Told::read(message.body)) {
+            (Step::Failure, told) => self.tell(message, told, end).await,
+            (_, None) => Outcome::Rejected(Failure::new("rejected", "the stored bytes are no notification")),
+            (Step::Confirm, Some(told)) => self.confirm(&told, end).await.unwrap_or_else(Unseen::outcome),
+            (Step::Return, Some(told)) => {
+                self.end_maintenance(&told, end).await.unwrap_or_else(Unseen::outcome)
+            }
+        }
+    }
+
+    async fn tell(&self, message: Message<'_>, told: Option<Told>, end: Instant) -> Outcome {
+        let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
         };
-        let told = Told::read(message.body);
         let is_test = told.as_ref().is_some_and(Told::is_test);
-        match answer::verdict(&answer, is_test, message.ambiguous > 0) {
+        match answer::verdict(&answer, is_test) {
             Verdict::Ended(outcome) => outcome,
-            Verdict::Doubt(doubt) => self.look(doubt, told, end).await,
+            Verdict::Doubt(doubt) => self.look(doubt, told, message.ambiguous > 0, end).await,
         }
     }
 
     /// Whether it is this very notification that Masakari has.
-    async fn look(&self, doubt: Doubt, told: Option<Told>, end: Instant) -> Outcome {
+    async fn look(&self, doubt: Doubt, told: Option<Told>, was_ambiguous: bool, end: Instant) -> Outcome {
         let found = match told {
-            Some(told) => lookup::find(&self.session, &told, end).await,
-            None => Err(lookup::Unseen::Unclear),
+            Some(told) => Look::new(&self.session, end).find(&told).await,
+            None => Ok(None),
         };
-        answer::settle(doubt, found)
+        answer::settle(doubt, found, was_ambiguous)
     }
+
+    /// What became of the notification.
+    async fn confirm(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
+        let look = Look::new(&self.session, end);
+        let rows = match look.host(&told.host).await? {
+            Some(host) => look.since(&host, told).await?,
+            None => Vec::new(),
+        };
+        Ok(confirm::outcome(&rows, told, self.confirm_within, Timestamp::now()))
+    }
+
+    /// The host is back: ends the maintenance that its notification has put it on.
+    async fn end_maintenance(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
+        let look = Look::new(&self.session, end);
+        let Some(host) = look.host(&told.host).await? else {
+            let says = format!("Masakari has no host {} in any segment any more", told.host);
+            return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
+        };
+        let rows = look.since(&host, told).await?;
+        match back::turn(&host, &rows, told, self.confirm_within, Timestamp::now()) {
+            Turn::Ended(outcome) => Ok(outcome),
+            Turn::Clear => Ok(self.clear(&host, end).await),
+        }
+    }
+
+    async fn clear(&self, host: &Host, end: Instant) -> Outcome {
+        let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
+        let ask =
+            Ask { method: &Method::PUT, path: &path, query: &[], body: Some(back::CLEARED), version: None };
+        match self.session.send(&INSTANCE_HA, &ask, end).await {
+            Ok(answer) => back::cleared(&answer, host),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+}
+
+/// In the oldest version: it is the same in all.
+fn notification(body: &[u8]) -> Ask<'_> {
+    Ask { method: &Method::POST, path: "/notifications", query: &[], body: Some(body), version: None }
 }
 
 impl Driver for Masakari {
@@ -101,6 +190,11 @@ impl Driver for Masakari {
         body::of_mark(self.host_name.of(mark), mark.generated_time, earlier)
     }
 
+    /// Their bytes are those of the notification: it is what they are about.
+    fn further_steps(&self) -> &[Step] {
+        &self.further_steps
+    }
+
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
         body::of_test(now)
     }
@@ -118,6 +212,10 @@ impl Driver for Masakari {
         self.session.warnings(&self.endpoint())
     }
 
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(check::findings(self, hosts).await) })
+    }
+
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
     }
@@ -131,16 +229,28 @@ impl fmt::Debug for Masakari {
 
 /// Reads `[masakari.NAME]`.
 fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
-    let cloud = openstack::read_options(table);
-    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let options = read(table);
     if !table.is_sound() {
         return None;
     }
-    match Masakari::new(Options { cloud, host_name }) {
+    match Masakari::new(options) {
         Ok(driver) => Some(Arc::new(driver)),
         Err(why) => {
             table.complain(why.key, why.to_string());
             None
         }
     }
+}
+
+fn read(table: &mut TableReader<'_, '_>) -> Options {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let confirm = table.flag("confirm").unwrap_or(false);
+    let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
+    if table.has("confirm-within") && !confirm {
+        table.complain("confirm-within", "says nothing without confirm = true: set that, or remove it");
+    }
+    let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
+    let when_returned = table.choice("when-returned", &words).unwrap_or_default();
+    Options { cloud, host_name, confirm, confirm_within: Duration::from_secs(within.into()), when_returned }
 }

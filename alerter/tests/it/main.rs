@@ -34,6 +34,7 @@ mod interleavings;
 mod masakari;
 mod masakari_config;
 mod masakari_marks;
+mod masakari_steps;
 mod myself;
 mod naming;
 mod notice;

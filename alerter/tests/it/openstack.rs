@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alerter::drivers::masakari::{Masakari, Options, WhichName};
+use alerter::drivers::masakari::{Masakari, Options};
 use alerter::drivers::{Driver, Failure, Message, Outcome, Step};
 use alerter::openstack;
 use marks::host::HostName;
@@ -39,6 +39,10 @@ pub(crate) struct Row {
     pub(crate) seconds: i64,
     pub(crate) payload: Value,
     pub(crate) uuid: String,
+    pub(crate) status: &'static str,
+    /// When Masakari took it, and when it was changed last.
+    pub(crate) created: i64,
+    pub(crate) changed: Option<i64>,
 }
 
 /// What both know and do.
@@ -55,6 +59,16 @@ pub(crate) struct State {
     pub(crate) is_reader: bool,
     pub(crate) hosts: Vec<&'static str>,
     pub(crate) on_maintenance: BTreeSet<&'static str>,
+    /// When any host was changed last.
+    pub(crate) host_changed: Option<i64>,
+    /// Masakari closes every connection without a word.
+    pub(crate) is_mute: bool,
+    /// Nobody may look at segments, hosts and notifications.
+    pub(crate) is_hidden: bool,
+    /// Of the segment with all hosts.
+    pub(crate) is_enabled: bool,
+    /// It knows version 1.0 alone.
+    pub(crate) is_old: bool,
     pub(crate) rows: Vec<Row>,
     pub(crate) whims: Vec<Whim>,
     /// Masakari knows no token at all.
@@ -140,7 +154,7 @@ impl Site {
     }
 
     pub(crate) fn driver(&self) -> Masakari {
-        Masakari::new(Options { cloud: self.options(), host_name: WhichName::Fqdn }).unwrap()
+        Masakari::new(Options::of(self.options())).unwrap()
     }
 }
 
@@ -158,7 +172,22 @@ impl State {
     /// A notification from elsewhere.
     pub(crate) fn add(&mut self, host: &str, seconds: i64) {
         let uuid = format!("9b1ebd5c-0000-4000-8000-{:012}", self.rows.len());
-        self.rows.push(Row { host: host.to_owned(), seconds, payload: stopped(), uuid });
+        let (status, created, changed) = ("new", seconds, None);
+        self.rows.push(Row {
+            host: host.to_owned(),
+            seconds,
+            payload: stopped(),
+            uuid,
+            status,
+            created,
+            changed,
+        });
+    }
+
+    /// Its engine is done with a notification, as it leaves it.
+    pub(crate) fn end(&mut self, row: usize, status: &'static str) {
+        let row = &mut self.rows[row];
+        (row.status, row.changed) = (status, Some(row.created + 200));
     }
 }
 
@@ -177,6 +206,11 @@ fn new_state() -> Arc<Mutex<State>> {
         is_reader: false,
         hosts: vec!["compute0.my.cloud.com", "Compute1.my.cloud.com"],
         on_maintenance: BTreeSet::new(),
+        host_changed: None,
+        is_mute: false,
+        is_hidden: false,
+        is_enabled: true,
+        is_old: false,
         rows: Vec::new(),
         whims: Vec::new(),
         knows_no_token: false,
@@ -282,8 +316,11 @@ async fn serve_masakari<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, st
 
 fn answer_of_masakari(request: &Request, state: &Mutex<State>) -> Option<Vec<u8>> {
     let mut state = state.lock().unwrap();
+    if state.is_mute {
+        return None;
+    }
     let whim =
-        if request.method == "POST" && !state.whims.is_empty() { Some(state.whims.remove(0)) } else { None };
+        if request.method != "GET" && !state.whims.is_empty() { Some(state.whims.remove(0)) } else { None };
     let answer = state.masakari(request);
     match whim {
         None => Some(answer),
@@ -365,22 +402,77 @@ impl State {
         let Some(path) = request.path.strip_prefix(&format!("/v1/{PROJECT}")) else {
             return not_found();
         };
+        let version = request.header("openstack-api-version");
+        // From 1.1 on a look at a notification asks the engine, and nothing else needs one.
+        assert!(version.is_none() || path == "/segments", "{version:?} of {path}");
         match (request.method.as_str(), path) {
             ("POST", "/notifications") => self.notify(request),
+            ("GET", _) if self.is_hidden => self.forbidden(path),
             ("GET", "/notifications") => self.list(&request.query),
-            ("GET", "/segments") => http(
-                200,
-                r#"{"segments": [{"uuid": "5e9", "name": "empty"}, {"uuid": "5e9a", "name": "s"}]}"#,
-                "",
-            ),
+            ("GET", "/segments") => self.segments(version),
             ("GET", "/segments/5e9/hosts") => http(200, r#"{"hosts": []}"#, ""),
             ("GET", "/segments/5e9a/hosts") => {
-                let hosts: Vec<Value> =
-                    self.hosts.iter().map(|name| json!({"name": name, "uuid": uuid_of(name)})).collect();
+                let hosts: Vec<Value> = self.hosts.iter().map(|name| self.host(name)).collect();
                 http(200, &json!({ "hosts": hosts }).to_string(), "")
             }
+            ("PUT", path) => self.update(path, &request.body),
             _ => not_found(),
         }
+    }
+
+    fn forbidden(&self, path: &str) -> Vec<u8> {
+        let what = path.split('/').next_back().unwrap();
+        error(
+            403,
+            "forbidden",
+            &format!("Policy doesn't allow os_masakari_api:{what}:index to be performed."),
+        )
+    }
+
+    fn segments(&self, version: Option<&str>) -> Vec<u8> {
+        let mut all =
+            json!({"segments": [{"uuid": "5e9", "name": "empty"}, {"uuid": "5e9a", "name": "east"}]});
+        match version {
+            None => {}
+            Some("instance-ha 1.2") if !self.is_old => {
+                all["segments"][0]["enabled"] = true.into();
+                all["segments"][1]["enabled"] = self.is_enabled.into();
+            }
+            _ => return error(406, "masakariFault", "Version is not supported by the API."),
+        }
+        http(200, &all.to_string(), "")
+    }
+
+    fn host(&self, name: &'static str) -> Value {
+        json!({"id": 1, "uuid": uuid_of(name), "name": name, "type": "COMPUTE", "reserved": false,
+            "on_maintenance": self.on_maintenance.contains(name), "control_attributes": "SSH",
+            "failover_segment_id": "5e9a", "created_at": time_of(0), "updated_at": self.host_changed.map(time_of)})
+    }
+
+    /// Nothing but the end of a maintenance, and not while the segment is in use.
+    fn update(&mut self, path: &str, body: &[u8]) -> Vec<u8> {
+        if self.is_reader {
+            return error(
+                403,
+                "forbidden",
+                "Policy doesn't allow os_masakari_api:os-hosts:update to be performed.",
+            );
+        }
+        let body: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(body, json!({"host": {"on_maintenance": false}}));
+        let uuid = path.strip_prefix("/segments/5e9a/hosts/").unwrap();
+        let Some(name) = self.hosts.iter().copied().find(|name| uuid_of(name) == uuid) else {
+            return error(404, "itemNotFound", &format!("No host with id {uuid}."));
+        };
+        if self.rows.iter().any(|row| matches!(row.status, "new" | "running" | "error")) {
+            return error(
+                409,
+                "conflictingRequest",
+                &format!("Host {uuid} can't be updated as it is in-use to process notifications."),
+            );
+        }
+        self.on_maintenance.remove(name);
+        http(200, &json!({"host": self.host(name)}).to_string(), "")
     }
 
     /// In the order of the real one: outer schema, policy, payload, host, maintenance, repetition.
@@ -451,6 +543,8 @@ impl State {
                     let since = value.parse::<jiff::Timestamp>().unwrap().as_second();
                     rows.retain(|row| row.seconds >= since);
                 }
+                "source_host_uuid" => rows.retain(|row| uuid_of(&row.host) == *value),
+                "limit" => rows.truncate(value.parse().unwrap()),
                 _ => return error(400, "badRequest", "Additional properties are not allowed"),
             }
         }
@@ -468,10 +562,15 @@ pub(crate) fn not_found() -> Vec<u8> {
 }
 
 /// As the real one gives it back: without a zone, with a fraction.
+fn time_of(seconds: i64) -> String {
+    jiff::Timestamp::from_second(seconds).unwrap().to_string().replace('Z', ".000000")
+}
+
 fn shown(row: &Row) -> Value {
-    let time = jiff::Timestamp::from_second(row.seconds).unwrap().to_string().replace('Z', ".000000");
-    json!({"id": 1, "notification_uuid": row.uuid, "generated_time": time, "source_host_uuid": uuid_of(&row.host),
-        "type": "COMPUTE_HOST", "payload": row.payload, "status": "new", "created_at": time, "updated_at": null})
+    let (generated, created) = (time_of(row.seconds), time_of(row.created));
+    json!({"id": 1, "notification_uuid": row.uuid, "generated_time": generated, "source_host_uuid": uuid_of(&row.host),
+        "type": "COMPUTE_HOST", "payload": row.payload, "status": row.status, "created_at": created,
+        "updated_at": row.changed.map(time_of)})
 }
 
 fn uuid_of(host: &str) -> String {

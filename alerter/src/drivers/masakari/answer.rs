@@ -2,7 +2,7 @@
 
 use super::lookup::Unseen;
 use crate::drivers::{Failure, LOCKED_OUT, Outcome};
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, Trouble, told, usual};
 
 /// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +22,10 @@ pub(super) enum Doubt {
     Maintenance,
 }
 
-/// Reads an answer. `was_ambiguous`: an earlier attempt of this mark may have arrived.
-pub(super) fn verdict(answer: &Answer, is_test: bool, was_ambiguous: bool) -> Verdict {
+/// Reads an answer.
+pub(super) fn verdict(answer: &Answer, is_test: bool) -> Verdict {
     let message = answer.message();
     match doubt(answer.status, &message) {
-        // It has what was sent before.
-        Some(_) if was_ambiguous => Verdict::Ended(Outcome::Acknowledged { reference: None }),
         Some(doubt) => Verdict::Doubt(doubt),
         None if is_test && is_unknown_host(answer.status, &message) => {
             Verdict::Ended(Outcome::Acknowledged { reference: None })
@@ -74,10 +72,12 @@ fn reference(answer: &Answer) -> Option<String> {
 }
 
 /// What a doubt comes to, after Masakari was asked for this very notification: its name, that there is none, or that it
-/// could not be learnt.
-pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>) -> Outcome {
+/// could not be learnt. `was_ambiguous`: an earlier attempt of this mark may have arrived. That counts only where Masakari
+/// does not show what it has: an attempt that got lost on its way proves nothing.
+pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>, was_ambiguous: bool) -> Outcome {
     match (doubt, found) {
         (_, Ok(Some(uuid))) => Outcome::Acknowledged { reference: Some(uuid) },
+        (_, Err(Unseen::Never(_))) if was_ambiguous => Outcome::Acknowledged { reference: None },
         (Doubt::Duplicate, Ok(None)) => Outcome::Rejected(Failure::new(
             "duplicate",
             "Masakari has another notification of this host from about that time and takes no second one: see there whether it recovered the host, then end the mark",
@@ -86,18 +86,40 @@ pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>) -> Out
             "maintenance",
             "Masakari has the host on maintenance and takes nothing about it: see there whether it was recovered",
         )),
-        (Doubt::Duplicate, Err(Unseen::Forbidden)) => Outcome::Rejected(Failure::new(
+        (Doubt::Duplicate, Err(Unseen::Never(_))) => Outcome::Rejected(Failure::new(
             "duplicate",
             "Masakari has a notification of this host from about that time, and the user may not look which: let it list notifications, segments and hosts",
         )),
-        (Doubt::Maintenance, Err(Unseen::Forbidden)) => Outcome::Held(Failure::new(
+        (Doubt::Maintenance, Err(Unseen::Never(_))) => Outcome::Held(Failure::new(
             "maintenance",
             "Masakari has the host on maintenance, and the user may not look whether for this: let it list notifications, segments and hosts, and see there",
         )),
-        (_, Err(Unseen::Unclear)) => Outcome::Retry(Failure::new(
+        (_, Err(Unseen::NotNow(_))) => Outcome::Retry(Failure::new(
             "conflict",
             "Masakari answered 409, and did not say whether it has this notification",
         )),
+    }
+}
+
+/// What a question that was not answered means.
+pub(super) fn unasked(trouble: &Trouble) -> Outcome {
+    again(trouble.outcome())
+}
+
+/// Why a question brought nothing to see.
+pub(super) fn unseen(answer: &Answer) -> Unseen {
+    match again(usual("Masakari", answer)) {
+        outcome if answer.status == 401 => Unseen::NotNow(outcome),
+        outcome @ Outcome::Retry(_) => Unseen::NotNow(outcome),
+        outcome => Unseen::Never(outcome),
+    }
+}
+
+/// Unlike a notification, a question can be put again without a thought.
+pub(super) fn again(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown(failure) => Outcome::Retry(failure),
+        other => other,
     }
 }
 
@@ -123,7 +145,7 @@ mod tests {
     }
 
     fn of(status: u16, body: &str) -> (&'static str, &'static str) {
-        word(&verdict(&Answer::of(status, body, None), false, false))
+        word(&verdict(&Answer::of(status, body, None), false))
     }
 
     /// What the table says, written a second time as a table.
@@ -168,33 +190,61 @@ mod tests {
         }
         let uuid = r#"{"notification": {"notification_uuid": "9b1ebd5c-0000"}}"#;
         let reference = Some("9b1ebd5c-0000".to_owned());
-        let taken = verdict(&Answer::of(202, uuid, None), false, false);
+        let taken = verdict(&Answer::of(202, uuid, None), false);
         assert_eq!(taken, Verdict::Ended(Outcome::Acknowledged { reference }));
     }
 
-    /// A 409 acknowledges only what may have arrived before, or what Masakari shows. The broken variant takes any.
+    /// A 409 acknowledges only what Masakari shows, or what may have arrived where it shows nothing. The broken variants
+    /// take any, and any after an attempt that may have arrived.
     #[test]
     fn a_conflict_alone_acknowledges_nothing() {
-        for body in [DUPLICATE, MAINTENANCE] {
-            let after = |was_ambiguous| word(&verdict(&Answer::of(409, body, None), false, was_ambiguous)).0;
-            assert_eq!((after(true), after(false)), ("acknowledged", "doubt"));
-            let careless = |_: bool| "acknowledged";
-            assert_ne!(careless(false), after(false));
+        let never = || Err(Unseen::Never(Outcome::Refused(Failure::new("forbidden", ""))));
+        let not_now = || Err(Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", ""))));
+        let shown = || Ok(Some("u".to_owned()));
+        for (doubt, unseen) in [(Doubt::Duplicate, "rejected"), (Doubt::Maintenance, "held")] {
+            let of = |found, was_ambiguous| settle(doubt, found, was_ambiguous).as_str();
+            for was_ambiguous in [false, true] {
+                let found = settle(doubt, shown(), was_ambiguous);
+                assert_eq!(found, Outcome::Acknowledged { reference: Some("u".to_owned()) });
+                assert_eq!(of(not_now(), was_ambiguous), "retry");
+                assert_eq!(of(Ok(None), was_ambiguous), unseen);
+            }
+            assert_eq!((of(never(), false), of(never(), true)), (unseen, "acknowledged"));
+            let careless = |was_ambiguous: bool| if was_ambiguous { "acknowledged" } else { unseen };
+            assert_ne!(careless(true), of(Ok(None), true));
         }
-        for doubt in [Doubt::Duplicate, Doubt::Maintenance] {
-            let uuid = || Some("u".to_owned());
-            assert_eq!(settle(doubt, Ok(uuid())), Outcome::Acknowledged { reference: uuid() });
-            assert_eq!(settle(doubt, Err(Unseen::Unclear)).as_str(), "retry");
-            assert_eq!(settle(doubt, Err(Unseen::Forbidden)).as_str(), settle(doubt, Ok(None)).as_str());
+    }
+
+    /// The answers to a question, as a table once more.
+    #[test]
+    fn a_question_can_always_be_put_again() {
+        for status in (0..=1000).filter(|status| *status != 200) {
+            let (seen, expected) = match status {
+                300..=399 => ("never", ("refused", "redirect")),
+                401 => ("not now", ("refused", "credentials")),
+                403 => ("never", ("refused", "forbidden")),
+                400 | 413 | 422 => ("never", ("rejected", "rejected")),
+                408 | 425 | 503 | 507 | 520..=529 => ("not now", ("retry", "unavailable")),
+                500 | 502 | 504 => ("not now", ("retry", "server-error")),
+                409 => ("not now", ("retry", "conflict")),
+                429 => ("not now", ("retry", "throttled")),
+                402..=599 => ("never", ("refused", "misconfigured")),
+                _ => ("not now", ("retry", "protocol")),
+            };
+            let (when, outcome) = match unseen(&Answer::of(status, "", None)) {
+                Unseen::NotNow(outcome) => ("not now", outcome),
+                Unseen::Never(outcome) => ("never", outcome),
+            };
+            assert_eq!((when, word(&Verdict::Ended(outcome))), (seen, expected), "{status}");
         }
-        assert_eq!(settle(Doubt::Duplicate, Ok(None)).as_str(), "rejected");
-        assert_eq!(settle(Doubt::Maintenance, Ok(None)).as_str(), "held");
+        let cut_off = Trouble::Fault(crate::drivers::http::Fault::Timeout);
+        assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));
     }
 
     /// Only a test may be of a host that does not exist: token, role, policy and database were all asked on the way there.
     #[test]
     fn a_test_ends_where_its_host_is_unknown() {
-        let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), true, false)).0;
+        let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), true)).0;
         assert_eq!(of_test(400, UNKNOWN), "acknowledged");
         assert_eq!(of_test(400, ""), "rejected");
         assert_eq!(of_test(403, UNKNOWN), "refused");

@@ -3,6 +3,7 @@
 use marks::host::HostName;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::drivers::event::NO_HOST;
 
@@ -69,6 +70,8 @@ pub(super) struct Told {
     pub(super) host: String,
     /// The time, as it was sent.
     pub(super) generated_time: String,
+    /// What it says of the host.
+    pub(super) payload: Value,
 }
 
 impl Told {
@@ -82,9 +85,11 @@ impl Told {
         struct Fields {
             hostname: String,
             generated_time: String,
+            payload: Value,
         }
-        let Fields { hostname, generated_time } = serde_json::from_slice::<Sent>(body).ok()?.notification;
-        Some(Self { host: hostname, generated_time })
+        let Fields { hostname, generated_time, payload } =
+            serde_json::from_slice::<Sent>(body).ok()?.notification;
+        Some(Self { host: hostname, generated_time, payload })
     }
 
     /// Whether it is a test.

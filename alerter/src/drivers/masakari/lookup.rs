@@ -1,79 +1,269 @@
-//! Whether Masakari has this very notification: of this host, with this time.
+//! What Masakari has: its segments with their hosts, and its notifications of a host. It is only asked here.
 
+use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::answer;
 use super::body::Told;
-use crate::openstack::{Ask, INSTANCE_HA, Session, seconds};
+use crate::drivers::{Failure, Outcome};
+use crate::openstack::{Answer, Ask, INSTANCE_HA, Session, seconds};
+
+/// Masakari gives no more entries of a list at once (`osapi_max_limit`), and cannot be trusted with the rest of them: what it
+/// takes as a `marker` is another thing in each release.
+const FULL: usize = 1000;
+/// From this version on a segment says whether it is enabled.
+const WITH_ENABLED: &str = "instance-ha 1.2";
 
 /// Why it is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unseen {
-    /// Masakari did not say.
-    Unclear,
-    /// The user may not look.
-    Forbidden,
+    /// Masakari did not say, and may the next time.
+    NotNow(Outcome),
+    /// It does not show it, however often it is asked: the user may not look, or the list is too long.
+    Never(Outcome),
 }
 
-/// Its name, if there is one. The lists are read as far as Masakari gives them at once (1,000 entries).
-///
-/// # Errors
-/// It could not be learnt.
-pub(super) async fn find(session: &Session, told: &Told, end: Instant) -> Result<Option<String>, Unseen> {
-    let query = [("type", "COMPUTE_HOST"), ("generated-since", told.generated_time.as_str())];
-    let all = list(session, "/notifications", &query, "notifications", end).await?;
-    let is_same =
-        |row: &&Value| row["payload"]["event"] == "STOPPED" && is_same_time(row, &told.generated_time);
-    let same: Vec<&Value> = all.iter().filter(is_same).collect();
-    // A list of notifications does not name their hosts, and no list can be asked for by a host's name.
-    if same.is_empty() {
-        return Ok(None);
-    }
-    let Some(host) = host(session, &told.host, end).await? else { return Ok(None) };
-    let ours = same.into_iter().find(|row| row["source_host_uuid"] == host);
-    Ok(ours.and_then(|row| row["notification_uuid"].as_str()).map(str::to_owned))
-}
-
-/// Masakari's name for a host.
-async fn host(session: &Session, name: &str, end: Instant) -> Result<Option<String>, Unseen> {
-    for segment in list(session, "/segments", &[], "segments", end).await? {
-        let uuid = segment["uuid"].as_str().filter(|uuid| is_uuid(uuid)).ok_or(Unseen::Unclear)?;
-        let hosts = list(session, &format!("/segments/{uuid}/hosts"), &[], "hosts", end).await?;
-        if let Some(found) = hosts.iter().find(|host| host["name"] == name) {
-            return found["uuid"].as_str().map(|uuid| Some(uuid.to_owned())).ok_or(Unseen::Unclear);
+impl Unseen {
+    /// What it means where nothing else was asked.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::NotNow(outcome) | Self::Never(outcome) => outcome,
         }
     }
-    Ok(None)
 }
 
-async fn list(
-    session: &Session,
-    path: &str,
-    query: &[(&str, &str)],
-    key: &str,
+/// A group of hosts that stand in for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) uuid: String,
+    /// For people.
+    pub(super) name: String,
+    /// Of one that is not, notifications are taken and ignored. An older Masakari does not say.
+    pub(super) enabled: Option<bool>,
+}
+
+/// A host as Masakari knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    pub(super) segment: Segment,
+    pub(super) uuid: String,
+    pub(super) name: String,
+    pub(super) on_maintenance: bool,
+    /// When anything of it was changed last; whole seconds.
+    pub(super) changed: Option<i64>,
+}
+
+/// A notification that Masakari has of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) uuid: String,
+    pub(super) status: String,
+    pub(super) payload: Value,
+    /// What it says of itself; whole seconds.
+    pub(super) generated: i64,
+    /// When Masakari took it.
+    pub(super) created: Option<i64>,
+    /// When it was changed last.
+    pub(super) changed: Option<i64>,
+}
+
+impl Row {
+    /// Whether it is the one that was told.
+    pub(super) fn is(&self, told: &Told) -> bool {
+        Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
+    }
+
+    /// Whether it tells of a failure.
+    pub(super) fn is_failure(&self) -> bool {
+        self.payload["event"] == "STOPPED"
+    }
+
+    /// Whether Masakari is not done with it.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.status.as_str(), "new" | "running" | "error")
+    }
+
+    /// Whether it is of a later time than the one that was told.
+    pub(super) fn is_after(&self, told: &Told) -> bool {
+        seconds(&told.generated_time).is_some_and(|told| self.generated > told)
+    }
+}
+
+/// One look at Masakari, until `end`.
+pub(super) struct Look<'s> {
+    session: &'s Session,
     end: Instant,
-) -> Result<Vec<Value>, Unseen> {
-    let ask = Ask { method: &Method::GET, path, query, body: None, version: None };
-    let answer = session.send(&INSTANCE_HA, &ask, end).await.map_err(|_| Unseen::Unclear)?;
-    if answer.status == 403 {
-        return Err(Unseen::Forbidden);
+}
+
+impl<'s> Look<'s> {
+    pub(super) fn new(session: &'s Session, end: Instant) -> Self {
+        Self { session, end }
     }
-    match (answer.status, &answer.json()[key]) {
-        (200, Value::Array(rows)) => Ok(rows.clone()),
-        _ => Err(Unseen::Unclear),
+
+    /// The name of the notification that was told, if Masakari has it.
+    ///
+    /// # Errors
+    /// It could not be learnt.
+    pub(super) async fn find(&self, told: &Told) -> Result<Option<String>, Unseen> {
+        let Some(host) = self.host(&told.host).await? else { return Ok(None) };
+        let rows = self.since(&host, told).await?;
+        Ok(rows.into_iter().find(|row| row.is(told)).map(|row| row.uuid))
     }
+
+    /// The notifications of a host from the time of this one on.
+    ///
+    /// # Errors
+    /// They could not be learnt.
+    pub(super) async fn since(&self, host: &Host, told: &Told) -> Result<Vec<Row>, Unseen> {
+        let query = [
+            ("type", "COMPUTE_HOST"),
+            ("source_host_uuid", host.uuid.as_str()),
+            ("generated-since", told.generated_time.as_str()),
+        ];
+        let all = self.list("/notifications", &query, "notifications", None).await?;
+        let own = all.iter().filter(|row| row["source_host_uuid"] == host.uuid.as_str());
+        own.map(|entry| row(entry).ok_or_else(strange)).collect()
+    }
+
+    /// Whether the user may list notifications.
+    ///
+    /// # Errors
+    /// As any.
+    pub(super) async fn notifications(&self) -> Result<(), Unseen> {
+        self.list("/notifications", &[("limit", "1")], "notifications", None).await.map(|_| ())
+    }
+
+    /// The host of this name, to the letter.
+    ///
+    /// # Errors
+    /// It could not be learnt.
+    pub(super) async fn host(&self, name: &str) -> Result<Option<Host>, Unseen> {
+        let segments = self.segments(None).await?;
+        let mut is_whole = segments.len() < FULL;
+        for segment in segments {
+            let hosts = self.hosts(&segment).await?;
+            is_whole &= hosts.len() < FULL;
+            if let Some(found) = hosts.into_iter().find(|host| host.name == name) {
+                return Ok(Some(found));
+            }
+        }
+        if is_whole { Ok(None) } else { Err(too_many()) }
+    }
+
+    /// Every host of every segment.
+    ///
+    /// # Errors
+    /// They could not be learnt.
+    pub(super) async fn all(&self) -> Result<Vec<Host>, Unseen> {
+        // A Masakari that does not know this version refuses it.
+        let segments = match self.segments(Some(WITH_ENABLED)).await {
+            Err(Unseen::Never(_)) => self.segments(None).await?,
+            other => other?,
+        };
+        let mut all = Vec::new();
+        for segment in segments {
+            all.extend(self.hosts(&segment).await?);
+        }
+        Ok(all)
+    }
+
+    async fn segments(&self, version: Option<&str>) -> Result<Vec<Segment>, Unseen> {
+        let all = self.list("/segments", &[], "segments", version).await?;
+        all.iter().map(|entry| segment(entry).ok_or_else(strange)).collect()
+    }
+
+    async fn hosts(&self, segment: &Segment) -> Result<Vec<Host>, Unseen> {
+        let all = self.list(&format!("/segments/{}/hosts", segment.uuid), &[], "hosts", None).await?;
+        all.iter().map(|entry| host(entry, segment).ok_or_else(strange)).collect()
+    }
+
+    async fn list(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        key: &str,
+        version: Option<&str>,
+    ) -> Result<Vec<Value>, Unseen> {
+        let ask = Ask { method: &Method::GET, path, query, body: None, version };
+        let answer = self.session.send(&INSTANCE_HA, &ask, self.end).await;
+        entries(&answer.map_err(|trouble| Unseen::NotNow(answer::unasked(&trouble)))?, key)
+    }
+}
+
+/// The entries of a list that Masakari gave.
+fn entries(answer: &Answer, key: &str) -> Result<Vec<Value>, Unseen> {
+    if answer.status != 200 {
+        return Err(answer::unseen(answer));
+    }
+    // An answer that was cut off may look whole to HTTP.
+    let body: Value = serde_json::from_slice(&answer.body).map_err(|_| cut_off())?;
+    match &body[key] {
+        Value::Array(rows) => Ok(rows.clone()),
+        _ => Err(strange()),
+    }
+}
+
+fn segment(entry: &Value) -> Option<Segment> {
+    let name = entry["name"].as_str().unwrap_or_default().to_owned();
+    Some(Segment { uuid: uuid(&entry["uuid"])?, name, enabled: entry["enabled"].as_bool() })
+}
+
+fn host(entry: &Value, segment: &Segment) -> Option<Host> {
+    Some(Host {
+        segment: segment.clone(),
+        uuid: uuid(&entry["uuid"])?,
+        name: entry["name"].as_str()?.to_owned(),
+        on_maintenance: entry["on_maintenance"].as_bool()?,
+        changed: time(&entry["updated_at"]),
+    })
+}
+
+fn row(entry: &Value) -> Option<Row> {
+    Some(Row {
+        uuid: uuid(&entry["notification_uuid"])?,
+        status: entry["status"].as_str()?.to_owned(),
+        payload: entry["payload"].clone(),
+        generated: time(&entry["generated_time"])?,
+        created: time(&entry["created_at"]),
+        changed: time(&entry["updated_at"]),
+    })
 }
 
 /// It becomes a part of a path.
-fn is_uuid(text: &str) -> bool {
-    text.len() <= 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+fn uuid(value: &Value) -> Option<String> {
+    let is_uuid = |text: &&str| {
+        (1..=36).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+    };
+    value.as_str().filter(is_uuid).map(str::to_owned)
 }
 
-/// Masakari gives times back without a zone, with a fraction.
-fn is_same_time(row: &Value, sent: &str) -> bool {
-    let stored = row["generated_time"].as_str().and_then(seconds);
-    stored.is_some() && stored == seconds(sent)
+fn time(value: &Value) -> Option<i64> {
+    seconds(value.as_str()?)
+}
+
+/// How long ago it was, in seconds; nothing where its clock is ahead of ours.
+pub(super) fn ago(since: i64, now: Timestamp) -> u64 {
+    u64::try_from(now.seconds().saturating_sub(since)).unwrap_or_default()
+}
+
+fn cut_off() -> Unseen {
+    Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", "Masakari gave half an answer to a question")))
+}
+
+fn strange() -> Unseen {
+    Unseen::Never(Outcome::Refused(Failure::new(
+        "misconfigured",
+        "Masakari's answer to a question is none of Masakari: check what the catalog, or endpoint, names",
+    )))
+}
+
+fn too_many() -> Unseen {
+    Unseen::Never(Outcome::Rejected(Failure::new(
+        "unknown-host",
+        "Masakari has more segments or hosts than it lists at once, and the host is not among the first",
+    )))
 }
 
 #[cfg(test)]
@@ -81,20 +271,58 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const BODY: &[u8] =
+        br#"{"notification":{"type":"COMPUTE_HOST","hostname":"c","generated_time":"2026-07-21T02:13:21Z",
+        "payload":{"event":"STOPPED","cluster_status":"OFFLINE","host_status":"NORMAL"}}}"#;
+
+    fn of(generated: &str, host_status: &str) -> Option<Row> {
+        let payload = json!({"host_status": host_status, "event": "STOPPED", "cluster_status": "OFFLINE"});
+        row(
+            &json!({"notification_uuid": "9b1e", "status": "new", "generated_time": generated, "payload": payload}),
+        )
+    }
+
     #[test]
     fn times_are_compared_whatever_their_form() {
-        let same = |stored: &str| is_same_time(&json!({ "generated_time": stored }), "2026-07-21T02:13:21Z");
+        let told = Told::read(BODY).unwrap();
         for stored in [
             "2026-07-21T02:13:21.000000",
             "2026-07-21T02:13:21",
             "2026-07-21T02:13:21Z",
             "2026-07-21T04:13:21+02:00",
         ] {
-            assert!(same(stored), "{stored}");
+            let row = of(stored, "NORMAL").unwrap();
+            assert!(row.is(&told) && !row.is_after(&told), "{stored}");
         }
-        for stored in ["2026-07-21T02:13:22.000000", "soon", ""] {
-            assert!(!same(stored), "{stored}");
+        let later = of("2026-07-21T02:13:22.000000", "NORMAL").unwrap();
+        assert!(!later.is(&told) && later.is_after(&told));
+        assert!(of("soon", "NORMAL").is_none() && of("", "NORMAL").is_none());
+    }
+
+    /// Another monitor's notification of the same second is not ours, and Masakari may ignore it.
+    #[test]
+    fn another_payload_is_another_notification() {
+        let (told, other) = (Told::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
+        assert!(!other.is(&told));
+        assert!(other.is_failure(), "the broken variant looks at the event alone");
+    }
+
+    /// What a list says becomes a path.
+    #[test]
+    fn a_name_that_is_no_uuid_is_none() {
+        for strange in [json!(""), json!("../x"), json!("a".repeat(37)), json!(7), json!(null)] {
+            assert_eq!(uuid(&strange), None);
         }
-        assert!(!is_same_time(&json!({}), "soon"));
+        assert!(uuid(&json!("b6165712-0000-4000-8000-000000000001")).is_some());
+    }
+
+    #[test]
+    fn half_an_answer_is_asked_for_again() {
+        let of = |status, body| entries(&Answer::of(status, body, None), "hosts");
+        assert_eq!(of(200, r#"{"hosts": []}"#), Ok(vec![]));
+        assert!(matches!(of(200, r#"{"hosts": [{"#), Err(Unseen::NotNow(_))));
+        assert!(matches!(of(200, r#"{"segments": []}"#), Err(Unseen::Never(_))));
+        assert!(matches!(of(503, ""), Err(Unseen::NotNow(_))));
+        assert!(matches!(of(403, ""), Err(Unseen::Never(_))));
     }
 }

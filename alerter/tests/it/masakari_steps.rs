@@ -1,0 +1,245 @@
+//! What the `masakari` driver does once its notification is taken: it asks what became of it, and ends a maintenance of its
+//! own making when the host is back.
+
+use std::time::Duration;
+
+use alerter::drivers::masakari::{Masakari, Options, WhenReturned};
+use alerter::drivers::{Driver, Outcome, Step};
+use alerter::openstack;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+
+use crate::openstack::{AT, PROJECT, Site, Whim, mark, step, tell};
+use crate::route::{SHORT, word};
+
+const HOST: &str = "Compute1.my.cloud.com";
+
+/// A route that takes both further steps; a recovery may take half an hour.
+fn driver(site: &Site) -> Masakari {
+    let (confirm, when_returned) = (true, WhenReturned::ClearMaintenance);
+    Masakari::new(Options { confirm, when_returned, ..Options::of(site.options()) }).unwrap()
+}
+
+/// The mark of a host that failed now.
+fn fresh() -> Mark {
+    Mark { generated_time: Timestamp::now(), ..mark() }
+}
+
+/// One exchange of a further step, with the bytes that are made for it.
+async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
+    word(&step(driver, which, &driver.step_body(which, mark, &[]), 0).await)
+}
+
+/// A site where the notification of a host was taken, and the host's engine has put it on maintenance.
+async fn recovering(mark: &Mark) -> (Site, Masakari) {
+    let site = Site::new().await;
+    let driver = driver(&site);
+    assert_eq!(word(&tell(&driver, &driver.body(mark), 0).await), "acknowledged");
+    site.state().on_maintenance.insert(HOST);
+    (site, driver)
+}
+
+#[tokio::test]
+async fn a_route_takes_the_steps_that_it_is_told_to() {
+    let site = Site::new().await;
+    assert_eq!(site.driver().further_steps(), []);
+    assert_eq!(driver(&site).further_steps(), [Step::Confirm, Step::Return]);
+    let bytes = |step| driver(&site).step_body(step, &mark(), &[]);
+    assert_eq!(bytes(Step::Confirm), driver(&site).body(&mark()), "what is asked about is the notification");
+    assert_eq!(bytes(Step::Return), driver(&site).body(&mark()));
+}
+
+/// As the engine goes on: taken, recovering, in error until the periodic task, and finished.
+#[tokio::test]
+async fn a_recovery_is_waited_for_until_it_is_finished() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    for status in ["new", "running", "error"] {
+        site.state().end(0, status);
+        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
+    }
+    site.state().end(0, "finished");
+    let outcome = step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+    let reference = Some(site.state().rows[0].uuid.clone());
+    assert_eq!(outcome, Outcome::Acknowledged { reference });
+    let state = site.state();
+    let posts = state.asked.iter().filter(|asked| !asked.starts_with("GET")).count();
+    assert_eq!((posts, state.rows.len()), (1, 1), "nothing is told again");
+}
+
+/// The broken variant takes Masakari's 202 for the end of it.
+#[tokio::test]
+async fn a_recovery_that_failed_is_not_acknowledged() {
+    for (status, expected) in [
+        ("failed", "rejected recovery-failed"),
+        ("ignored", "rejected recovery-ignored"),
+        ("cancelled", "rejected recovery-unclear"),
+    ] {
+        let mark = fresh();
+        let (site, driver) = recovering(&mark).await;
+        site.state().end(0, status);
+        let outcome = step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+        assert_eq!(word(&outcome), expected);
+        let (detail, uuid) = (outcome.failure().unwrap().detail.clone(), site.state().rows[0].uuid.clone());
+        assert!(detail.contains(HOST) && detail.contains(&uuid), "{detail}");
+        // An operator tells it again by hand.
+        site.state().add(HOST, mark.generated_time.seconds() + 300);
+        site.state().end(1, "finished");
+        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged");
+    }
+}
+
+/// An engine that died never goes on: its notification stays as it is for a day.
+#[tokio::test]
+async fn a_recovery_that_hangs_is_no_longer_waited_for() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    site.state().end(0, "running");
+    site.state().rows[0].created = mark.generated_time.seconds() - 1700;
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering");
+    site.state().rows[0].created = mark.generated_time.seconds() - 1900;
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected recovery-hangs");
+    let patient = Options { confirm_within: Duration::from_secs(7200), ..Options::of(site.options()) };
+    let patient = Masakari::new(Options { confirm: true, ..patient }).unwrap();
+    assert_eq!(ask(&patient, Step::Confirm, &mark).await, "wait recovering");
+    // It was told late, since Masakari was down: the time counts from when Masakari took it.
+    let late = Timestamp::from_seconds(mark.generated_time.seconds() - 36_000);
+    let late = Mark { generated_time: late, ..mark };
+    let (site, driver) = recovering(&late).await;
+    site.state().rows[0].created = Timestamp::now().seconds();
+    assert_eq!(ask(&driver, Step::Confirm, &late).await, "wait recovering");
+}
+
+#[tokio::test]
+async fn a_notification_that_is_gone_is_not_found() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    site.state().rows[0].host = "compute0.my.cloud.com".to_owned();
+    site.state().end(0, "finished");
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found", "it is another host's");
+    site.state().rows.clear();
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
+    site.state().hosts.clear();
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
+}
+
+/// A question that was not answered is put again, and is nothing that may have arrived.
+#[tokio::test]
+async fn a_question_without_an_answer_is_put_again() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    for which in [Step::Confirm, Step::Return] {
+        site.state().is_hidden = true;
+        assert_eq!(ask(&driver, which, &mark).await, "refused forbidden");
+        site.state().is_hidden = false;
+        site.state().knows_no_token = true;
+        assert_eq!(ask(&driver, which, &mark).await, "refused credentials");
+        site.state().knows_no_token = false;
+        site.state().is_mute = true;
+        assert_eq!(ask(&driver, which, &mark).await, "retry closed");
+        site.state().is_mute = false;
+        let bad = word(&step(&driver, which, b"{}", 0).await);
+        assert_eq!(bad, "rejected rejected");
+    }
+    let cloud = openstack::Options { timeout: SHORT, ..site.options() };
+    site.state().keystone_is_mute = true;
+    let late = Masakari::new(Options { confirm: true, ..Options::of(cloud) }).unwrap();
+    assert_eq!(ask(&late, Step::Confirm, &mark).await, "unreachable keystone");
+}
+
+/// Masakari leaves a host on maintenance for ever, and takes nothing about it then.
+#[tokio::test]
+async fn a_maintenance_of_our_own_making_ends_when_the_host_is_back() {
+    for status in ["finished", "failed"] {
+        let mark = fresh();
+        let (site, driver) = recovering(&mark).await;
+        assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering", "not before it is done");
+        site.state().end(0, status);
+        assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged");
+        assert!(site.state().on_maintenance.is_empty());
+        let put = site.state().asked.iter().filter(|asked| asked.starts_with("PUT")).count();
+        assert_eq!(put, 1);
+        // The next failure is taken again.
+        let next = Mark { generated_time: mark.generated_time + Duration::from_secs(600), ..mark.clone() };
+        assert_eq!(word(&tell(&driver, &driver.body(&next), 0).await), "acknowledged");
+    }
+}
+
+/// The broken variant ends any maintenance: an operator's, or that of a later failure, of which the host may still be down.
+#[tokio::test]
+async fn a_maintenance_of_others_stays() {
+    let mark = fresh();
+    let at = mark.generated_time.seconds();
+    let not_told = |site: &Site| site.state().rows.clear();
+    let ignored = |site: &Site| site.state().end(0, "ignored");
+    let told_again = |site: &Site| {
+        site.state().end(0, "finished");
+        site.state().add(HOST, at + 300);
+        site.state().end(1, "finished");
+    };
+    let touched = |site: &Site| {
+        site.state().end(0, "finished");
+        site.state().host_changed = Some(at + 201);
+    };
+    let other: [(&str, &dyn Fn(&Site)); 4] =
+        [("not told", &not_told), ("ignored", &ignored), ("told again", &told_again), ("touched", &touched)];
+    for (name, happens) in other {
+        let (site, driver) = recovering(&mark).await;
+        happens(&site);
+        assert_eq!(ask(&driver, Step::Return, &mark).await, "rejected not-ours", "{name}");
+        assert!(!site.state().on_maintenance.is_empty(), "{name}");
+        site.state().on_maintenance.clear();
+        assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "somebody ended it: {name}");
+        assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")), "{name}");
+    }
+    let (site, driver) = recovering(&mark).await;
+    site.state().end(0, "finished");
+    site.state().host_changed = Some(at + 20);
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "what changed it was the recovery");
+}
+
+#[tokio::test]
+async fn the_end_of_a_maintenance_waits_while_the_segment_is_in_use() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    site.state().end(0, "finished");
+    // Of another host of the same segment.
+    site.state().add("compute0.my.cloud.com", AT);
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
+    assert!(site.state().on_maintenance.contains(HOST));
+    site.state().end(1, "finished");
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged");
+}
+
+#[tokio::test]
+async fn the_end_of_a_maintenance_may_be_refused() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    site.state().end(0, "finished");
+    site.state().is_reader = true;
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "refused forbidden");
+    site.state().is_reader = false;
+    let hosts = std::mem::take(&mut site.state().hosts);
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "rejected unknown-host");
+    site.state().hosts = hosts;
+    for (whim, expected) in [
+        (
+            Whim::Say(404, r#"{"itemNotFound": {"code": 404, "message": "No host with id b6."}}"#.to_owned()),
+            "rejected unknown-host",
+        ),
+        (Whim::Say(404, String::new()), "refused misconfigured"),
+        (Whim::Say(200, r#"{"host": {"on_maintenance": true}}"#.to_owned()), "unknown protocol"),
+        (Whim::Say(409, String::new()), "retry conflict"),
+        (Whim::Say(500, String::new()), "retry server-error"),
+    ] {
+        site.state().on_maintenance.insert(HOST);
+        site.state().whims = vec![whim];
+        assert_eq!(ask(&driver, Step::Return, &mark).await, expected);
+    }
+    site.state().on_maintenance.insert(HOST);
+    site.state().whims = vec![Whim::Close];
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "unknown closed");
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "acknowledged", "it was done");
+    let state = site.state();
+    assert!(state.asked.iter().all(|asked| asked.contains(PROJECT)));
+}
