@@ -25,7 +25,7 @@ fn masakari(keys: &str, clouds: &str) -> Site {
 
 #[test]
 fn a_cloud_is_a_route() {
-    let all = "clouds-file = \"DIR/clouds.yaml\"\nsecure-file = \"DIR/secure.yaml\"\ncloud = \"one\"\nregion = \"R\"\ninterface = \"internal\"\nendpoint = \"https://m/v1/%(project_id)s\"\nallow-http = false\ninsecure = false\nkeep-alive = true\ntimeout = 90\nhost-name = \"node\"\nfrom-environment = false";
+    let all = "clouds-file = \"DIR/clouds.yaml\"\nsecure-file = \"DIR/secure.yaml\"\ncloud = \"one\"\nregion = \"R\"\ninterface = \"internal\"\nendpoint = \"https://m/v1/%(project_id)s\"\nallow-http = false\ninsecure = false\nkeep-alive = true\ntimeout = 90\nhost-name = \"node\"\nfrom-environment = false\nconfirm = true\nconfirm-within = 3600\nwhen-returned = \"clear-maintenance\"";
     for keys in ["clouds-file = \"DIR/clouds.yaml\"", all] {
         let settings = masakari(keys, &one()).settings();
         let driver = &settings.routes[0].driver;
@@ -69,6 +69,16 @@ fn each_mistake_has_its_sentence() {
         ),
         (format!("{file}\ntimeout = 0"), one(), "3:11: must be from 1 to 300"),
         (format!("{file}\nhost-name = \"x\""), one(), "3:13: unknown word; known are: \"fqdn\", \"node\""),
+        (
+            format!("{file}\nwhen-returned = \"clear\""),
+            one(),
+            "3:17: unknown word; known are: \"leave\", \"clear-maintenance\"",
+        ),
+        (
+            format!("{file}\nconfirm-within = 60"),
+            one(),
+            "3:18: says nothing without confirm = true: set that, or remove it",
+        ),
         (
             format!("{file}\nendpoint = \"http://m/v1\""),
             one(),
