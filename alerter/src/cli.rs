@@ -29,7 +29,7 @@ pub enum Command {
     /// Run the daemon in the foreground
     Run,
     /// Check the configuration and list every problem in it
-    CheckConfig,
+    CheckConfig(CheckConfig),
     /// Say whether the daemon works, and how the routes are
     Status(Status),
     /// List marks
@@ -48,6 +48,14 @@ pub enum Command {
     Release(Release),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),
+}
+
+/// Options of `check-config`.
+#[derive(Debug, Args)]
+pub struct CheckConfig {
+    /// Ask the endpoints too, and look for the cluster's hosts there: without it nobody is asked
+    #[arg(long)]
+    pub online: bool,
 }
 
 /// Options of `status`.

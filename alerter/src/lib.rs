@@ -14,6 +14,7 @@ pub mod log;
 pub mod lookout;
 pub mod moment;
 pub mod notice;
+pub mod online;
 pub mod openstack;
 pub mod policy;
 pub mod shared;

@@ -1,6 +1,7 @@
 //! The operator's commands: reading from journal and register, changing through the control socket.
 
 mod change;
+mod check;
 mod merged;
 mod origin;
 mod read;
@@ -40,7 +41,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
             // Said here, so that it reaches syslog too: under Pacemaker nobody reads stderr.
             daemon::run(settings).inspect_err(|error| tracing::error!("{error:#}"))
         }),
-        Command::CheckConfig => check_config(cli),
+        Command::CheckConfig(options) => check::run(cli, options),
         Command::Status(options) if options.ocf => status::ocf(cli),
         Command::Status(_) => status::show(cli),
         Command::List(options) => read::list(cli, options),
@@ -62,29 +63,6 @@ fn with_settings(cli: &Cli, work: impl FnOnce(Settings) -> anyhow::Result<()>) -
             Ok(ExitCode::from(WRONG_CONFIGURATION))
         }
     }
-}
-
-fn check_config(cli: &Cli) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Verdict<'a> {
-        valid: bool,
-        routes: usize,
-        problems: &'a [config::Problem],
-    }
-    let (valid, routes, problems) = match config::load(&cli.config) {
-        Ok(settings) => (true, settings.routes.len(), None),
-        Err(problems) => (false, 0, Some(problems)),
-    };
-    if cli.json {
-        let problems = problems.as_ref().map_or(&[][..], |p| p.problems());
-        print_json(&Verdict { valid, routes, problems })?;
-    } else {
-        match &problems {
-            Some(problems) => println_all(&problems.to_string()),
-            None => println_all(&format!("{} is valid, with {routes} route(s)", cli.config.display())),
-        }
-    }
-    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::from(WRONG_CONFIGURATION) })
 }
 
 /// Where journal and register are. Only this is read of the configuration, leniently: a typo elsewhere in it must not keep

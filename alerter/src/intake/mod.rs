@@ -1,5 +1,5 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `fold`, `naming` and `outage`; the others write down what these decide.
+//! `coverage`, `fold`, `naming`, `outage` and `roll`; the others write down what these decide.
 
 pub mod apply;
 mod coverage;
@@ -8,6 +8,7 @@ mod fold;
 mod naming;
 mod outage;
 mod register;
+pub mod roll;
 mod sightings;
 pub mod start;
 mod steps;

@@ -3,6 +3,7 @@
 
 mod certificates;
 mod check_config;
+mod check_online;
 mod cloud;
 mod config;
 mod cut_off;

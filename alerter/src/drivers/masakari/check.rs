@@ -29,8 +29,6 @@ pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding>
         Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(driver, host, &known))),
         Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
     }
-    // The same lack of a role is one sentence.
-    all.dedup();
     all
 }
 

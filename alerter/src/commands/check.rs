@@ -1,0 +1,102 @@
+//! `check-config`: every problem of the configuration, and with `--online` what the endpoints say of it.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use marks::cib::Cib;
+use marks::register::{Register, Tools};
+use serde::Serialize;
+
+use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
+use crate::cli::{self, Cli};
+use crate::config::{self, Settings};
+use crate::online::{self, Answers, Obstacle, OfRoute};
+
+/// How long the cluster may take to say which hosts there are.
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Serialize)]
+struct Verdict<'a> {
+    valid: bool,
+    routes: usize,
+    problems: &'a [config::Problem],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    online: Option<&'a Answers>,
+}
+
+pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitCode> {
+    match config::load(&cli.config) {
+        Ok(settings) if options.online => online(cli, &settings),
+        Ok(settings) => {
+            good(cli, &settings, None)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(problems) => {
+            let verdict = Verdict { valid: false, routes: 0, problems: problems.problems(), online: None };
+            if cli.json {
+                print_json(&verdict)?;
+            } else {
+                println_all(&problems.to_string());
+            }
+            Ok(ExitCode::from(WRONG_CONFIGURATION))
+        }
+    }
+}
+
+fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<()> {
+    let routes = settings.routes.len();
+    if cli.json {
+        return print_json(&Verdict { valid: true, routes, problems: &[], online });
+    }
+    let more = online.map(lines).unwrap_or_default();
+    println_all(&format!("{} is valid, with {routes} route(s)\n{more}", cli.config.display()));
+    Ok(())
+}
+
+fn online(cli: &Cli, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let answers = wait_for(online::ask(settings, cib(settings)))?;
+    good(cli, settings, Some(&answers))?;
+    Ok(if answers.is_clear() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The cluster as it stands, or why there is none.
+fn cib(settings: &Settings) -> Result<Cib, String> {
+    if settings.store.register == Register::None {
+        return Err("register = \"none\", so no cluster is asked".to_owned());
+    }
+    let xml = Tools::default().cib(Instant::now() + LIMIT);
+    let xml = xml.map_err(|why| format!("the cluster does not say which hosts there are: {why}"))?;
+    Cib::parse(&xml).map_err(|why| why.to_string())
+}
+
+/// One line for everything.
+fn lines(answers: &Answers) -> String {
+    let mut lines = vec![match (&answers.no_cluster, answers.hosts) {
+        (Some(why), _) => format!("hosts are not looked at: {why}"),
+        (None, hosts) => {
+            format!("{} host(s) of this cluster are told if they fail", hosts.unwrap_or_default())
+        }
+    }];
+    lines.extend(answers.unnamed.iter().map(|node| {
+        format!("{node}: not asked about: its full name is not in [hosts], and what fence_mark was given is not known here")
+    }));
+    lines.extend(answers.findings.iter().map(obstacle));
+    lines.extend(answers.routes.iter().flat_map(of_route));
+    lines.join("\n")
+}
+
+fn of_route(of: &OfRoute) -> Vec<String> {
+    let OfRoute { route, driver, endpoint, asked, findings } = of;
+    match (asked, findings.as_slice()) {
+        (false, _) => {
+            vec![format!("{route}: not asked: only `send-test` asks the endpoint of a route of {driver}")]
+        }
+        (true, []) => vec![format!("{route}: nothing stands in the way at {endpoint}")],
+        (true, findings) => findings.iter().map(|one| format!("{route}: {}", obstacle(one))).collect(),
+    }
+}
+
+fn obstacle(Obstacle { host, kind, detail }: &Obstacle) -> String {
+    let host = host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default();
+    format!("{host}{detail} ({kind})")
+}

@@ -1,0 +1,95 @@
+//! What the endpoints of all routes say of the configuration and of the cluster's hosts, before any mark is made.
+
+use marks::cib::Cib;
+use marks::host::HostName;
+use serde::Serialize;
+
+use crate::config::{Route, Settings};
+use crate::drivers::{Finding, Named, Step};
+use crate::intake::roll::{self, Roll};
+
+/// What was learnt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answers {
+    /// How many hosts of the cluster were asked about; none where no cluster could be asked.
+    pub hosts: Option<usize>,
+    /// Why no cluster could be asked.
+    pub no_cluster: Option<String>,
+    /// The hosts of which only `fence_mark` may know the full name: no endpoint was asked about them.
+    pub unnamed: Vec<HostName>,
+    /// What stands in the way of telling hosts to anybody.
+    pub findings: Vec<Obstacle>,
+    /// What each route's endpoint says.
+    pub routes: Vec<OfRoute>,
+}
+
+/// What stands in the way of telling one host, or all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Obstacle {
+    /// The only host that it is about.
+    pub host: Option<HostName>,
+    /// Its word.
+    pub kind: &'static str,
+    /// The same for people.
+    pub detail: String,
+}
+
+/// What the endpoint of a route says.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfRoute {
+    /// The route.
+    pub route: String,
+    /// Its driver.
+    pub driver: &'static str,
+    /// For people.
+    pub endpoint: String,
+    /// Whether its driver can ask it without telling it anything.
+    pub asked: bool,
+    /// What stands in the way.
+    pub findings: Vec<Obstacle>,
+}
+
+impl Answers {
+    /// Whether nothing stands in the way.
+    pub fn is_clear(&self) -> bool {
+        self.findings.is_empty() && self.routes.iter().all(|route| route.findings.is_empty())
+    }
+}
+
+impl From<Finding> for Obstacle {
+    fn from(Finding { host, why }: Finding) -> Self {
+        Self { host, kind: why.kind, detail: why.detail }
+    }
+}
+
+/// Asks all at once. `cib` is the cluster as it stands, or why there is none.
+pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
+    let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, cib));
+    let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
+    let routes = settings.routes.iter().filter(|route| route.step == Step::Failure);
+    let under_way: Vec<_> =
+        routes.map(|route| tokio::spawn(of_route(route.clone(), named.clone()))).collect();
+    let mut routes = Vec::new();
+    for route in under_way {
+        routes.push(route.await.expect("a panic anywhere ends the whole program"));
+    }
+    Answers {
+        hosts: roll.is_ok().then_some(named.len() + clashes.len() + unnamed.len()),
+        no_cluster: cib.err(),
+        unnamed,
+        findings: clashes.into_iter().map(Obstacle::from).collect(),
+        routes,
+    }
+}
+
+async fn of_route(route: Route, mut hosts: Vec<Named>) -> OfRoute {
+    hosts.retain(|host| route.covers(&host.node));
+    let answer = route.driver.check(&hosts).await;
+    OfRoute {
+        route: route.name.as_str().to_owned(),
+        driver: route.driver.kind(),
+        endpoint: route.driver.endpoint(),
+        asked: answer.is_some(),
+        findings: answer.into_iter().flatten().map(Obstacle::from).collect(),
+    }
+}

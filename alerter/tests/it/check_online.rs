@@ -1,0 +1,183 @@
+//! `check-config --online`: what an endpoint and the cluster's hosts have against each other, before any mark is made.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use alerter::drivers::masakari::{Masakari, Options, WhichName};
+use alerter::drivers::{Driver, Named};
+use alerter::online;
+use marks::cib::Cib;
+use marks::host::HostName;
+use serde_json::Value;
+
+use crate::config;
+use crate::openstack::Site;
+use crate::route::SECRET;
+
+fn named(node: &str, fqdn: &str) -> Named {
+    Named { node: HostName::parse(node).unwrap(), fqdn: HostName::parse(fqdn).unwrap() }
+}
+
+/// The words of what stands in the way, each behind its host.
+async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
+    let findings = driver.check(hosts).await.unwrap();
+    let shown = format!("{findings:?}");
+    assert!(!shown.contains(SECRET), "{shown}");
+    let word = |finding: alerter::drivers::Finding| {
+        let host = finding.host.map(|host| format!("{host} ")).unwrap_or_default();
+        format!("{host}{}", finding.why.kind)
+    };
+    findings.into_iter().map(word).collect()
+}
+
+fn both() -> Vec<Named> {
+    vec![named("compute0", "compute0.my.cloud.com"), named("compute1", "Compute1.my.cloud.com")]
+}
+
+/// Nothing is left there: what is posted is of no host.
+#[tokio::test]
+async fn masakari_says_which_hosts_it_would_not_take() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    assert_eq!(found(&driver, &both()).await, Vec::<String>::new());
+    let strangers = [
+        named("compute1", "compute1.my.cloud.com"),
+        named("compute2", "compute2.my.cloud.com"),
+        named("compute0", "compute0.other.org"),
+    ];
+    let unknown = ["compute1 unknown-host", "compute2 unknown-host", "compute0 unknown-host"];
+    assert_eq!(found(&driver, &strangers).await, unknown);
+    let by_node = Options { host_name: WhichName::Node, ..Options::of(site.options()) };
+    let by_node = Masakari::new(by_node).unwrap();
+    assert_eq!(found(&by_node, &both()).await, ["compute0 unknown-host", "compute1 unknown-host"]);
+
+    site.state().on_maintenance.insert("compute0.my.cloud.com");
+    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
+    site.state().is_enabled = false;
+    assert_eq!(found(&driver, &both()).await, ["compute0 segment-disabled", "compute1 segment-disabled"]);
+    // An older Masakari knows no disabled segments.
+    site.state().is_old = true;
+    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
+    assert!(site.state().rows.is_empty());
+    assert!(site.state().asked.iter().all(|asked| !asked.starts_with("PUT")));
+}
+
+/// One role is not the other, and what may not be seen is said once.
+#[tokio::test]
+async fn the_role_is_tried_and_named() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().is_reader = true;
+    assert_eq!(found(&driver, &both()).await, ["forbidden"]);
+    let missing = [named("compute7", "compute7.my.cloud.com")];
+    assert_eq!(found(&driver, &missing).await, ["forbidden", "compute7 unknown-host"]);
+    site.state().is_reader = false;
+    site.state().is_hidden = true;
+    let findings = driver.check(&both()).await.unwrap();
+    let says: Vec<bool> = ["notifications", "segments"]
+        .iter()
+        .zip(&findings)
+        .map(|(what, one)| one.why.detail.contains(what))
+        .collect();
+    assert_eq!((findings.len(), says), (2, vec![true, true]), "{findings:?}");
+}
+
+/// Without a token nothing is asked of Masakari, and without a Masakari nothing of its hosts.
+#[tokio::test]
+async fn what_stands_in_the_way_of_all_is_one_line() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().keystone_says = Some((401, String::new()));
+    assert_eq!(found(&driver, &both()).await, ["credentials"]);
+    site.state().keystone_is_mute = true;
+    assert_eq!(found(&driver, &both()).await, ["keystone"]);
+    let site = Site::new().await;
+    let region = alerter::openstack::Options { region: Some("two".into()), ..site.options() };
+    assert_eq!(found(&Masakari::new(Options::of(region)).unwrap(), &both()).await, ["catalog"]);
+    assert!(site.state().asked.is_empty());
+    let driver = site.driver();
+    site.state().is_mute = true;
+    assert_eq!(found(&driver, &both()).await, ["closed"]);
+    site.state().is_mute = false;
+    site.state().knows_no_token = true;
+    assert_eq!(found(&driver, &both()).await, ["credentials"]);
+}
+
+/// A configuration with a route to the cloud for some hosts, and another one that cannot be asked.
+fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
+    let clouds = cloud.files.path("clouds.yaml");
+    let text = format!(
+        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[http.desk]\nurl = \"http://127.0.0.1:1/\"\n{more}",
+        clouds.display()
+    );
+    let site = config::Site::new("").with("alerter.toml", text);
+    let file = site.path("alerter.toml");
+    (site, file)
+}
+
+/// The same names as those of marks, and of each route its own hosts.
+#[tokio::test]
+async fn the_hosts_of_the_cluster_are_looked_for_under_the_names_of_their_marks() {
+    let cloud = Site::new().await;
+    let (site, _) = configured(&cloud, "");
+    let remote =
+        |node: &str| format!(r#"<primitive id="{node}" class="ocf" provider="pacemaker" type="remote"/>"#);
+    let remote: String = ["compute0", "compute1", "storage1"].map(remote).concat();
+    let xml = format!(
+        r#"<cib><configuration><crm_config/><nodes><node id="1" uname="ctl1"/></nodes><resources>{remote}</resources>
+            <constraints/></configuration><status/></cib>"#
+    );
+    let answers = online::ask(&site.settings(), Cib::parse(&xml).map_err(|why| why.to_string())).await;
+    let of = |route: &str| answers.routes.iter().find(|one| one.route == route).unwrap();
+    let found: Vec<_> =
+        of("cloud").findings.iter().map(|one| (one.host.as_ref().unwrap().as_str(), one.kind)).collect();
+    assert_eq!(
+        found,
+        [("compute1", "unknown-host")],
+        "capital letters count, and storage1 is not this route's"
+    );
+    assert!(of("cloud").findings[0].detail.contains("Compute1.my.cloud.com"));
+    assert_eq!((of("cloud").asked, of("desk").asked), (true, false));
+    assert_eq!((answers.hosts, answers.is_clear()), (Some(3), false));
+}
+
+async fn run(config: &Path, words: &'static [&'static str]) -> Output {
+    let config = config.to_owned();
+    let command = move || {
+        Command::new(env!("CARGO_BIN_EXE_nova-host-alerter"))
+            .args(words)
+            .arg("--config")
+            .arg(config)
+            .output()
+            .unwrap()
+    };
+    tokio::task::spawn_blocking(command).await.unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Nobody is asked without the word; where no cluster is, that is said, and the endpoints are asked all the same.
+#[tokio::test]
+async fn the_command_asks_only_where_it_is_told_to() {
+    let cloud = Site::new().await;
+    let (_site, file) = configured(&cloud, "[store]\nregister = \"none\"\n");
+    let offline = run(&file, &["check-config"]).await;
+    assert_eq!((offline.status.code(), text(&offline.stdout).lines().count()), (Some(0), 1));
+    assert_eq!(cloud.state().tokens_asked, 0);
+
+    let good = run(&file, &["check-config", "--online"]).await;
+    let said = text(&good.stdout);
+    assert_eq!(good.status.code(), Some(0), "{said}");
+    for line in ["no cluster is asked", "cloud: nothing stands in the way", "desk: not asked"] {
+        assert!(said.contains(line), "{said}");
+    }
+    cloud.state().is_reader = true;
+    let bad = run(&file, &["check-config", "--online", "--json"]).await;
+    let json: Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert_eq!((bad.status.code(), &json["valid"]), (Some(1), &true.into()));
+    let cloud =
+        &json["online"]["routes"].as_array().unwrap().iter().find(|one| one["route"] == "cloud").unwrap();
+    assert_eq!((&cloud["asked"], &cloud["findings"][0]["kind"]), (&true.into(), &"forbidden".into()));
+}
