@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster bench bench-deps bench-cluster demo lint deny requirements
+.PHONY: help deps build test test-cluster bench bench-deps bench-cluster bench-drivers demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -35,6 +35,9 @@ bench-deps: ## install what `make bench` compares with (nginx, wrk); starts and 
 bench-cluster: deps ## how fast marks come through the register of a real cluster (as root)
 	$(CARGO) build --locked --release --workspace --bins
 	NHA_REQUIRE_CLUSTER=1 NHA_FIGURES=1 $(CARGO) test --locked --release -p tests --test failover -- --nocapture
+
+bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same endpoint
+	NHA_FIGURES=1 $(CARGO) test --locked --release -p alerter --test it masakari_speed -- --nocapture
 
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check

@@ -35,6 +35,7 @@ mod interleavings;
 mod masakari;
 mod masakari_config;
 mod masakari_marks;
+mod masakari_speed;
 mod masakari_steps;
 mod myself;
 mod naming;

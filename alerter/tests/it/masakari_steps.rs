@@ -9,7 +9,7 @@ use alerter::openstack;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 
-use crate::openstack::{AT, PROJECT, Site, State, Whim, mark, step, tell};
+use crate::openstack::{AT, PROJECT, Site, State, Whim, mark, tell, tell_step};
 use crate::route::{SHORT, word};
 
 const HOST: &str = "Compute1.my.cloud.com";
@@ -62,7 +62,7 @@ async fn a_recovery_is_waited_for_until_it_is_finished() {
         assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
     }
     site.state().end(0, "finished");
-    let outcome = step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+    let outcome = tell_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
     let reference = Some(site.state().rows[0].uuid.clone());
     assert_eq!(outcome, Outcome::Acknowledged { reference });
     let state = site.state();
@@ -81,7 +81,7 @@ async fn a_recovery_that_failed_is_not_acknowledged() {
         let mark = fresh();
         let (site, driver) = recovering(&mark).await;
         site.state().end(0, status);
-        let outcome = step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
+        let outcome = tell_step(&driver, Step::Confirm, &driver.body(&mark), 0).await;
         assert_eq!(word(&outcome), expected);
         let (detail, uuid) = (outcome.failure().unwrap().detail.clone(), site.state().rows[0].uuid.clone());
         assert!(detail.contains(HOST) && detail.contains(&uuid), "{detail}");
@@ -141,7 +141,7 @@ async fn a_question_without_an_answer_is_put_again() {
         site.state().is_mute = true;
         assert_eq!(ask(&driver, which, &mark).await, "retry closed");
         site.state().is_mute = false;
-        let bad = word(&step(&driver, which, b"{}", 0).await);
+        let bad = word(&tell_step(&driver, which, b"{}", 0).await);
         assert_eq!(bad, "rejected rejected");
     }
     let cloud = openstack::Options { timeout: SHORT, ..site.options() };

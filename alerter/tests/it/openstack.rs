@@ -149,6 +149,12 @@ impl Site {
         Arc::clone(&self.state)
     }
 
+    /// How many notifications Masakari has, and how often Keystone was asked for a token.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let state = self.state();
+        (state.rows.len(), state.tokens_asked)
+    }
+
     pub(crate) fn options(&self) -> openstack::Options {
         openstack::Options { timeout: LONG, ..openstack::Options::of_file(self.files.path("clouds.yaml")) }
     }
@@ -167,6 +173,11 @@ impl State {
     /// Whether a token is one of those that were given out, and holds.
     pub(crate) fn knows(&self, token: &str) -> bool {
         !self.knows_no_token && self.good.contains(token)
+    }
+
+    /// A token that holds, if one was given out.
+    pub(crate) fn token_given(&self) -> Option<String> {
+        self.good.iter().next().cloned()
     }
 
     /// A notification from elsewhere.
