@@ -63,7 +63,7 @@ impl Daemon {
     }
 }
 
-/// Whatever time passes, nothing more of it is sent, nor of the host's next mark before it: until an operator ends it.
+/// Whatever time passes, nothing more of it is sent until an operator says so; the host's next failure is told.
 ///
 /// The broken variant is a mark that waits in the slow lane: it is tried again within the day.
 #[tokio::test]
@@ -78,10 +78,12 @@ async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     let held = daemon.attempt(now + DAY).await.unwrap();
     assert_eq!((held.state, held.last.unwrap().kind.as_str()), (State::Held, "maintenance"));
     cloud.state().on_maintenance.clear();
+    let next = daemon.attempt(now + DAY).await.unwrap();
+    assert_eq!((next.state, next.mark != held.mark), (State::Acknowledged, true), "the next one");
     assert!(daemon.attempt(now + 30 * DAY).await.is_none());
-    assert_eq!(cloud.state().bodies.len(), 1);
-    assert!(daemon.journal.dismiss(held.mark, "recovered by hand", "alice", now).unwrap());
-    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged, "the next one");
+    assert_eq!(cloud.state().bodies.len(), 2);
+    assert_eq!(daemon.journal.release_held(held.mark, "it was not recovered", "alice", now).unwrap(), 1);
+    assert!(daemon.attempt(now + DAY).await.is_some(), "as the operator said");
 
     cloud.state().hosts.clear();
     daemon.fence("compute2", now);

@@ -30,7 +30,7 @@ fn fresh() -> Mark {
 
 /// One exchange of a further step, with the bytes that are made for it.
 async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
-    word(&step(driver, which, &driver.step_body(which, mark, &[]), 0).await)
+    word(&tell_step(driver, which, &driver.step_body(which, mark, &[]), 0).await)
 }
 
 /// A site where the notification of a host was taken, and the host's engine has put it on maintenance.

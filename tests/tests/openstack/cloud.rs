@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alerter::drivers::masakari::{Masakari, Options, WhichName};
+use alerter::drivers::masakari::{Masakari, Options};
 use alerter::drivers::{Driver, Message, Outcome, Step};
 use alerter::openstack;
 use anyhow::ensure;
@@ -49,7 +49,7 @@ impl Cloud {
         let files = TempDir::new()?;
         let file = self.services.clouds(who, files.path())?;
         let cloud = openstack::Options { timeout: limit, ..openstack::Options::of_file(file) };
-        let driver = Masakari::new(Options { cloud, host_name: WhichName::Fqdn })?;
+        let driver = Masakari::new(Options::of(cloud))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Teller { driver, runtime, _files: files })
     }
