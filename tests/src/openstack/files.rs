@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::part::Part;
+use super::part::{self, Part};
 use super::place::Place;
 use super::seed::{self, ADMIN, APPLICATION, NOBODY, PROJECT, READER, REGION};
 
@@ -24,22 +24,25 @@ pub enum Who {
 /// What is wanted of the databases.
 pub(super) const WANTED: &str = "wanted.json";
 
-/// Writes the files of these services, each into its own directory.
-pub(super) fn lay_out(room: &Path, place: &Place, parts: &[Part]) -> anyhow::Result<()> {
-    fs::write(room.join(WANTED), seed::wanted(place, parts).to_string())?;
-    for part in parts {
+/// Writes the files of all services, each into its own directory.
+pub(super) fn lay_out(room: &Path, place: &Place) -> anyhow::Result<()> {
+    fs::write(room.join(WANTED), seed::wanted(place).to_string())?;
+    for part in part::ALL {
         let directory = room.join(part.name());
         fs::create_dir(&directory)?;
         for (name, text) in part.files() {
-            fs::write(directory.join(name), filled_in(text, &directory, place))?;
+            fs::write(directory.join(name), filled_in(text, &directory, part, place))?;
         }
     }
     Ok(())
 }
 
-fn filled_in(text: &str, directory: &Path, place: &Place) -> String {
+fn filled_in(text: &str, directory: &Path, part: Part, place: &Place) -> String {
+    let address = place.address(part);
     let words = [
         ("@ROOM@", directory.display().to_string()),
+        ("@ADDRESS@", address.ip().to_string()),
+        ("@PORT@", address.port().to_string()),
         ("@IDENTITY@", place.identity()),
         ("@SERVICE_PASSWORD@", seed::SERVICE_PASSWORD.to_owned()),
         ("@BUS@", "fake://".to_owned()),

@@ -3,6 +3,7 @@
 //! Their databases are SQLite in a directory of their own. Everything ends with its owner: on drop, on a panic, and, since
 //! each service ends when the pipe from the owner closes, also when the owner is killed.
 
+mod ask;
 mod files;
 mod masakari;
 pub mod packages;
@@ -16,8 +17,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context as _, anyhow};
+use serde_json::Value;
 use tempfile::TempDir;
 
+pub use ask::{Said, Token};
 pub use files::Who;
 pub use masakari::Notification;
 pub use part::Part;
@@ -43,7 +46,7 @@ impl OpenStack {
         let room = tempfile::Builder::new().prefix("nha-openstack-").tempdir()?;
         let mut parts = vec![Part::Keystone, Part::Masakari];
         parts.extend(others);
-        files::lay_out(room.path(), &place, &parts)?;
+        files::lay_out(room.path(), &place)?;
         let begun: Vec<_> = thread::scope(|scope| {
             let threads: Vec<_> =
                 parts.iter().map(|part| scope.spawn(|| begin(*part, &place, room.path()))).collect();
@@ -57,6 +60,43 @@ impl OpenStack {
             services.insert(part, service.with_context(|| part.name())?);
         }
         Ok(Self { place, services, room })
+    }
+
+    /// Makes and starts a service that was not booted, unless that was done before. The catalog has all of them at any time.
+    ///
+    /// # Errors
+    /// As for [`OpenStack::boot`].
+    pub fn also(&mut self, part: Part) -> anyhow::Result<()> {
+        if !self.services.contains_key(&part) {
+            let service = begin(part, &self.place, self.room.path()).with_context(|| part.name())?;
+            self.services.insert(part, service);
+        }
+        Ok(())
+    }
+
+    /// A token of the administrator, for requests of a test's own.
+    ///
+    /// # Errors
+    /// Keystone gives none.
+    pub fn token(&self) -> anyhow::Result<Token> {
+        ask::token(self.address(Part::Keystone))
+    }
+
+    /// A request of a test's own: `GET /v2.1/servers`, with headers beside the token's, and a body. It goes out from here,
+    /// wherever the services are.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub fn ask(
+        &self,
+        part: Part,
+        token: &Token,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> anyhow::Result<Said> {
+        let all = [&[("X-Auth-Token", token.value.as_str())], headers].concat();
+        ask::ask(self.address(part), what, &all, body)
     }
 
     /// Ends these services at once, as a crash would.

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 
+/// Debian's own: another one in `PATH` does not know Debian's packages.
+pub(super) const PYTHON: &str = "/usr/bin/python3";
+
 /// One service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
@@ -11,10 +14,30 @@ pub enum Part {
     Keystone,
     /// Masakari's API. Without its engine and a message bus a notification stays `new`.
     Masakari,
+    /// Nova's API alone. Its compute services are rows that nobody is behind, so Nova sees all of them down.
+    Nova,
+    /// Mistral's API, engine and executor. Its workflows: `host-evacuate` as the seeds describe it; `host_down`,
+    /// `host_down_slow`, which never ends by itself, and `host_down_broken`, with one input `host`.
+    Mistral,
+    /// Heat's API and engine. It has no stack.
+    Heat,
 }
 
 /// Every one, for lists.
-pub(super) const ALL: [Part; 2] = [Part::Keystone, Part::Masakari];
+pub(super) const ALL: [Part; 5] = [Part::Keystone, Part::Masakari, Part::Nova, Part::Mistral, Part::Heat];
+
+/// What a service is made of.
+struct Recipe {
+    name: &'static str,
+    usual_port: u16,
+    /// What the catalog says of it: its type, and what stands behind its address; Keystone enters itself.
+    in_the_catalog: Option<(&'static str, &'static str)>,
+    /// The files in its directory, by name: `seed.py` makes its database, and `server.py` is a server of its own, while
+    /// `application.py` is one for uwsgi.
+    files: &'static [(&'static str, &'static str)],
+    /// What it says when it answers from now on.
+    says: &'static str,
+}
 
 macro_rules! assets {
     ($directory:literal: $($name:literal),*) => {
@@ -22,40 +45,80 @@ macro_rules! assets {
     };
 }
 
+const UWSGI_SAYS: &str = "spawned uWSGI worker 1";
+
+const KEYSTONE: Recipe = Recipe {
+    name: "keystone",
+    usual_port: 5000,
+    in_the_catalog: None,
+    files: assets!("keystone": "keystone.conf", "seed.py", "application.py"),
+    says: UWSGI_SAYS,
+};
+const MASAKARI: Recipe = Recipe {
+    name: "masakari",
+    usual_port: 15868,
+    in_the_catalog: Some(("instance-ha", "/v1/$(project_id)s")),
+    files: assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "masakari_mended.py"),
+    says: UWSGI_SAYS,
+};
+const NOVA: Recipe = Recipe {
+    name: "nova",
+    usual_port: 8774,
+    in_the_catalog: Some(("compute", "/v2.1")),
+    files: assets!("nova": "nova.conf", "api-paste.ini", "seed.py", "application.py"),
+    says: UWSGI_SAYS,
+};
+const MISTRAL: Recipe = Recipe {
+    name: "mistral",
+    usual_port: 8989,
+    in_the_catalog: Some(("workflowv2", "/v2")),
+    files: assets!("mistral": "mistral.conf", "server.py"),
+    says: "Engine server started.",
+};
+const HEAT: Recipe = Recipe {
+    name: "heat",
+    usual_port: 8004,
+    in_the_catalog: Some(("orchestration", "/v1/$(project_id)s")),
+    files: assets!("heat": "heat.conf", "api-paste.ini", "server.py"),
+    says: "wsgi starting up on",
+};
+
 impl Part {
+    const fn recipe(self) -> &'static Recipe {
+        match self {
+            Self::Keystone => &KEYSTONE,
+            Self::Masakari => &MASAKARI,
+            Self::Nova => &NOVA,
+            Self::Mistral => &MISTRAL,
+            Self::Heat => &HEAT,
+        }
+    }
+
     /// Its name, which is that of its directory and of its Python package too.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Keystone => "keystone",
-            Self::Masakari => "masakari",
-        }
+        self.recipe().name
     }
 
-    /// Where it usually listens.
     pub(super) fn usual_port(self) -> u16 {
-        match self {
-            Self::Keystone => 5000,
-            Self::Masakari => 15868,
-        }
+        self.recipe().usual_port
     }
 
-    /// What the catalog says of it: its type, and what stands behind its address; Keystone enters itself.
     pub(super) fn in_the_catalog(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Keystone => None,
-            Self::Masakari => Some(("instance-ha", "/v1/$(project_id)s")),
-        }
+        self.recipe().in_the_catalog
     }
 
-    /// The files in its directory, by name.
     pub(super) fn files(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Keystone => assets!("keystone": "keystone.conf", "seed.py", "application.py"),
-            Self::Masakari => {
-                assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "masakari_mended.py")
-            }
-        }
+        self.recipe().files
+    }
+
+    pub(super) fn says_when_ready(self) -> &'static str {
+        self.recipe().says
+    }
+
+    /// Whether it has a file of this name.
+    pub(super) fn has(self, name: &str) -> bool {
+        self.files().iter().any(|(own, _)| *own == name)
     }
 
     /// What stands in its environment.
@@ -66,22 +129,22 @@ impl Part {
 
     /// The command that becomes it.
     pub(super) fn command(self, directory: &Path, address: SocketAddr) -> Vec<OsString> {
-        let application = directory.join("application.py");
+        if self.has("server.py") {
+            return vec![PYTHON.into(), "-u".into(), directory.join("server.py").into()];
+        }
         let configuration = directory.join(format!("{}.conf", self.name()));
         let address = address.to_string();
         let arguments = format!("--config-file {}", configuration.display());
+        // The buffer is larger than Keystone's catalog, which comes with each request behind the middleware.
+        let fixed =
+            "uwsgi-core --plugins python3 --need-app --enable-threads --buffer-size 65535 --http-socket";
         let mut words: Vec<OsString> =
-            ["uwsgi-core", "--plugins", "python3", "--need-app", "--enable-threads"]
-                .map(OsString::from)
-                .into();
-        // Larger than Keystone's catalog, which comes with each request behind the middleware.
-        words.extend(
-            ["--buffer-size", "65535", "--http-socket", &address, "--pyargv", &arguments].map(OsString::from),
-        );
+            fixed.split(' ').chain([address.as_str()]).map(OsString::from).collect();
         if self.says_that_it_closes() {
             words.extend(["--add-header", "Connection: close"].map(OsString::from));
         }
-        words.extend(["--pythonpath".into(), directory.into(), "--wsgi-file".into(), application.into()]);
+        words.extend(["--pyargv".into(), arguments.into(), "--pythonpath".into(), directory.into()]);
+        words.extend(["--wsgi-file".into(), directory.join("application.py").into()]);
         words
     }
 
@@ -89,10 +152,5 @@ impl Part {
     /// its connections is cut off now and then; Masakari itself is such a client of the others.
     fn says_that_it_closes(self) -> bool {
         self != Self::Masakari
-    }
-
-    /// What it says when it answers from now on.
-    pub(super) fn says_when_ready(self) -> &'static str {
-        "spawned uWSGI worker 1"
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::part::Part;
+use super::part::{self, Part};
 use super::place::Place;
 
 /// Hosts in an enabled segment of Masakari.
@@ -25,10 +25,10 @@ pub(super) const SERVICE_PASSWORD: &str = "services-s3kr1t";
 pub(super) const APPLICATION: (&str, &str) = ("0a1b2c3d4e5f60718293a4b5c6d7e8f9", "applications-s3kr1t");
 
 /// All of it, for the programs that make the databases.
-pub(super) fn wanted(place: &Place, parts: &[Part]) -> Value {
-    let services: Vec<Value> = parts.iter().filter_map(|part| service(*part, place)).collect();
+pub(super) fn wanted(place: &Place) -> Value {
+    let services: Vec<Value> = part::ALL.iter().filter_map(|part| service(*part, place)).collect();
     let mut users = vec![user(READER, PROJECT, &["reader"]), user(NOBODY, PROJECT, &[])];
-    users.extend(parts.iter().map(|part| user((part.name(), SERVICE_PASSWORD), "services", &["admin"])));
+    users.extend(part::ALL.iter().map(|part| user((part.name(), SERVICE_PASSWORD), "services", &["admin"])));
     let mut east = ENABLED.to_vec();
     east.extend([MAINTAINED, RESERVED]);
     let computes = [&east[..], &[DISABLED, NOVA_ALONE]].concat();

@@ -9,18 +9,20 @@ mod cluster;
 mod daemon;
 mod masakari;
 mod outage;
+mod services;
 
 use std::process::ExitCode;
 
 use cloud::Cloud;
 use tests::lab;
-use tests::openstack::packages;
+use tests::openstack::{Part, packages};
 use tests::trials::{self, Stage};
 
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cloud>;
 
-const ALL: [&[Scenario]; 3] = [masakari::SCENARIOS, outage::SCENARIOS, daemon::SCENARIOS];
+const ALL: [&[Scenario]; 4] =
+    [masakari::SCENARIOS, outage::SCENARIOS, daemon::SCENARIOS, services::SCENARIOS];
 
 const STAGE: Stage<Cloud> =
     Stage { set_up: Cloud::boot, on_failure: Cloud::explain, need: trials::OPENSTACK };
@@ -29,5 +31,6 @@ fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part() {
         return code;
     }
-    trials::play(STAGE, &ALL.concat(), packages::cannot(&[]).as_deref(), vec![cluster::trial()])
+    let cannot = packages::cannot(&[Part::Nova, Part::Mistral, Part::Heat]);
+    trials::play(STAGE, &ALL.concat(), cannot.as_deref(), vec![cluster::trial()])
 }

@@ -1,0 +1,5 @@
+"""Nova's API under uwsgi."""
+
+from nova.api.openstack.wsgi_app import init_application
+
+application = init_application("osapi_compute")
