@@ -98,6 +98,14 @@ impl TimeFormat {
     /// Their words in the configuration.
     pub const WORDS: [(&str, Self); 2] = [("epoch", Self::Epoch), ("rfc3339", Self::Rfc3339)];
 
+    /// A time as a value of its own.
+    pub(crate) fn value(self, time: Timestamp) -> serde_json::Value {
+        match self.write(time) {
+            Time::Seconds(seconds) => seconds.into(),
+            Time::Text(text) => text.into(),
+        }
+    }
+
     fn write(self, time: Timestamp) -> Time {
         let seconds = time.seconds();
         match (self, jiff::Timestamp::from_second(seconds)) {

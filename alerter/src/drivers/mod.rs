@@ -8,6 +8,7 @@ pub mod exec;
 pub mod heat;
 pub mod http;
 pub mod masakari;
+pub mod mistral;
 pub mod nova;
 
 use std::fmt;
@@ -26,7 +27,7 @@ use marks::time::Timestamp;
 use crate::config::TableReader;
 
 /// Every driver there is.
-pub const KINDS: &[Kind] = &[http::KIND, exec::KIND, masakari::KIND, nova::KIND, heat::KIND];
+pub const KINDS: &[Kind] = &[http::KIND, exec::KIND, masakari::KIND, mistral::KIND, nova::KIND, heat::KIND];
 
 /// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
 /// does it does not say so here.
@@ -247,6 +248,12 @@ impl Failure {
     /// A failure; what is not printable in `detail`, or too long, is taken out.
     pub fn new(kind: &'static str, detail: &str) -> Self {
         Self { kind, detail: printable(detail), after: None }
+    }
+
+    /// The stored bytes are none that the route's driver made: they are not sent, since nobody knows what they would do.
+    pub(crate) fn of_others() -> Self {
+        let why = "the stored message is that of another driver, which this route had before: tell the host by hand, then end the mark";
+        Self::new("rejected", why)
     }
 
     /// The same with this pause, where the endpoint wished for none.

@@ -15,7 +15,7 @@ use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+use super::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
 use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use answer::Service;
@@ -67,7 +67,9 @@ impl Nova {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Told::read(message.body) else { return answer::not_ours() };
+        let Some(told) = Told::read(message.body) else {
+            return Outcome::Rejected(Failure::of_others());
+        };
         let services = match self.look(&told.host, end).await {
             Ok(services) => services,
             Err(outcome) => return outcome,

@@ -37,6 +37,8 @@ mod masakari_config;
 mod masakari_marks;
 mod masakari_speed;
 mod masakari_steps;
+mod mistral;
+mod mistral_config;
 mod myself;
 mod naming;
 mod notice;

@@ -73,14 +73,6 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
 }
 
-/// What is stored under this route's name, and is no message of this driver.
-pub(super) fn not_ours() -> Outcome {
-    Outcome::Rejected(Failure::new(
-        "rejected",
-        "the stored message is that of another driver, so the route had this name before: tell the host by hand, then end the mark",
-    ))
-}
-
 /// Why nothing is known of a host. It was only looked for: nothing of the message was sent.
 pub(super) fn not_looked(trouble: &Trouble) -> Outcome {
     match trouble.outcome() {
