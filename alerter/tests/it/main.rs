@@ -51,4 +51,5 @@ mod route;
 mod routes;
 mod site;
 mod steps;
+mod vitrage;
 mod warnings;

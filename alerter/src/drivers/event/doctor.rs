@@ -1,5 +1,7 @@
-//! The body as an inspector of OPNFV Doctor takes it: a list of events, of which there is one.
+//! The body as an inspector of OPNFV Doctor takes it: a list of events, of which there is one; and as Vitrage takes it, the
+//! event alone.
 
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -15,7 +17,8 @@ const MONITOR: &str = "nova-host-alerter";
 /// Serialised in the order of its fields: the order is part of the contract.
 #[derive(Serialize)]
 struct Event<'a> {
-    id: &'a MarkId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a MarkId>,
     time: Time,
     r#type: &'a str,
     details: Details<'a>,
@@ -25,8 +28,19 @@ struct Event<'a> {
 struct Details<'a> {
     hostname: &'a str,
     status: &'a str,
-    monitor: &'a str,
+    #[serde(flatten)]
+    monitor: Monitor,
     monitor_event_id: &'a MarkId,
+}
+
+/// Who noticed, and what.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Monitor {
+    /// As the sample inspector has it.
+    Short { monitor: &'static str },
+    /// As the specification has it.
+    Full { source: &'static str, cause: &'static str, severity: &'static str, monitor_id: &'static str },
 }
 
 /// The body that tells a mark: the same bytes for the same mark. Its time is that of the failure.
@@ -39,9 +53,40 @@ pub fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     body(id, now, "test", NO_HOST, "test")
 }
 
+/// The event alone that tells that a host is down. Its time is that of the failure.
+pub fn one_down(mark: &Mark, host: &HostName) -> Vec<u8> {
+    one(&mark.id, mark.failure_time, TYPE, host.as_str(), "down")
+}
+
+/// The event alone that takes this back: of the same type, since Vitrage knows an alarm by its type and its host. It is the
+/// same whenever it is made, so its time is that of the mark.
+pub fn one_up(mark: &Mark, host: &HostName) -> Vec<u8> {
+    one(&mark.id, mark.generated_time, TYPE, host.as_str(), "up")
+}
+
+/// The event alone of a test: of another type, about a host that cannot exist, and with the status of one that is well.
+pub fn one_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
+    one(id, now, "test", NO_HOST, "up")
+}
+
 fn body(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str) -> Vec<u8> {
-    let details = Details { hostname, status, monitor: MONITOR, monitor_event_id: id };
-    bytes(&[Event { id, time: TimeFormat::Rfc3339.write(time), r#type, details }])
+    let monitor = Monitor::Short { monitor: MONITOR };
+    let details = Details { hostname, status, monitor, monitor_event_id: id };
+    bytes(&[Event { id: Some(id), time: TimeFormat::Rfc3339.write(time), r#type, details }])
+}
+
+fn one(id: &MarkId, time: Timestamp, r#type: &str, hostname: &str, status: &str) -> Vec<u8> {
+    let monitor =
+        Monitor::Full { source: MONITOR, cause: "fenced", severity: "critical", monitor_id: MONITOR };
+    let details = Details { hostname, status, monitor, monitor_event_id: id };
+    bytes(&Event { id: None, time: Time::Text(without_zone(time)), r#type, details })
+}
+
+/// In UTC, with a fraction and without a zone: Vitrage reads no other form, and drops what it cannot read after its 200.
+fn without_zone(time: Timestamp) -> String {
+    // A clock beyond the year 9999 has no such form.
+    let time = jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    time.to_string().replace('Z', ".000000")
 }
 
 #[cfg(test)]
@@ -57,6 +102,27 @@ mod tests {
             r#""monitor_event_id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}}]"#
         );
         assert_eq!(String::from_utf8(of_mark(&mark())).unwrap(), golden);
+    }
+
+    #[test]
+    fn an_event_alone_is_what_vitrage_reads() {
+        let golden = |time: &str, status: &str| {
+            format!(
+                concat!(
+                    r#"{{"time":"{}","type":"compute.host.down","#,
+                    r#""details":{{"hostname":"compute1","status":"{}","source":"nova-host-alerter","cause":"fenced","#,
+                    r#""severity":"critical","monitor_id":"nova-host-alerter","#,
+                    r#""monitor_event_id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"}}}}"#
+                ),
+                time, status
+            )
+        };
+        let text = |body: Vec<u8>| String::from_utf8(body).unwrap();
+        let (mark, node) = (mark(), mark().node);
+        assert_eq!(text(one_down(&mark, &node)), golden("2026-07-21T02:13:20.000000", "down"));
+        assert_eq!(text(one_up(&mark, &node)), golden("2026-07-21T02:13:21.000000", "up"));
+        let test = text(one_test(&mark.id, Timestamp(0)));
+        assert!(test.contains(r#""type":"test""#) && !test.contains("down"), "{test}");
     }
 
     /// An inspector looks at the type alone. The broken variant is a test of the type of a failure.

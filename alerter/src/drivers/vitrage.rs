@@ -1,0 +1,132 @@
+//! The `vitrage` driver: one event of OPNFV Doctor about a compute host, for OpenStack's Vitrage.
+
+mod answer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use super::event::doctor;
+use super::http::Unusable;
+use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+use crate::config::TableReader;
+pub use crate::openstack::WhichName;
+use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "vitrage", configure };
+
+/// What a `vitrage` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Vitrage belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Vitrage knows a host: that of Nova.
+    pub host_name: WhichName,
+    /// Whether it is told that the host is back.
+    pub tells_return: bool,
+}
+
+/// One `vitrage` route.
+pub struct Vitrage {
+    session: Session,
+    options: Options,
+}
+
+impl Vitrage {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let ask = Ask {
+            method: &Method::POST,
+            path: "/v1/event",
+            query: &[],
+            body: Some(message.body),
+            version: None,
+        };
+        match self.session.send(&ROOT_CAUSE_ANALYSIS, &ask, end).await {
+            Ok(answer) => answer::outcome(&answer),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+}
+
+impl Driver for Vitrage {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Vitrage of {}", self.session.shown())
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        doctor::one_down(mark, self.options.host_name.of(mark))
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        match self.options.tells_return {
+            true => &[Step::Return],
+            false => &[],
+        }
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+        match step {
+            Step::Return => doctor::one_up(mark, self.options.host_name.of(mark)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        doctor::one_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Vitrage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vitrage").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[vitrage.NAME]`.
+fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let tells_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);
+    if !table.is_sound() {
+        return None;
+    }
+    match Vitrage::new(Options { cloud, host_name, tells_return }) {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
+}
