@@ -1,11 +1,11 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster bench bench-deps bench-cluster bench-drivers demo lint deny requirements
+.PHONY: help deps build test test-cluster test-openstack bench bench-deps bench-cluster bench-drivers demo lint deny requirements
 
 CARGO ?= cargo
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the whole path on this machine in seconds: a fencing, an outage, the acknowledgement
 	$(CARGO) build --locked --workspace --bins
@@ -24,6 +24,9 @@ test: deps build ## all tests, those of the real cluster too (as root)
 ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row
 	NHA_REQUIRE_CLUSTER=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked --no-fail-fast -p tests --test failover --test cluster
+
+test-openstack: deps build ## the drivers against the real services of OpenStack alone
+	NHA_REQUIRE_OPENSTACK=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked --no-fail-fast -p tests --test openstack
 
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins

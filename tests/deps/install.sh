@@ -9,8 +9,7 @@ set -eu
 common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev'
 # The services of OpenStack that drivers are tested against: their code alone, without what sets them up. On Debian only:
 # elsewhere the releases differ, and the tests that want them say that they are not there.
-openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat
-    uwsgi-core uwsgi-plugin-python3 rabbitmq-server'
+openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat uwsgi-core uwsgi-plugin-python3'
 debian_packages="$common resource-agents fence-agents $openstack"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"

@@ -45,7 +45,6 @@ fn filled_in(text: &str, directory: &Path, part: Part, place: &Place) -> String 
         ("@PORT@", address.port().to_string()),
         ("@IDENTITY@", place.identity()),
         ("@SERVICE_PASSWORD@", seed::SERVICE_PASSWORD.to_owned()),
-        ("@BUS@", "fake://".to_owned()),
     ];
     words.iter().fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
 }

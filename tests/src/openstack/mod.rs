@@ -116,6 +116,20 @@ impl OpenStack {
         parts.iter().try_for_each(|part| self.service(*part)?.wait_until_ready())
     }
 
+    /// Runs Masakari with its engine, or without: a notification becomes `finished` then. It needs Nova.
+    ///
+    /// # Errors
+    /// It does not come up: with the end of what it said.
+    pub fn run_engine(&mut self, with_engine: bool) -> anyhow::Result<()> {
+        let masakari = self.service(Part::Masakari)?;
+        if masakari.has_engine() == with_engine {
+            return Ok(());
+        }
+        masakari.stop()?;
+        masakari.set_engine(with_engine);
+        self.start(&[Part::Masakari])
+    }
+
     /// Whether a service was started and not stopped since.
     #[must_use]
     pub fn is_up(&self, part: Part) -> bool {
@@ -218,10 +232,9 @@ impl OpenStack {
     }
 }
 
-/// Makes the database of one service, and starts it.
+/// Starts one service for the first time.
 fn begin(part: Part, place: &Place, room: &Path) -> anyhow::Result<Service> {
     let mut service = Service::new(part, place, room);
-    service.seed()?;
     service.launch()?;
     service.wait_until_ready()?;
     Ok(service)

@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// Debian's own: another one in `PATH` does not know Debian's packages.
-pub(super) const PYTHON: &str = "/usr/bin/python3";
+const PYTHON: &str = "/usr/bin/python3";
 
 /// One service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
     /// Tokens and the catalog.
     Keystone,
-    /// Masakari's API. Without its engine and a message bus a notification stays `new`.
+    /// Masakari's API. A notification stays `new`, unless its engine runs in the same process.
     Masakari,
     /// Nova's API alone. Its compute services are rows that nobody is behind, so Nova sees all of them down.
     Nova,
@@ -32,8 +32,8 @@ struct Recipe {
     usual_port: u16,
     /// What the catalog says of it: its type, and what stands behind its address; Keystone enters itself.
     in_the_catalog: Option<(&'static str, &'static str)>,
-    /// The files in its directory, by name: `seed.py` makes its database, and `server.py` is a server of its own, while
-    /// `application.py` is one for uwsgi.
+    /// The files in its directory, by name: `server.py` is a server of its own, while `application.py` is one for uwsgi, and
+    /// has `seed.py` make its database.
     files: &'static [(&'static str, &'static str)],
     /// What it says when it answers from now on.
     says: &'static str,
@@ -41,10 +41,14 @@ struct Recipe {
 
 macro_rules! assets {
     ($directory:literal: $($name:literal),*) => {
-        &[$(($name, include_str!(concat!("assets/", $directory, "/", $name)))),*]
+        &[
+            ("made.py", include_str!("assets/made.py")),
+            $(($name, include_str!(concat!("assets/", $directory, "/", $name)))),*
+        ]
     };
 }
 
+const ENGINE_SAYS: &str = "the engine is there";
 const UWSGI_SAYS: &str = "spawned uWSGI worker 1";
 
 const KEYSTONE: Recipe = Recipe {
@@ -58,7 +62,7 @@ const MASAKARI: Recipe = Recipe {
     name: "masakari",
     usual_port: 15868,
     in_the_catalog: Some(("instance-ha", "/v1/$(project_id)s")),
-    files: assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "masakari_mended.py"),
+    files: assets!("masakari": "masakari.conf", "api-paste.ini", "seed.py", "application.py", "engine.py", "masakari_mended.py"),
     says: UWSGI_SAYS,
 };
 const NOVA: Recipe = Recipe {
@@ -112,12 +116,12 @@ impl Part {
         self.recipe().files
     }
 
-    pub(super) fn says_when_ready(self) -> &'static str {
-        self.recipe().says
+    pub(super) fn says_when_ready(self, with_engine: bool) -> &'static str {
+        if with_engine { ENGINE_SAYS } else { self.recipe().says }
     }
 
     /// Whether it has a file of this name.
-    pub(super) fn has(self, name: &str) -> bool {
+    fn has(self, name: &str) -> bool {
         self.files().iter().any(|(own, _)| *own == name)
     }
 
@@ -128,9 +132,10 @@ impl Part {
     }
 
     /// The command that becomes it.
-    pub(super) fn command(self, directory: &Path, address: SocketAddr) -> Vec<OsString> {
-        if self.has("server.py") {
-            return vec![PYTHON.into(), "-u".into(), directory.join("server.py").into()];
+    pub(super) fn command(self, directory: &Path, address: SocketAddr, with_engine: bool) -> Vec<OsString> {
+        if with_engine || self.has("server.py") {
+            let script = if with_engine { "engine.py" } else { "server.py" };
+            return vec![PYTHON.into(), "-u".into(), directory.join(script).into()];
         }
         let configuration = directory.join(format!("{}.conf", self.name()));
         let address = address.to_string();

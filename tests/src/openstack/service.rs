@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::files::WANTED;
-use super::part::{PYTHON, Part};
+use super::part::Part;
 use super::place::Place;
 use crate::clock;
 use crate::lab::wait;
@@ -34,9 +34,10 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub(super) struct Service {
     part: Part,
     directory: PathBuf,
-    room: PathBuf,
+    wanted: PathBuf,
     address: SocketAddr,
     enter: Vec<OsString>,
+    with_engine: bool,
     hours: u32,
     clock: Vec<(OsString, OsString)>,
     launches: usize,
@@ -48,9 +49,10 @@ impl Service {
         Self {
             part,
             directory: room.join(part.name()),
-            room: room.to_owned(),
+            wanted: room.join(WANTED),
             address: place.address(part),
             enter: place.enter.clone(),
+            with_engine: false,
             hours: 0,
             clock: Vec::new(),
             launches: 0,
@@ -58,26 +60,13 @@ impl Service {
         }
     }
 
-    /// Makes its database.
-    pub(super) fn seed(&mut self) -> anyhow::Result<()> {
-        if !self.part.has("seed.py") {
-            return Ok(());
-        }
-        let log = self.next_log()?;
-        let mut command = self.bare(&[PYTHON.into()]);
-        command.arg(self.directory.join("seed.py")).arg(self.room.join(WANTED));
-        let ended = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).status()?;
-        ensure!(ended.success(), "its database cannot be made: {}", self.said_last());
-        Ok(())
-    }
-
-    /// Starts it.
+    /// Starts it; the first time it makes its database.
     pub(super) fn launch(&mut self) -> anyhow::Result<()> {
         ensure!(self.running.is_none(), "{} runs already", self.part.name());
         let log = self.next_log()?;
         let mut words: Vec<OsString> = ["sh", "-c", GUARD, "sh"].map(OsString::from).into();
         words.extend(self.enter.iter().cloned());
-        words.extend(self.part.command(&self.directory, self.address));
+        words.extend(self.part.command(&self.directory, self.address, self.with_engine));
         let _none_yet = fs::remove_file(self.group_file());
         let mut command = self.bare(&words);
         command.envs(self.clock.iter().cloned()).env("GROUP", self.group_file());
@@ -91,7 +80,7 @@ impl Service {
         let what = format!("{} to answer", self.part.name());
         let seen = wait::until(&what, PATIENCE, || {
             let has_ended = self.running.as_mut().context("it was not started")?.try_wait()?.is_some();
-            let is_ready = self.said()?.contains(self.part.says_when_ready());
+            let is_ready = self.said()?.contains(self.part.says_when_ready(self.with_engine));
             Ok((has_ended || is_ready).then_some(is_ready && !has_ended))
         });
         match seen.with_context(|| self.said_last())? {
@@ -106,6 +95,15 @@ impl Service {
         drop(running.stdin.take());
         let what = format!("{} to end", self.part.name());
         wait::until(&what, Duration::from_secs(20), || Ok(running.try_wait()?.map(drop)))
+    }
+
+    /// Whether its engine runs beside its API, from its next start on.
+    pub(super) fn set_engine(&mut self, with_engine: bool) {
+        self.with_engine = with_engine;
+    }
+
+    pub(super) fn has_engine(&self) -> bool {
+        self.with_engine
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -172,7 +170,7 @@ impl Service {
         command.args(arguments).env_clear().current_dir(&self.directory);
         command.env("PATH", "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
         command.env("HOME", &self.directory).env("PYTHONDONTWRITEBYTECODE", "1");
-        command.envs(self.part.environment(&self.directory));
+        command.envs(self.part.environment(&self.directory)).env("WANTED", &self.wanted);
         command
     }
 }

@@ -1,5 +1,6 @@
 //! What all scenarios share: the services, and a driver that speaks with them as somebody.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use alerter::drivers::masakari::{Masakari, Options};
@@ -20,13 +21,19 @@ pub(crate) const STORED_AT: &str = "2026-07-21 02:13:21.000000";
 /// Longer than any answer takes here.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
+/// Longer than a service takes to do what it was told, beside other tests.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
 /// The services, running.
 pub(crate) struct Cloud {
     pub(crate) services: OpenStack,
 }
 
 impl Cloud {
+    /// Once: what does not come up for the first scenario does not for the next, and each trial takes its time.
     pub(crate) fn boot() -> anyhow::Result<Self> {
+        static TRIED: AtomicBool = AtomicBool::new(false);
+        ensure!(!TRIED.swap(true, Ordering::Relaxed), "the services did not come up before");
         Ok(Self { services: OpenStack::boot(Place::on_loopback()?, &[])? })
     }
 
@@ -41,6 +48,7 @@ impl Cloud {
                 self.services.start(&[part])?;
             }
         }
+        self.services.run_engine(false)?;
         self.services.reset_masakari()
     }
 

@@ -7,6 +7,7 @@
 mod cloud;
 mod cluster;
 mod daemon;
+mod engine;
 mod masakari;
 mod outage;
 mod services;
@@ -21,8 +22,8 @@ use tests::trials::{self, Stage};
 /// A name, and what it stands for.
 type Scenario = trials::Scenario<Cloud>;
 
-const ALL: [&[Scenario]; 4] =
-    [masakari::SCENARIOS, outage::SCENARIOS, daemon::SCENARIOS, services::SCENARIOS];
+const ALL: [&[Scenario]; 5] =
+    [masakari::SCENARIOS, outage::SCENARIOS, daemon::SCENARIOS, services::SCENARIOS, engine::SCENARIOS];
 
 const STAGE: Stage<Cloud> =
     Stage { set_up: Cloud::boot, on_failure: Cloud::explain, need: trials::OPENSTACK };

@@ -10,7 +10,7 @@ use tests::lab::wait;
 use tests::openstack::{ENABLED, Part, Who};
 
 use crate::Scenario;
-use crate::cloud::{Cloud, LONG, expect, mark, word};
+use crate::cloud::{Cloud, LONG, SOON, expect, mark, word};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     (
@@ -25,8 +25,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 const BOTH: [Part; 2] = [Part::Keystone, Part::Masakari];
 /// Shorter than a frozen service stays frozen.
 const SHORT: Duration = Duration::from_secs(2);
-/// A service that was started a moment ago, beside other tests.
-const SOON: Duration = Duration::from_secs(30);
 
 /// Masakari stores what it is told when nobody listens any more. The broken variant asks it anew, as if nothing had happened.
 fn a_repetition_after_an_answer_that_was_lost_is_acknowledged(cloud: &mut Cloud) -> anyhow::Result<()> {
@@ -114,8 +112,13 @@ fn an_expired_token_is_replaced_once(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.services.start(&BOTH)?;
     expect(&teller.attempt(ENABLED[1], 0), "acknowledged")?;
     ensure!(cloud.stored()? == 2);
-    let said = cloud.services.said(Part::Masakari)?;
-    let posts: Vec<&str> = said.lines().filter(|line| line.contains(" POST /v1/")).collect();
+    // uwsgi writes each down when it has answered.
+    let posts = wait::until("two requests on record", SOON, || {
+        let said = cloud.services.said(Part::Masakari)?;
+        let posts: Vec<String> =
+            said.lines().filter(|line| line.contains(" POST /v1/")).map(str::to_owned).collect();
+        Ok((posts.len() >= 2).then_some(posts))
+    })?;
     let answered =
         |status: &str| posts.iter().filter(|line| line.contains(&format!("(HTTP/1.1 {status})"))).count();
     ensure!((posts.len(), answered("401"), answered("202")) == (2, 1, 1), "{posts:?}");

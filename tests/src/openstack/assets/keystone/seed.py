@@ -1,9 +1,8 @@
-"""Makes Keystone's database: who there is, and where the services are. One argument: the file that says what is wanted."""
+"""Makes Keystone's database: who there is, and where the services are."""
 
 import json
 import os
 import sqlite3
-import sys
 import uuid
 
 import keystone.server
@@ -11,7 +10,7 @@ from keystone.cmd.bootstrap import Bootstrapper
 from keystone.common import fernet_utils, provider_api
 from keystone.common.sql import upgrades
 
-with open(sys.argv.pop()) as file:
+with open(os.environ["WANTED"]) as file:
     wanted = json.load(file)
 keystone.server.configure(config_files=[os.path.join(os.environ["OS_KEYSTONE_CONFIG_DIR"], "keystone.conf")])
 CONF = keystone.conf.CONF

@@ -3,4 +3,7 @@
 import masakari_mended  # noqa: F401
 from masakari.cmd.api import initialize_application
 
+import made
+
+made.once()
 application = initialize_application()

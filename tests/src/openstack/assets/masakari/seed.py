@@ -1,16 +1,15 @@
-"""Makes Masakari's database: segments and their hosts. One argument: the file that says what is wanted."""
+"""Makes Masakari's database: segments and their hosts."""
 
 import json
 import os
 import sqlite3
-import sys
 
 import masakari_mended  # noqa: F401
 import masakari.conf
 from masakari import config, context, objects
 from masakari.db import migration
 
-with open(sys.argv.pop()) as file:
+with open(os.environ["WANTED"]) as file:
     wanted = json.load(file)
 config.parse_args(["masakari", "--config-file", os.path.join(os.environ["OS_MASAKARI_CONFIG_DIR"], "masakari.conf")])
 objects.register_all()

@@ -1,16 +1,15 @@
-"""Makes Nova's databases: one cell with compute services. One argument: the file that says what is wanted."""
+"""Makes Nova's databases: one cell with compute services."""
 
 import json
 import os
 import sqlite3
-import sys
 import uuid
 
 from nova import config, context, objects
 import nova.conf
 from nova.db import migration
 
-with open(sys.argv.pop()) as file:
+with open(os.environ["WANTED"]) as file:
     wanted = json.load(file)
 config.parse_args(["nova", "--config-file", os.path.join(os.environ["OS_NOVA_CONFIG_DIR"], "nova.conf")])
 objects.register_all()
