@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -145,6 +146,11 @@ impl Driver for Nova {
 
     fn limit(&self) -> Duration {
         self.session.limit()
+    }
+
+    /// Instances of a host that is well, and was forced down, could be started a second time.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -1,8 +1,13 @@
 //! The keys of `[masakari.NAME]`: what is wrong is said before anything runs.
 
+use std::time::Duration;
+
+use marks::terms::IfReturned;
+
 use crate::config::Site;
 use crate::route::SECRET;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const CLOUD: &str = "{auth: {auth_url: 'https://k/v3', user_id: u, project_id: p}}";
 
 /// A route of this driver with these keys, beside a file of clouds and one with their secrets.
@@ -98,4 +103,21 @@ fn a_file_with_a_secret_is_checked() {
     assert!(problem.contains("secure.yaml: others may read the secret in it (mode 0640)"), "{problem}");
     let site = masakari("clouds-file = \"DIR/clouds.yaml\"", &format!("one: {{auth: {{password: {SECRET}"));
     assert_eq!(site.problem(), "alerter.toml:2:15: clouds.yaml: it is no YAML: look at line 2");
+}
+
+/// Who would act on a host that is well holds its mark, unless the route says otherwise.
+#[test]
+fn a_route_that_would_harm_a_host_that_is_well_holds_by_default() {
+    let day = Some(Duration::from_secs(86_400));
+    for (driver, keys, expected) in [
+        ("masakari", "", (IfReturned::Hold, day)),
+        ("nova", "", (IfReturned::Hold, None)),
+        ("vitrage", "", (IfReturned::Deliver, None)),
+        ("masakari", "if-returned = \"deliver\"\nstale-after = 60", (IfReturned::Deliver, Some(MINUTE))),
+        ("vitrage", "if-returned = \"cancel\"", (IfReturned::Cancel, None)),
+    ] {
+        let keys = format!("clouds-file = \"DIR/clouds.yaml\"\n{keys}");
+        let terms = route(driver, &keys, &one()).settings().routes[0].terms.clone();
+        assert_eq!((terms.if_returned, terms.stale_after), expected, "{driver} {keys}");
+    }
 }
