@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -121,6 +122,11 @@ impl Driver for Mistral {
 
     fn limit(&self) -> Duration {
         self.session.limit()
+    }
+
+    /// A workflow that evacuates the host could start instances a second time that run on it again.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn warnings(&self) -> Vec<String> {

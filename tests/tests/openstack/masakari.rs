@@ -92,7 +92,8 @@ fn a_notification_of_somebody_else_is_no_acknowledgement(cloud: &mut Cloud) -> a
     expect(&teller.tell(&teller.driver.body(&earlier), 0), "acknowledged")?;
     expect(&teller.attempt(ENABLED[0], 0), "rejected duplicate")?;
     ensure!(cloud.stored()? == 1);
-    expect(&teller.attempt(ENABLED[0], 1), "acknowledged")
+    // An attempt that got lost on its way proves nothing either, where Masakari shows what it has.
+    expect(&teller.attempt(ENABLED[0], 1), "rejected duplicate")
 }
 
 /// With the time of the mark before it in mind, the second outage is a notification of its own.
@@ -135,7 +136,7 @@ fn a_host_on_maintenance_is_held(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     let teller = cloud.teller(Who::Admin, LONG)?;
     expect(&teller.attempt(MAINTAINED, 0), "held maintenance")?;
-    expect(&teller.attempt(MAINTAINED, 1), "acknowledged")?;
+    expect(&teller.attempt(MAINTAINED, 1), "held maintenance")?;
     ensure!(cloud.stored()? == 0);
     Ok(())
 }
