@@ -16,7 +16,7 @@ use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step};
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ORCHESTRATION, Session};
 use answer::{Patched, Tally};
@@ -164,6 +164,11 @@ impl Driver for Heat {
 
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        Box::pin(async { Some(openstack::try_out(self, &self.session, &ORCHESTRATION).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

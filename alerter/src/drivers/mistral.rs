@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::event::TimeFormat;
 use super::http::Unusable;
-use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome};
 use crate::openstack::{self, Ask, Session, WORKFLOW};
 use body::{Told, Workflow};
 pub use input::Input;
@@ -131,6 +131,11 @@ impl Driver for Mistral {
 
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

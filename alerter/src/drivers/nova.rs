@@ -16,7 +16,7 @@ use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
+use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use answer::Service;
@@ -100,6 +100,26 @@ impl Nova {
         }
     }
 
+    /// What stands in the way, and each host that Nova would not find.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let mut all = openstack::try_out(self, &self.session, &COMPUTE).await;
+        if !all.is_empty() {
+            return all;
+        }
+        for host in hosts {
+            let end = Instant::now() + self.session.limit();
+            let found = self.look(self.host_name.of_host(host).as_str(), end).await;
+            let Err(outcome) = found.and_then(answer::the_one) else { continue };
+            let is_its_own = matches!(outcome, Outcome::Rejected(_));
+            let about = is_its_own.then(|| host.node.clone());
+            all.extend(Finding::of(&outcome).map(|finding| Finding { host: about, ..finding }));
+            if !is_its_own {
+                break;
+            }
+        }
+        all
+    }
+
     async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
         let change = Change::of(told, service);
         if change.is_nothing() {
@@ -155,6 +175,10 @@ impl Driver for Nova {
 
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(self.findings(hosts).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::event::doctor;
 use super::http::Unusable;
-use super::{Driver, Exchange, Kind, Message, Outcome, Step};
+use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step};
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
@@ -101,6 +101,12 @@ impl Driver for Vitrage {
 
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        // It keeps a test message for a while, as any event.
+        Box::pin(async { Some(openstack::reach(&self.session, &ROOT_CAUSE_ANALYSIS).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

@@ -17,7 +17,7 @@ mod which;
 mod words;
 
 pub use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW};
-pub(crate) use check::reach;
+pub(crate) use check::{reach, try_out};
 pub(crate) use keys::read as read_options;
 pub(crate) use session::{Answer, Ask, Session};
 pub use site::Options;

@@ -3,6 +3,8 @@
 use marks::host::HostName;
 use marks::mark::Mark;
 
+use crate::drivers::Named;
+
 /// Which of a host's names is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhichName {
@@ -22,6 +24,14 @@ impl WhichName {
         match self {
             Self::Fqdn => &mark.fqdn,
             Self::Node => &mark.node,
+        }
+    }
+
+    /// The same of a host that has not failed.
+    pub(crate) fn of_host(self, host: &Named) -> &HostName {
+        match self {
+            Self::Fqdn => &host.fqdn,
+            Self::Node => &host.node,
         }
     }
 }

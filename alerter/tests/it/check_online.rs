@@ -14,12 +14,12 @@ use crate::config;
 use crate::openstack::Site;
 use crate::route::SECRET;
 
-fn named(node: &str, fqdn: &str) -> Named {
+pub(crate) fn named(node: &str, fqdn: &str) -> Named {
     Named { node: HostName::parse(node).unwrap(), fqdn: HostName::parse(fqdn).unwrap() }
 }
 
 /// The words of what stands in the way, each behind its host.
-async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
+pub(crate) async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
     let findings = driver.check(hosts).await.unwrap();
     let shown = format!("{findings:?}");
     assert!(!shown.contains(SECRET), "{shown}");

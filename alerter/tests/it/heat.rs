@@ -10,6 +10,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::check_online::found;
 use crate::cloud::{Room, Service, Whim, beside};
 use crate::endpoint::Endpoint;
 use crate::openstack::{AT, Request, Site, error, http, mark, tell, tell_step};
@@ -553,4 +554,13 @@ async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
     let driver = Heat::new(Options { cloud, stacks, ..scene.options() }).unwrap();
     assert_eq!(word(&attempt(&driver).await), "unreachable connect");
     assert_eq!(scene.nova().count("GET"), 1);
+}
+
+/// `check-config --online` looks at everything that is configured, as a test does.
+#[tokio::test]
+async fn heat_says_what_it_does_not_have() {
+    let scene = Scene::new().await;
+    assert_eq!(found(&scene.mapped(&BOTH), &[]).await, Vec::<String>::new());
+    assert_eq!(found(&scene.mapped(&["web/5e9a/sever"]), &[]).await, ["unknown-resource"]);
+    assert_eq!(scene.heat().count("PATCH"), 0);
 }

@@ -7,6 +7,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::check_online::found;
 use crate::cloud::{Cloud, Service, Whim};
 use crate::openstack::{Request, mark, tell};
 use crate::route::{BODY, LONG, SHORT, id, word};
@@ -310,4 +311,15 @@ async fn who_wants_it_insecure_is_warned() {
     let driver = Mistral::new(Options::of(insecure, NAME)).unwrap();
     assert_eq!(driver.warnings().len(), 1);
     assert!(driver.endpoint().starts_with("workflow host-evacuate in Mistral of cloud ops at http://"));
+}
+
+/// `check-config --online` looks for the workflow, and starts nothing.
+#[tokio::test]
+async fn mistral_says_which_workflow_it_does_not_have() {
+    let cloud = Cloud::with(Engine::new()).await;
+    let driver = driver(&cloud);
+    assert_eq!(found(&driver, &[]).await, Vec::<String>::new());
+    cloud.room().service.namespace = "ops";
+    assert_eq!(found(&driver, &[]).await, ["misconfigured"]);
+    assert_eq!(executions(&cloud), 0);
 }

@@ -7,6 +7,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::check_online::{found, named};
 use crate::cloud::{Cloud, Service, Whim};
 use crate::openstack::{AT, Request, error, http, mark, not_found, tell, tell_step};
 use crate::route::{BODY, SHORT, word};
@@ -542,4 +543,23 @@ async fn who_wants_it_insecure_is_warned() {
     let driver = Nova::new(options(insecure)).unwrap();
     assert_eq!((driver.warnings().len(), plain(&cloud).warnings().len()), (1, 0));
     assert!(driver.endpoint().starts_with("Nova of cloud ops at http://"));
+}
+
+/// `check-config --online` names each host whose service could not be forced down, and forces none.
+#[tokio::test]
+async fn nova_says_which_hosts_it_does_not_know() {
+    let cloud = Cloud::with(Compute::new()).await;
+    let driver = plain(&cloud);
+    let hosts = [
+        named("compute1", HOST),
+        named("compute2", "compute1.my.cloud.com"),
+        named("compute0", "compute0.my.cloud.com"),
+    ];
+    assert_eq!(found(&driver, &hosts).await, ["compute2 unknown-host"]);
+    cloud.room().service.newest = 50;
+    assert_eq!(found(&driver, &hosts).await, ["misconfigured"]);
+    cloud.room().service.newest = 93;
+    cloud.room().service.is_reader = true;
+    assert_eq!(found(&driver, &hosts).await, ["forbidden"]);
+    assert_eq!(cloud.count("PUT"), 0);
 }

@@ -8,6 +8,7 @@ use alerter::openstack;
 use marks::time::Timestamp;
 use serde_json::Value;
 
+use crate::check_online::found;
 use crate::cloud::{Cloud, Service, Whim};
 use crate::masakari_config::{one, route};
 use crate::openstack::{AT, Request, error, http, mark, tell, tell_step};
@@ -199,4 +200,17 @@ fn a_cloud_is_a_route() {
         route("vitrage", &format!("{keys}\"healthy\""), &one()).problem(),
         "alerter.toml:4:17: unknown word; known are: \"leave\", \"up\""
     );
+}
+
+/// `check-config --online` tries token and catalog alone: an event would stay in Vitrage.
+#[tokio::test]
+async fn vitrage_is_looked_for_and_told_nothing() {
+    let scene = Cloud::with(FakeVitrage::default()).await;
+    let driver = driver(&scene);
+    assert_eq!(found(&driver, &[]).await, Vec::<String>::new());
+    scene.site.state().others.clear();
+    scene.site.state().expire_tokens();
+    let driver = self::driver(&scene);
+    assert_eq!(found(&driver, &[]).await, ["catalog"]);
+    assert!(scene.room().asked.is_empty());
 }

@@ -1,22 +1,16 @@
 //! What stands in the way of telling Masakari of hosts, asked without leaving anything there.
 
-use marks::id::{FencingId, MarkId};
-use marks::time::Timestamp;
 use tokio::time::Instant;
 
-use super::body;
+use super::Masakari;
 use super::lookup::{Host, Look};
-use super::{Masakari, WhichName};
-use crate::drivers::{Driver as _, Failure, Finding, Message, Named, Outcome, Step};
+use crate::drivers::{Driver as _, Failure, Finding, Named};
 use crate::openstack::{self, INSTANCE_HA};
 
-/// Token, catalog and role first, and what Masakari has of each host, if it shows that.
+/// Token, catalog and role first, with a notification of a host that does not exist; then what Masakari has of each host, if it
+/// shows that.
 pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding> {
-    let unreachable = openstack::reach(&driver.session, &INSTANCE_HA).await;
-    if !unreachable.is_empty() {
-        return unreachable;
-    }
-    let mut all: Vec<Finding> = Finding::of(&test(driver).await).into_iter().collect();
+    let mut all = openstack::try_out(driver, &driver.session, &INSTANCE_HA).await;
     // Where it answers no notification well, it may show its hosts all the same: one role is not the other.
     if all.iter().any(|finding| finding.why.kind != "forbidden") {
         return all;
@@ -32,18 +26,8 @@ pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding>
     all
 }
 
-/// A notification of a host that does not exist: nothing is left of it.
-async fn test(driver: &Masakari) -> Outcome {
-    let (id, body) = (MarkId::from(FencingId::generate()), body::of_test(Timestamp::now()));
-    driver.deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 }).await
-}
-
 fn of_host(driver: &Masakari, host: &Named, known: &[Host]) -> Option<Finding> {
-    let name = match driver.host_name {
-        WhichName::Fqdn => &host.fqdn,
-        WhichName::Node => &host.node,
-    };
-    let why = obstacle(name.as_str(), known)?;
+    let why = obstacle(driver.host_name.of_host(host).as_str(), known)?;
     Some(Finding { host: Some(host.node.clone()), why })
 }
 
