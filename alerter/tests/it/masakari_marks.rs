@@ -30,10 +30,15 @@ struct Daemon {
 
 impl Daemon {
     fn start(cloud: &Site) -> Self {
+        Self::start_with(cloud, "")
+    }
+
+    /// With these keys of the route.
+    fn start_with(cloud: &Site, keys: &str) -> Self {
         let home = config::Site::new("");
         let (journal, clouds) = (home.path("state/marks.db"), cloud.files.path("clouds.yaml"));
         let text = format!(
-            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\n",
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\n{keys}\n",
             journal.display(),
             clouds.display()
         );
@@ -52,14 +57,19 @@ impl Daemon {
     /// Makes the attempt that is due at that time, puts on record what came of it, and gives the delivery; none where
     /// nothing is due.
     async fn attempt(&mut self, now: Timestamp) -> Option<Delivery> {
-        let room = [Room::of("cloud", 1)];
+        self.attempt_on("cloud", now).await
+    }
+
+    async fn attempt_on(&mut self, route: &str, now: Timestamp) -> Option<Delivery> {
+        let room = [Room::of(route, 1)];
         let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();
         delivery::serve(Arc::clone(&self.shared), due, sender).await;
         let answer = answers.recv().await.unwrap();
         self.journal.turn(&[answer.ended], &[], None, now).unwrap();
-        self.journal.deliveries_of(mark).unwrap().sound.pop()
+        let all = self.journal.deliveries_of(mark).unwrap().sound;
+        all.into_iter().find(|delivery| delivery.route == route)
     }
 }
 
@@ -89,6 +99,40 @@ async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     daemon.fence("compute2", now);
     assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Parked);
     assert!(daemon.attempt(now + 2 * DAY).await.is_some(), "the broken variant");
+}
+
+/// What Masakari took is asked after until the host is recovered, in a delivery of its own; what it failed waits for somebody,
+/// and is asked after all the same. The broken variant has no `confirm`.
+#[tokio::test]
+async fn a_recovery_is_asked_after_to_its_end() {
+    let cloud = Site::new().await;
+    cloud.state().hosts = vec!["compute1.my.cloud.com"];
+    let now = Timestamp::now();
+    let mut deaf = Daemon::start(&cloud);
+    deaf.fence("compute1", now);
+    assert_eq!(deaf.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
+    assert!(deaf.attempt_on("cloud.confirm", now + DAY).await.is_none(), "the broken variant");
+
+    cloud.state().rows.clear();
+    let mut daemon = Daemon::start_with(&cloud, "confirm = true");
+    daemon.fence("compute1", now);
+    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
+    for (status, state, word) in [
+        ("new", State::Pending, "recovering"),
+        ("running", State::Pending, "recovering"),
+        ("failed", State::Parked, "recovery-failed"),
+    ] {
+        cloud.state().end(0, status);
+        let asked = daemon.attempt_on("cloud.confirm", now + DAY).await.unwrap();
+        assert_eq!((asked.state, asked.last.unwrap().kind.as_str()), (state, word));
+    }
+    let at = now.seconds() + 600;
+    cloud.state().add("compute1.my.cloud.com", at);
+    cloud.state().end(1, "finished");
+    let done = daemon.attempt_on("cloud.confirm", now + DAY).await.unwrap();
+    assert_eq!((done.state, done.ambiguous), (State::Acknowledged, 0));
+    assert_eq!(done.reference.unwrap(), cloud.state().rows[1].uuid);
+    assert_eq!(cloud.state().bodies.len(), 2, "nothing was told twice");
 }
 
 /// The journal knows that an attempt was ambiguous, and the driver hears it.
