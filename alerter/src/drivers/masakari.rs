@@ -7,6 +7,7 @@ mod check;
 mod confirm;
 mod lookup;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::http::Unusable;
@@ -26,7 +28,7 @@ use crate::openstack::{self, Ask, INSTANCE_HA, Session};
 use answer::{Doubt, Verdict};
 use back::Turn;
 use body::Told;
-use lookup::{Host, Look, Unseen};
+use lookup::{Host, Look, Row, Unseen};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure };
@@ -82,6 +84,8 @@ pub struct Masakari {
     host_name: WhichName,
     confirm_within: Duration,
     further_steps: Vec<Step>,
+    /// Hosts of which a notification was found, by their names: to find one takes a request for each segment.
+    known: Mutex<BTreeMap<String, Host>>,
 }
 
 impl Masakari {
@@ -97,6 +101,7 @@ impl Masakari {
             host_name: options.host_name,
             confirm_within: options.confirm_within,
             further_steps: confirm.into_iter().chain(back).collect(),
+            known: Mutex::default(),
         })
     }
 
@@ -135,12 +140,24 @@ impl Masakari {
 
     /// What became of the notification.
     async fn confirm(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
-        let look = Look::new(&self.session, end);
-        let rows = match look.host(&told.host).await? {
-            Some(host) => look.since(&host, told).await?,
-            None => Vec::new(),
-        };
+        let rows = self.rows(told, &Look::new(&self.session, end)).await?;
         Ok(confirm::outcome(&rows, told, self.confirm_within, Timestamp::now()))
+    }
+
+    /// The notifications of its host, from its own on.
+    async fn rows(&self, told: &Told, look: &Look<'_>) -> Result<Vec<Row>, Unseen> {
+        let known = self.known.lock().await.get(&told.host).cloned();
+        if let Some(host) = known {
+            let rows = look.since(&host, told).await?;
+            // It is the host's, or the host was taken away and added anew.
+            if rows.iter().any(|row| row.is(told)) {
+                return Ok(rows);
+            }
+        }
+        let Some(host) = look.host(&told.host).await? else { return Ok(Vec::new()) };
+        let rows = look.since(&host, told).await?;
+        self.known.lock().await.insert(told.host.clone(), host);
+        Ok(rows)
     }
 
     /// The host is back: ends the maintenance that its notification has put it on.

@@ -70,6 +70,24 @@ async fn a_recovery_is_waited_for_until_it_is_finished() {
     assert_eq!((posts, state.rows.len()), (1, 1), "nothing is told again");
 }
 
+/// Where the host is, is looked for once; each further question is one request. The broken variant looks through the segments
+/// each time.
+#[tokio::test]
+async fn a_question_that_is_put_again_is_one_request() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        site.state().asked.clear();
+        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering");
+        counts.push(site.state().asked.len());
+    }
+    assert_eq!(counts, [4, 1, 1]);
+    // The host was taken away and added anew: what is found under its old uuid is nothing any more.
+    site.state().rows[0].host = "compute0.my.cloud.com".to_owned();
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
+}
+
 /// The broken variant takes Masakari's 202 for the end of it.
 #[tokio::test]
 async fn a_recovery_that_failed_is_not_acknowledged() {
