@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step};
-pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ORCHESTRATION, Session};
+pub use crate::openstack::{ByHost, WhichName};
 use answer::{Patched, Tally};
 use body::Told;
 use lookup::Found;
-pub use targets::{Resource, Resources, Stack};
+pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "heat", configure: keys::configure };
@@ -35,7 +35,7 @@ pub struct Options {
     /// Under which of its names Nova knows a host.
     pub host_name: WhichName,
     /// The resources that live on each host, as far as the configuration says it.
-    pub resources: Resources,
+    pub resources: ByHost<Resource>,
     /// The stacks whose servers are looked up in Nova.
     pub stacks: Vec<Stack>,
     /// Whether what was marked is unmarked when the host is back.

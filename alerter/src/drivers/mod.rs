@@ -10,6 +10,7 @@ pub mod http;
 pub mod masakari;
 pub mod mistral;
 pub mod nova;
+pub mod senlin;
 pub mod vitrage;
 
 use std::fmt;
@@ -28,8 +29,16 @@ use marks::time::Timestamp;
 use crate::config::TableReader;
 
 /// Every driver there is.
-pub const KINDS: &[Kind] =
-    &[http::KIND, exec::KIND, masakari::KIND, mistral::KIND, nova::KIND, heat::KIND, vitrage::KIND];
+pub const KINDS: &[Kind] = &[
+    http::KIND,
+    exec::KIND,
+    masakari::KIND,
+    mistral::KIND,
+    nova::KIND,
+    heat::KIND,
+    vitrage::KIND,
+    senlin::KIND,
+];
 
 /// An endpoint that does not let us in is asked again after this time: credentials may be mended any minute, and whoever
 /// does it does not say so here.

@@ -2,6 +2,7 @@
 //! exchanges with a service that it names.
 
 mod auth;
+mod by_host;
 mod catalog;
 mod check;
 mod client;
@@ -16,6 +17,7 @@ mod usual;
 mod which;
 mod words;
 
+pub use by_host::ByHost;
 pub use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW};
 pub(crate) use check::{reach, try_out};
 pub(crate) use keys::read as read_options;
@@ -23,5 +25,5 @@ pub(crate) use session::{Answer, Ask, Session};
 pub use site::Options;
 pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
-pub(crate) use usual::{told, usual};
+pub(crate) use usual::{found, is_absent, told, usual};
 pub use which::WhichName;

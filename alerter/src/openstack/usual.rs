@@ -1,5 +1,7 @@
 //! What an answer means that has no meaning of its own at its service. Pure: the table is here and nowhere else.
 
+use serde_json::Value;
+
 use super::Answer;
 use crate::drivers::http::SHORTEST_THROTTLE;
 use crate::drivers::{Failure, LOCKED_OUT, Outcome};
@@ -40,6 +42,26 @@ pub(crate) fn usual(who: &str, answer: &Answer) -> Outcome {
     }
 }
 
+/// What a look at something found under `key`; `None` if the service says that there is no such thing.
+///
+/// # Errors
+/// It did not say.
+pub(crate) fn found(who: &str, answer: &Answer, key: &str) -> Result<Option<Value>, Outcome> {
+    match (answer.status, answer.json().get(key)) {
+        (200, Some(value)) => Ok(Some(value.clone())),
+        (200, None) => Err(Outcome::Unknown(told(who, answer, "protocol", ", and not wholly"))),
+        _ if is_absent(answer) => Ok(None),
+        _ => Err(usual(who, answer)),
+    }
+}
+
+/// Heat's and Senlin's own word for what is not there: a 404 of somebody else says that the address is wrong.
+pub(crate) fn is_absent(answer: &Answer) -> bool {
+    let body = answer.json();
+    let kind = body["error"]["type"].as_str().unwrap_or_default();
+    answer.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
+}
+
 /// A failure that an answer tells of: who said what, what to do, and the answer's own words.
 pub(crate) fn told(who: &str, answer: &Answer, kind: &'static str, advice: &str) -> Failure {
     Failure::new(kind, &format!("{who} answered {}{advice}{}", answer.status, answer.said()))
@@ -50,6 +72,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    const GONE: &str = r#"{"code": 404, "title": "Not Found", "explanation": "x", "error": {"type": "EntityNotFound", "traceback": null, "message": "The Resource (x) could not be found in Stack y."}}"#;
 
     /// What the table says, written a second time as a table.
     fn expected(status: u16) -> (&'static str, &'static str) {
@@ -83,5 +107,25 @@ mod tests {
         assert!(!detail(r#"{"message": "bad t0ken"}"#).contains("t0ken"));
         let pause = usual("Heat", &Answer::of(429, "", Some(Duration::from_secs(1))));
         assert_eq!(pause.failure().unwrap().after, Some(SHORTEST_THROTTLE));
+    }
+
+    #[test]
+    fn a_look_finds_or_does_not_or_says_nothing() {
+        let look = |status, body: &str| match found("Heat", &Answer::of(status, body, None), "resource") {
+            Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
+            Err(outcome) => (outcome.as_str(), outcome.failure().unwrap().kind),
+        };
+        for (status, body, expected) in [
+            (200, r#"{"resource": {}}"#, ("there", "")),
+            (200, r#"{"resource": {"#, ("unknown", "protocol")),
+            (200, "null", ("unknown", "protocol")),
+            (404, GONE, ("gone", "")),
+            (404, "{}", ("refused", "misconfigured")),
+            (302, "", ("refused", "redirect")),
+            (403, "", ("refused", "forbidden")),
+            (500, "", ("unknown", "server-error")),
+        ] {
+            assert_eq!(look(status, body), expected, "{status} {body}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alerter::drivers::heat::{Heat, Options, Resource, Resources, Stack, WhichName};
+use alerter::drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
 use alerter::drivers::{Driver, Outcome, Step};
 use alerter::openstack;
 use marks::host::HostPatterns;
@@ -239,7 +239,7 @@ impl Scene {
         Options {
             cloud: openstack::Options { timeout: LONG, ..self.site.options() },
             host_name: WhichName::Fqdn,
-            resources: Resources::default(),
+            resources: ByHost::default(),
             stacks: Vec::new(),
             unmark: true,
         }
@@ -247,7 +247,7 @@ impl Scene {
 
     /// A route that the configuration tells which resources live where.
     fn mapped(&self, all: &[&str]) -> Heat {
-        let mut resources = Resources::default();
+        let mut resources = ByHost::default();
         let named = all.iter().map(|text| Resource::parse(text).unwrap()).collect();
         resources.add(HostPatterns::parse("compute1").unwrap(), named);
         Heat::new(Options { resources, ..self.options() }).unwrap()
@@ -497,7 +497,7 @@ async fn half_an_answer_is_none() {
         // Long enough for what comes before it.
         let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { LONG };
         let cloud = openstack::Options { timeout: limit, ..scene.site.options() };
-        let mut resources = Resources::default();
+        let mut resources = ByHost::default();
         resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
         let driver = Heat::new(Options { cloud, resources, ..scene.options() }).unwrap();
         scene.heat().whims = vec![("PATCH", whim.clone())];

@@ -49,6 +49,7 @@ mod openstack;
 mod register;
 mod route;
 mod routes;
+mod senlin;
 mod site;
 mod steps;
 mod vitrage;

@@ -1,11 +1,9 @@
 //! What Heat's and Nova's answers mean for a mark. Pure: the table is here and nowhere else.
 
-use serde_json::Value;
-
 use super::body::{OURS, Told};
 use super::lookup::Found;
 use crate::drivers::{Failure, LOCKED_OUT, Outcome, Step};
-use crate::openstack::{Answer, told, usual};
+use crate::openstack::{Answer, is_absent, told, usual};
 
 /// What is to be done with a resource as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +88,7 @@ impl Tally {
 pub(super) fn of_patch(answer: &Answer) -> Patched {
     match answer.status {
         200..=299 => Patched::Done,
-        404 if is_gone(answer) => Patched::Left,
+        404 if is_absent(answer) => Patched::Left,
         409 => {
             let advice = ": the resource is being worked on";
             Patched::NotTaken(Outcome::Retry(told("Heat", answer, "conflict", advice).after(answer.wish)))
@@ -98,27 +96,6 @@ pub(super) fn of_patch(answer: &Answer) -> Patched {
         400 | 413 | 422 => Patched::NotTaken(usual("Heat", answer)),
         _ => Patched::Ended(usual("Heat", answer)),
     }
-}
-
-/// Reads the answer to a look at something; `None` if Heat says that there is no such thing.
-///
-/// # Errors
-/// It did not say.
-pub(super) fn of_look(who: &str, answer: &Answer, key: &str) -> Result<Option<Value>, Outcome> {
-    let body = answer.json();
-    match (answer.status, body.get(key)) {
-        (200, Some(value)) => Ok(Some(value.clone())),
-        (404, _) if is_gone(answer) => Ok(None),
-        (200, None) => Err(Outcome::Unknown(told(who, answer, "protocol", ", and not wholly"))),
-        _ => Err(usual(who, answer)),
-    }
-}
-
-/// Heat's own word for it: a 404 of somebody else says that the address is wrong.
-fn is_gone(answer: &Answer) -> bool {
-    let body = answer.json();
-    let kind = body["error"]["type"].as_str().unwrap_or_default();
-    matches!(kind, "EntityNotFound" | "ResourceNotFound")
 }
 
 /// The configuration names what does not exist.
@@ -198,26 +175,6 @@ mod tests {
         }
         assert_eq!(of(404, GONE), ("left", ""), "it vanished meanwhile");
         assert_eq!(of(409, BUSY), ("busy", "conflict"));
-    }
-
-    #[test]
-    fn a_look_finds_or_does_not_or_says_nothing() {
-        let look = |status, body: &str| match of_look("Heat", &Answer::of(status, body, None), "resource") {
-            Ok(found) => (if found.is_some() { "there" } else { "gone" }, ""),
-            Err(outcome) => word(&outcome),
-        };
-        for (status, body, expected) in [
-            (200, r#"{"resource": {}}"#, ("there", "")),
-            (200, r#"{"resource": {"#, ("unknown", "protocol")),
-            (200, "null", ("unknown", "protocol")),
-            (404, GONE, ("gone", "")),
-            (404, "{}", ("refused", "misconfigured")),
-            (302, "", ("refused", "redirect")),
-            (403, "", ("refused", "forbidden")),
-            (500, "", ("unknown", "server-error")),
-        ] {
-            assert_eq!(look(status, body), expected, "{status} {body}");
-        }
     }
 
     /// All of them, or it is no acknowledgement; what will pass by itself is asked soon.

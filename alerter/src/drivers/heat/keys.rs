@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use marks::host::HostPatterns;
-
-use super::{Heat, Options, Resource, Resources, Stack, WhichName};
+use super::{Heat, Options, Resource, Stack, WhichName};
 use crate::config::TableReader;
 use crate::drivers::Driver;
-use crate::openstack;
+use crate::openstack::{self, ByHost};
 
 /// Reads the route's table.
 pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
-    let resources = resources(table.section("resources"));
+    let resources = ByHost::read(table.section("resources"), Resource::parse);
     let stacks = table.texts("stacks", |text| Stack::parse(text).map(drop)).unwrap_or_default();
     let stacks: Vec<Stack> = stacks.into_iter().filter_map(|text| Stack::parse(text).ok()).collect();
     let unmark = table.choice("when-returned", &[("leave", false), ("healthy", true)]).unwrap_or(false);
@@ -33,20 +31,4 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
             None
         }
     }
-}
-
-/// `[heat.NAME.resources]`: node names or patterns, and what lives there.
-fn resources(mut table: TableReader<'_, '_>) -> Resources {
-    let mut resources = Resources::default();
-    for (key, entry) in table.entries() {
-        let texts = table.last_texts(entry, |text| Resource::parse(text).map(drop));
-        match HostPatterns::from_entries([key]) {
-            Err(why) => table.complain_at(entry.key, why.to_string()),
-            Ok(hosts) => {
-                let all = texts.into_iter().flatten().filter_map(|text| Resource::parse(text).ok());
-                resources.add(hosts, all.collect());
-            }
-        }
-    }
-    resources
 }

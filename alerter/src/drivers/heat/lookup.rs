@@ -3,11 +3,11 @@
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{no_hosts_shown, no_such, no_such_host, of_look};
+use super::answer::{no_hosts_shown, no_such, no_such_host};
 use super::body::Told;
 use super::targets::{Resource, Stack, is_plain};
 use crate::drivers::Outcome;
-use crate::openstack::{Ask, COMPUTE, ORCHESTRATION, Service, Session};
+use crate::openstack::{Ask, COMPUTE, ORCHESTRATION, Service, Session, found};
 
 /// So many servers are asked for at once: the list of them fits into one answer.
 const PAGE: &str = "200";
@@ -131,7 +131,7 @@ async fn look(
 ) -> Result<Option<Value>, Outcome> {
     let who = if *service == COMPUTE { "Nova" } else { "Heat" };
     let answer = session.send(service, &Ask::get(path, query), end).await;
-    of_look(who, &answer.map_err(|trouble| trouble.outcome())?, key)
+    found(who, &answer.map_err(|trouble| trouble.outcome())?, key)
 }
 
 fn text(row: &Value, key: &str) -> String {

@@ -1,6 +1,4 @@
-//! What the configuration names: stacks, resources of them, and on which hosts these live. Pure.
-
-use marks::host::{HostName, HostPatterns};
+//! What the configuration names: stacks, and resources of them. Pure.
 
 /// A stack: `NAME/ID`. Its name alone finds it for those that look, and not for those that change something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,10 +12,6 @@ pub struct Resource {
     path: String,
     written: String,
 }
-
-/// Resources by the host that they live on.
-#[derive(Clone, Debug, Default)]
-pub struct Resources(Vec<(HostPatterns, Vec<Resource>)>);
 
 impl Stack {
     /// Reads one.
@@ -60,30 +54,6 @@ impl Resource {
     }
 }
 
-impl Resources {
-    /// These live on the hosts of these patterns too.
-    pub fn add(&mut self, hosts: HostPatterns, resources: Vec<Resource>) {
-        self.0.push((hosts, resources));
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|(_, resources)| resources.is_empty())
-    }
-
-    /// Those of one host, or of all where no host is named; each once.
-    pub(super) fn of(&self, node: Option<&HostName>) -> Vec<&Resource> {
-        let is_meant = |hosts: &HostPatterns| node.is_none_or(|node| hosts.covers(node));
-        let mut found: Vec<&Resource> = Vec::new();
-        for resource in self.0.iter().filter(|(hosts, _)| is_meant(hosts)).flat_map(|(_, all)| all) {
-            if !found.contains(&resource) {
-                found.push(resource);
-            }
-        }
-        found
-    }
-}
-
 const ALPHABET: &str = "each of letters, digits, '_', '-' and '.'";
 
 /// What may stand in a path as it is, and is no way out of it.
@@ -107,22 +77,5 @@ mod tests {
         for text in ["", "a", "a/", "/b", "a/b/c", "../b", "a/b?x"] {
             assert!(Stack::parse(text).is_err(), "{text}");
         }
-    }
-
-    /// S2-2: a host maps to its resources, by its name or by a pattern; one that stands twice is one.
-    #[test]
-    fn a_host_has_the_resources_of_every_pattern_that_covers_it() {
-        let mut all = Resources::default();
-        let resource = |name: &str| Resource::parse(&format!("s/1/{name}")).unwrap();
-        all.add(HostPatterns::parse("compute1").unwrap(), vec![resource("a"), resource("b")]);
-        all.add(HostPatterns::parse("compute*").unwrap(), vec![resource("b"), resource("c")]);
-        let of = |node: &str| {
-            let found = all.of(Some(&HostName::parse(node).unwrap()));
-            found.iter().map(|resource| resource.written().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(of("Compute1"), ["s/1/a", "s/1/b", "s/1/c"]);
-        assert_eq!(of("compute2"), ["s/1/b", "s/1/c"]);
-        assert_eq!(of("ctl1"), [""; 0]);
-        assert_eq!(all.of(None).len(), 3);
     }
 }

@@ -1,0 +1,169 @@
+//! The `senlin` driver: nodes or clusters that lived on a failed host are recovered.
+
+mod answer;
+mod body;
+mod keys;
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::http::Unusable;
+use super::{Driver, Exchange, Kind, Message, Outcome};
+pub use crate::openstack::ByHost;
+use crate::openstack::{self, Ask, CLUSTERING, Session, found};
+use answer::Seen;
+pub use body::{Operation, Recovery};
+use body::{Told, Whose};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure };
+
+/// What a `senlin` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Senlin belongs to.
+    pub cloud: openstack::Options,
+    /// What is recovered of each host.
+    pub targets: Targets,
+    /// How.
+    pub recovery: Recovery,
+}
+
+/// What is recovered of each host, by Senlin's ids.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// Nodes.
+    Nodes(ByHost<String>),
+    /// Whole clusters.
+    Clusters(ByHost<String>),
+}
+
+impl Targets {
+    fn all(&self) -> (Whose, &ByHost<String>) {
+        match self {
+            Self::Nodes(all) => (Whose::Node, all),
+            Self::Clusters(all) => (Whose::Cluster, all),
+        }
+    }
+}
+
+/// One `senlin` route.
+pub struct Senlin {
+    session: Session,
+    options: Options,
+}
+
+impl Senlin {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body) else { return answer::unreadable() };
+        match self.recover_all(&told, end).await {
+            Ok(actions) => answer::acknowledged(&actions),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Each in its turn: whatever ends this, the next attempt finds the actions that there are. None is begun if one of
+    /// them does not exist.
+    async fn recover_all(&self, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+        let (whose, all) = self.options.targets.all();
+        let targets = all.of(told.node());
+        let mut wishes = Vec::new();
+        for id in targets {
+            wishes.push((id, self.look(whose, id, told, end).await?));
+        }
+        let mut actions = Vec::new();
+        for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
+            actions.push(match seen {
+                Seen::Begun(action) => action,
+                Seen::Idle => self.recover(whose, id, told, end).await?,
+            });
+        }
+        Ok(actions)
+    }
+
+    /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
+    async fn look(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+        let path = format!("/v1/{}/{id}", whose.path());
+        let there = self.ask(&path, &[], whose.key(), end).await?;
+        let there = there.ok_or_else(|| answer::no_such(whose, id))?;
+        let query = [("target", id), ("action", whose.action())];
+        let actions = self.ask("/v1/actions", &query, "actions", end).await?;
+        answer::seen(told, &there, &actions.unwrap_or_default())
+    }
+
+    async fn ask(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        key: &str,
+        end: Instant,
+    ) -> Result<Option<Value>, Outcome> {
+        let answer = self.session.send(&CLUSTERING, &Ask::get(path, query), end).await;
+        found("Senlin", &answer.map_err(|trouble| trouble.outcome())?, key)
+    }
+
+    async fn recover(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<String, Outcome> {
+        let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
+        let ask = Ask {
+            method: &Method::POST,
+            path: &path,
+            query: &[],
+            body: Some(&body),
+            version: told.version(),
+        };
+        let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
+        answer::begun(whose, id, &answer)
+    }
+}
+
+impl Driver for Senlin {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Senlin of {}", self.session.shown())
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        body::of_mark(mark, &self.options.recovery)
+    }
+
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Senlin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Senlin").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,339 @@
+//! The `senlin` driver against a Senlin that keeps to its contract, or does not.
+
+use alerter::drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets};
+use alerter::drivers::{Driver, Outcome};
+use alerter::openstack;
+use marks::host::{HostName, HostPatterns};
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::cloud::{Cloud, Service, Whim};
+use crate::masakari_config::{one, route};
+use crate::openstack::{AT, Request, error, http, mark, tell};
+use crate::route::{SECRET, SHORT, word};
+
+const ONE: &str = "11111111-0000-4000-8000-000000000001";
+const TWO: &str = "22222222-0000-4000-8000-000000000002";
+const CLUSTER: &str = "33333333-0000-4000-8000-000000000003";
+
+/// Senlin: what it has, and its actions: id, kind, target and time.
+struct FakeSenlin {
+    nodes: Vec<&'static str>,
+    clusters: Vec<&'static str>,
+    status: &'static str,
+    actions: Vec<(String, String, String, i64)>,
+    /// The newest microversion that it knows, behind the point.
+    newest: u32,
+}
+
+fn absent(what: &str) -> Vec<u8> {
+    let body = json!({"code": 404, "title": "Not Found", "explanation": "The resource could not be found.",
+        "error": {"code": 404, "type": "ResourceNotFound", "message": format!("The {what} could not be found.")}});
+    http(404, &body.to_string(), "")
+}
+
+impl FakeSenlin {
+    fn new() -> Self {
+        Self {
+            nodes: vec![ONE, TWO],
+            clusters: vec![CLUSTER],
+            status: "ACTIVE",
+            actions: Vec::new(),
+            newest: 14,
+        }
+    }
+
+    fn add(&mut self, kind: &str, target: &str, at: i64) -> String {
+        let id = format!("7f3b-{}", self.actions.len());
+        self.actions.push((id.clone(), kind.to_owned(), target.to_owned(), at));
+        id
+    }
+
+    fn list(&self, query: &[(String, String)]) -> Vec<u8> {
+        let [(target, id), (action, kind)] = query else { return error(400, "error", "Invalid parameter") };
+        assert_eq!((target.as_str(), action.as_str()), ("target", "action"));
+        let rows = self.actions.iter().filter(|row| row.1 == *kind && row.2 == *id);
+        let row = |(id, kind, target, at): &(String, String, String, i64)| {
+            let at = jiff::Timestamp::from_second(*at).unwrap().to_string();
+            json!({"id": id, "action": kind, "target": target, "status": "RUNNING", "created_at": at})
+        };
+        http(200, &json!({ "actions": rows.map(row).collect::<Vec<Value>>() }).to_string(), "")
+    }
+
+    /// Keys by microversion, as the real one: a stranger is refused.
+    fn recover(&mut self, kind: &str, id: &str, request: &Request) -> Vec<u8> {
+        let version =
+            request.header("openstack-api-version").map(|v| v.strip_prefix("clustering 1.").unwrap());
+        let version: u32 = version.map_or(0, |version| version.parse().unwrap());
+        if version > self.newest {
+            return error(406, "error", "API version is not supported");
+        }
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let recover = body["recover"].as_object().unwrap();
+        let is_known = |key: &String| match key.as_str() {
+            "operation" | "operation_params" => true,
+            "check" => version >= 6,
+            "check_capacity" => version >= 7 && kind == "CLUSTER_RECOVER",
+            _ => false,
+        };
+        if body.as_object().unwrap().len() != 1 || !recover.keys().all(is_known) {
+            return error(400, "error", "Action parameter is not recognizable.");
+        }
+        let action = self.add(kind, id, AT);
+        http(202, &json!({ "action": action }).to_string(), &format!("Location: /v1/actions/{action}\r\n"))
+    }
+}
+
+impl Service for FakeSenlin {
+    const TYPE: &'static str = "clustering";
+    const BASE: &'static str = "";
+
+    fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
+        let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        match (request.method.as_str(), parts.as_slice()) {
+            ("GET", ["v1", "actions"]) => self.list(&request.query),
+            ("GET", ["v1", "nodes", id]) if self.nodes.contains(id) => {
+                http(200, &json!({"node": {"id": id, "status": self.status}}).to_string(), "")
+            }
+            ("GET", ["v1", "clusters", id]) if self.clusters.contains(id) => {
+                http(200, &json!({"cluster": {"id": id, "status": self.status}}).to_string(), "")
+            }
+            ("POST", ["v1", "nodes", id, "actions"]) if self.nodes.contains(id) => {
+                self.recover("NODE_RECOVER", id, request)
+            }
+            ("POST", ["v1", "clusters", id, "actions"]) if self.clusters.contains(id) => {
+                self.recover("CLUSTER_RECOVER", id, request)
+            }
+            _ => absent(path),
+        }
+    }
+}
+
+type Scene = Cloud<FakeSenlin>;
+
+async fn scene() -> Scene {
+    Cloud::with(FakeSenlin::new()).await
+}
+
+fn of_host(ids: &[&str]) -> ByHost<String> {
+    let mut all = ByHost::default();
+    all.add(HostPatterns::parse("compute1").unwrap(), ids.iter().map(|id| (*id).to_owned()).collect());
+    all
+}
+
+fn recreate() -> Recovery {
+    let operation = Operation::Recreate { delete_timeout: Some(60), force: Some(true) };
+    Recovery { operation, check: Some(true), check_capacity: None }
+}
+
+fn driver(scene: &Scene, ids: &[&str]) -> Senlin {
+    let targets = Targets::Nodes(of_host(ids));
+    Senlin::new(Options { cloud: scene.options(), targets, recovery: recreate() }).unwrap()
+}
+
+async fn attempt(driver: &Senlin) -> Outcome {
+    tell(driver, &driver.body(&mark()), 0).await
+}
+
+fn reference(outcome: &Outcome) -> &str {
+    match outcome {
+        Outcome::Acknowledged { reference: Some(reference) } => reference,
+        other => other.as_str(),
+    }
+}
+
+/// S0-30, S0-32, S0-33: the operation and its parameters go on as they are configured.
+#[tokio::test]
+async fn the_nodes_of_a_host_are_recovered() {
+    let scene = scene().await;
+    let driver = driver(&scene, &[ONE, TWO]);
+    assert_eq!(reference(&attempt(&driver).await), "7f3b-0 and 1 more");
+    let bodies = scene.room().bodies.clone();
+    assert_eq!(bodies.len(), 2);
+    let expected = json!({"recover": {"operation": "RECREATE", "check": true,
+        "operation_params": {"delete_timeout": 60, "force_recreate": true}}});
+    for body in bodies {
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
+    }
+    let other = Mark { node: HostName::parse("compute2").unwrap(), ..mark() };
+    assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "nothing to recover");
+}
+
+#[tokio::test]
+async fn a_cluster_is_recovered_with_its_capacity() {
+    let scene = scene().await;
+    let recovery = Recovery { check_capacity: Some(true), ..recreate() };
+    let targets = Targets::Clusters(of_host(&[CLUSTER]));
+    let driver = Senlin::new(Options { cloud: scene.options(), targets, recovery }).unwrap();
+    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
+    assert_eq!(scene.room().service.actions[0].1, "CLUSTER_RECOVER");
+    scene.room().service.actions.clear();
+    scene.room().service.newest = 6;
+    assert_eq!(word(&attempt(&driver).await), "refused misconfigured");
+}
+
+/// The broken variant asks once more, and what the first recovery has made is deleted again.
+#[tokio::test]
+async fn nothing_is_recovered_twice() {
+    let scene = scene().await;
+    for _ in 0..3 {
+        assert_eq!(reference(&attempt(&driver(&scene, &[ONE])).await), "7f3b-0");
+    }
+    assert_eq!(scene.count("POST"), 1);
+    // The second one failed at first: only it is asked for again.
+    scene.room().whims = vec![("POST", Whim::Say(503, String::new()))];
+    assert_eq!(word(&attempt(&driver(&scene, &[ONE, TWO])).await), "retry unavailable");
+    assert_eq!(reference(&attempt(&driver(&scene, &[ONE, TWO])).await), "7f3b-0 and 1 more");
+    assert_eq!(scene.room().service.actions.len(), 2);
+}
+
+#[tokio::test]
+async fn a_recovery_from_before_the_failure_is_none_of_it() {
+    let scene = scene().await;
+    scene.room().service.add("NODE_RECOVER", ONE, AT - 3600);
+    scene.room().service.status = "RECOVERING";
+    assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), "retry conflict");
+    assert_eq!(scene.count("POST"), 0);
+    scene.room().service.status = "ERROR";
+    assert_eq!(reference(&attempt(&driver(&scene, &[ONE])).await), "7f3b-1");
+}
+
+#[tokio::test]
+async fn a_node_that_is_not_there_waits_for_somebody() {
+    let scene = scene().await;
+    scene.room().service.nodes = vec![ONE];
+    let outcome = attempt(&driver(&scene, &[ONE, TWO])).await;
+    assert_eq!(word(&outcome), "rejected unknown-node");
+    assert!(outcome.failure().unwrap().detail.contains(TWO));
+    assert_eq!(scene.count("POST"), 0);
+}
+
+/// Whether the action was begun shows at the next attempt.
+#[tokio::test]
+async fn half_an_answer_is_none() {
+    for (whim, expected, posts) in [
+        (Whim::Hang, "unknown timeout", 2),
+        (Whim::Reset, "unknown closed", 2),
+        (Whim::Close, "unknown closed", 1),
+        (Whim::HalfHeader, "unknown closed", 1),
+        (Whim::HalfBody, "acknowledged", 1),
+        (Whim::Say(500, String::new()), "unknown server-error", 2),
+    ] {
+        let scene = scene().await;
+        // Long enough for what comes before it.
+        let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { scene.options().timeout };
+        let cloud = openstack::Options { timeout: limit, ..scene.options() };
+        let targets = Targets::Nodes(of_host(&[ONE]));
+        let driver = Senlin::new(Options { cloud, targets, recovery: recreate() }).unwrap();
+        scene.room().whims = vec![("POST", whim.clone())];
+        assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");
+        assert_eq!(reference(&attempt(&driver).await), "7f3b-0", "{whim:?}");
+        assert_eq!(scene.count("POST"), posts, "{whim:?}");
+        assert_eq!(scene.room().service.actions.len(), 1, "{whim:?}");
+    }
+}
+
+/// Half of a list may hide the action that is there.
+#[tokio::test]
+async fn who_cannot_look_begins_nothing() {
+    for (whim, expected) in [
+        (Whim::HalfBody, "unknown protocol"),
+        (Whim::Say(403, String::new()), "refused forbidden"),
+        (Whim::Say(503, String::new()), "retry unavailable"),
+        (Whim::Say(404, "{}".to_owned()), "refused misconfigured"),
+    ] {
+        let scene = scene().await;
+        scene.room().whims = vec![("GET", whim.clone())];
+        assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), expected, "{whim:?}");
+        assert_eq!(scene.count("POST"), 0);
+    }
+}
+
+#[tokio::test]
+async fn every_error_has_its_word() {
+    for (status, expected) in [
+        (400, "rejected rejected"),
+        (403, "refused forbidden"),
+        (409, "retry conflict"),
+        (429, "retry throttled"),
+        (200, "unknown protocol"),
+        (302, "refused redirect"),
+    ] {
+        let scene = scene().await;
+        let says = format!(r#"{{"error": {{"message": "because of {SECRET} gAAAAAB"}}}}"#);
+        scene.room().whims = vec![("POST", Whim::Say(status, says))];
+        assert_eq!(word(&attempt(&driver(&scene, &[ONE])).await), expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
+    let scene = scene().await;
+    let driver = driver(&scene, &[ONE]);
+    scene.site.state().keystone_is_mute = true;
+    assert_eq!(word(&attempt(&driver).await), "unreachable keystone");
+    assert_eq!(scene.room().asked, [""; 0]);
+    scene.site.state().keystone_is_mute = false;
+    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
+    scene.site.state().expire_tokens();
+    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
+}
+
+/// A test looks at everything that is configured and begins nothing.
+#[tokio::test]
+async fn a_test_only_looks() {
+    let scene = scene().await;
+    let driver = driver(&scene, &[ONE, TWO]);
+    let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
+    assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged");
+    assert_eq!(scene.count("GET"), 4);
+    assert_eq!(scene.count("POST"), 0);
+    scene.room().service.nodes = vec![ONE];
+    assert_eq!(word(&tell(&driver, &test, 0).await), "rejected unknown-node");
+}
+
+/// S0-31: an operation that does not exist, or has no such parameter, is a mistake of the configuration.
+#[test]
+fn each_mistake_has_its_sentence() {
+    let nodes = format!("nodes = {{ compute1 = [\"{ONE}\"] }}");
+    let clusters = format!("clusters = {{ compute1 = [\"{CLUSTER}\"] }}");
+    let senlin = |keys: &str| route("senlin", &format!("clouds-file = \"DIR/clouds.yaml\"\n{keys}"), &one());
+    for keys in [
+        format!("{nodes}\noperation = \"reboot\"\nreboot-type = \"soft\"\ncheck = true"),
+        format!("{nodes}\noperation = \"recreate\"\ndelete-timeout = 60\nforce-recreate = true"),
+        format!("{clusters}\noperation = \"rebuild\"\ncheck-capacity = true"),
+    ] {
+        let settings = senlin(&keys).settings();
+        let driver = &settings.routes[0].driver;
+        assert_eq!(
+            (driver.kind(), driver.endpoint().as_str()),
+            ("senlin", "Senlin of cloud one at https://k/v3")
+        );
+    }
+    for (keys, expected) in [
+        (nodes.clone(), "1:9: [senlin.a] has no operation: say how, reboot, rebuild or recreate"),
+        (
+            "operation = \"rebuild\"".to_owned(),
+            "1:9: [senlin.a] names nothing to recover: add a table nodes, or clusters",
+        ),
+        (
+            format!("{nodes}\noperation = \"migrate\""),
+            "4:13: unknown word; known are: \"reboot\", \"rebuild\", \"recreate\"",
+        ),
+        (
+            format!("{nodes}\noperation = \"rebuild\"\nforce-recreate = true"),
+            "5:18: is none of this operation's: remove it, or change operation",
+        ),
+        (
+            format!("{nodes}\noperation = \"rebuild\"\ncheck-capacity = true"),
+            "5:18: is for clusters: remove it, or name clusters instead of nodes",
+        ),
+        (
+            "nodes = { compute1 = [\"web\"] }\noperation = \"rebuild\"".to_owned(),
+            "3:23: must be Senlin's id, a UUID",
+        ),
+    ] {
+        assert_eq!(senlin(&keys).problem(), format!("alerter.toml:{expected}"), "{keys}");
+    }
+}
