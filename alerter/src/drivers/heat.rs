@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step};
+use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
 use crate::openstack::{self, Ask, ORCHESTRATION, Session};
 pub use crate::openstack::{ByHost, WhichName};
 use answer::{Patched, Tally};
@@ -84,6 +85,22 @@ impl Heat {
             found.extend(members.into_iter().filter(is_meant));
         }
         Ok(found)
+    }
+
+    /// What a test would find, and each host that Nova does not know by its name.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let end = Instant::now() + self.session.limit();
+        if let Err(outcome) = self.find(&Told::test(), end).await {
+            return Finding::of(&outcome).into_iter().collect();
+        }
+        let mut all = Vec::new();
+        for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
+            let name = self.options.host_name.choose(&host.fqdn, &host.node);
+            let known = lookup::is_known(&self.session, name.as_str(), end).await;
+            let finding = known.err().as_ref().and_then(Finding::of);
+            all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
+        }
+        all
     }
 
     /// The resources that the configuration names for this host. None is touched if one of them does not exist: a
@@ -162,13 +179,17 @@ impl Driver for Heat {
         self.session.limit()
     }
 
+    /// Heat would replace what is well again.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
     }
 
     fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        let _asked_for_none = hosts;
-        Box::pin(async { Some(openstack::try_out(self, &self.session, &ORCHESTRATION).await) })
+        Box::pin(async { Some(self.findings(hosts).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

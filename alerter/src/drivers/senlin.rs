@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Driver, Exchange, Kind, Message, Outcome};
+use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome};
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, Ask, CLUSTERING, Session, found};
 use answer::Seen;
@@ -24,6 +25,9 @@ use body::{Told, Whose};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure };
+
+/// After this time Senlin, or somebody, may have recovered the host's nodes in another way.
+const STALE: Duration = Duration::from_secs(86_400);
 
 /// What a `senlin` route is made of.
 #[derive(Clone, Debug)]
@@ -153,8 +157,21 @@ impl Driver for Senlin {
         self.session.limit()
     }
 
+    /// A node that is well again would be recovered once more, and lose what is on it.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async {
+            let end = Instant::now() + self.session.limit();
+            let outcome = self.recover_all(&Told::test(), end).await.err();
+            Some(outcome.as_ref().and_then(Finding::of).into_iter().collect())
+        })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

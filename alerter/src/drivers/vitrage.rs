@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -99,13 +100,16 @@ impl Driver for Vitrage {
         self.session.limit()
     }
 
+    /// Vitrage may have Nova force the host of an alarm down.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
     fn warnings(&self) -> Vec<String> {
         self.session.warnings(&self.endpoint())
     }
 
-    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
-        let _asked_for_none = hosts;
-        // It keeps a test message for a while, as any event.
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async { Some(openstack::reach(&self.session, &ROOT_CAUSE_ANALYSIS).await) })
     }
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use alerter::drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
-use alerter::drivers::{Driver, Outcome, Step};
+use alerter::drivers::{Driver, Named, Outcome, Step};
 use alerter::openstack;
-use marks::host::HostPatterns;
+use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -342,7 +342,7 @@ async fn what_is_marked_is_not_marked_again() {
 async fn a_host_without_resources_is_acknowledged() {
     let scene = Scene::new().await;
     let driver = scene.mapped(&BOTH);
-    let other = Mark { node: marks::host::HostName::parse("compute2").unwrap(), ..mark() };
+    let other = Mark { node: HostName::parse("compute2").unwrap(), ..mark() };
     assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "no resource");
     scene.nova().service.servers.clear();
     assert_eq!(reference(&attempt(&scene.asking()).await), "no resource");
@@ -478,7 +478,17 @@ async fn a_test_only_looks() {
     assert_eq!(scene.heat().count("GET"), 4);
     assert_eq!(scene.heat().count("PATCH"), 0);
     assert_eq!(scene.nova().count("GET"), 1);
+    let hosts = [
+        Named { node: mark().node, fqdn: mark().fqdn },
+        Named { node: HostName::parse("ctl1").unwrap(), fqdn: HostName::parse("ctl1.my.cloud.com").unwrap() },
+    ];
+    let found = scene.asking().check(&hosts).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].why.kind, found[0].host.as_ref()), ("unknown-host", Some(&hosts[1].node)));
+    assert_eq!(scene.mapped(&BOTH).check(&hosts).await, Some(vec![]));
+    assert_eq!(scene.heat().count("PATCH"), 0);
     let wrong = scene.mapped(&["web/5e9a/sever"]);
+    assert_eq!(wrong.check(&hosts).await.unwrap()[0].why.kind, "unknown-resource");
     let test = wrong.test_body(&mark().id, Timestamp::from_seconds(AT));
     assert_eq!(word(&tell(&wrong, &test, 0).await), "rejected unknown-resource");
 }

@@ -5,6 +5,7 @@ use alerter::drivers::{Driver, Outcome};
 use alerter::openstack;
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
+use marks::terms::IfReturned;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -291,6 +292,19 @@ async fn a_test_only_looks() {
     assert_eq!(scene.count("POST"), 0);
     scene.room().service.nodes = vec![ONE];
     assert_eq!(word(&tell(&driver, &test, 0).await), "rejected unknown-node");
+    let found = driver.check(&[]).await.unwrap();
+    assert_eq!(found.iter().map(|finding| finding.why.kind).collect::<Vec<_>>(), ["unknown-node"]);
+    scene.room().service.nodes = vec![ONE, TWO];
+    assert_eq!(driver.check(&[]).await, Some(vec![]));
+    assert_eq!(scene.count("POST"), 0);
+}
+
+/// A node that is well again is not recovered by a message that comes late.
+#[tokio::test]
+async fn a_host_that_is_back_is_held() {
+    let terms = driver(&scene().await, &[ONE]).terms();
+    assert_eq!(terms.if_returned, IfReturned::Hold);
+    assert!(terms.stale_after.is_some());
 }
 
 /// S0-31: an operation that does not exist, or has no such parameter, is a mistake of the configuration.

@@ -123,6 +123,8 @@ async fn a_test_is_no_alarm() {
         (room.service.alarms.len(), room.service.dropped.len())
     };
     assert_eq!((alarms, dropped), (0, 1));
+    assert_eq!(driver.check(&[]).await, Some(vec![]));
+    assert_eq!(scene.count("POST"), 1);
     scene.room().service.is_reader = true;
     assert_eq!(word(&tell(&driver, &test, 0).await), "refused forbidden");
 }

@@ -112,7 +112,10 @@ pub(super) async fn servers(session: &Session, told: &Told, end: Instant) -> Res
 }
 
 /// A host without servers is one that Nova knows: else its name is wrong, and nobody would ever notice.
-async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
+///
+/// # Errors
+/// It could not be learnt, or Nova knows no such host.
+pub(super) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
     let query = [("host", host), ("binary", "nova-compute")];
     let rows = look(session, &COMPUTE, "/os-services", &query, "services", end).await?;
     match rows.as_ref().and_then(Value::as_array).is_some_and(|rows| !rows.is_empty()) {
