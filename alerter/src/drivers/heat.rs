@@ -95,7 +95,7 @@ impl Heat {
         }
         let mut all = Vec::new();
         for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
-            let name = self.options.host_name.choose(&host.fqdn, &host.node);
+            let name = self.options.host_name.of_host(host);
             let known = lookup::is_known(&self.session, name.as_str(), end).await;
             let finding = known.err().as_ref().and_then(Finding::of);
             all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));

@@ -52,14 +52,23 @@ impl Cloud {
         self.services.reset_masakari()
     }
 
-    /// A driver that speaks as somebody, with this limit for an exchange.
+    /// A `masakari` driver that speaks as somebody, with this limit for an exchange.
     pub(crate) fn teller(&self, who: Who, limit: Duration) -> anyhow::Result<Teller> {
+        self.teller_of(who, limit, |cloud| Ok(Masakari::new(Options::of(cloud))?))
+    }
+
+    /// Any driver that is made of the cloud's options.
+    pub(crate) fn teller_of<D: Driver + 'static>(
+        &self,
+        who: Who,
+        limit: Duration,
+        make: impl FnOnce(openstack::Options) -> anyhow::Result<D>,
+    ) -> anyhow::Result<Teller> {
         let files = TempDir::new()?;
         let file = self.services.clouds(who, files.path())?;
-        let cloud = openstack::Options { timeout: limit, ..openstack::Options::of_file(file) };
-        let driver = Masakari::new(Options::of(cloud))?;
+        let driver = make(openstack::Options { timeout: limit, ..openstack::Options::of_file(file) })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Teller { driver, runtime, _files: files })
+        Ok(Teller { driver: Box::new(driver), runtime, _files: files })
     }
 
     /// How many notifications Masakari has.
@@ -70,7 +79,7 @@ impl Cloud {
 
 /// A driver, and the thread that it runs on.
 pub(crate) struct Teller {
-    pub(crate) driver: Masakari,
+    pub(crate) driver: Box<dyn Driver>,
     runtime: tokio::runtime::Runtime,
     _files: TempDir,
 }
@@ -78,9 +87,13 @@ pub(crate) struct Teller {
 impl Teller {
     /// One exchange with these bytes, after so many of which nobody knows whether they arrived.
     pub(crate) fn tell(&self, body: &[u8], ambiguous: u32) -> Outcome {
+        self.step(Step::Failure, body, ambiguous)
+    }
+
+    /// The same for any step of a mark.
+    pub(crate) fn step(&self, step: Step, body: &[u8], ambiguous: u32) -> Outcome {
         let id: MarkId = mark("compute1").id;
-        let message = Message { step: Step::Failure, id: &id, body, ambiguous };
-        self.runtime.block_on(self.driver.deliver(message))
+        self.runtime.block_on(self.driver.deliver(Message { step, id: &id, body, ambiguous }))
     }
 
     /// One attempt for the mark of a host.

@@ -1,35 +1,57 @@
 //! What Masakari's engine makes of a notification; last, since Masakari is started again for it.
 
-use alerter::drivers::Driver as _;
-use anyhow::Context as _;
+use alerter::drivers::Step;
+use alerter::drivers::masakari::{Masakari, Options, WhenReturned};
+use anyhow::{Context as _, ensure};
+use marks::mark::Mark;
+use marks::time::Timestamp;
 use serde_json::Value;
 use tests::lab::wait;
-use tests::openstack::{ENABLED, Part, Who};
+use tests::openstack::{DISABLED, ENABLED, Part, Who};
 
 use crate::Scenario;
-use crate::cloud::{Cloud, LONG, SOON, expect, mark};
+use crate::cloud::{Cloud, LONG, SOON, expect, mark, word};
 
 pub(crate) const SCENARIOS: &[Scenario] =
-    &[("only_what_says_that_the_host_is_off_is_recovered", only_what_says_that_the_host_is_off_is_recovered)];
+    &[("what_became_of_a_notification_is_known", what_became_of_a_notification_is_known)];
 
-/// With Masakari's engine: it recovers the host, and leaves it on maintenance; the broken variant, without `host_status`, is
-/// taken with 202 too, and nothing is done.
-fn only_what_says_that_the_host_is_off_is_recovered(cloud: &mut Cloud) -> anyhow::Result<()> {
+/// The engine recovers the host, and leaves it on maintenance, which is ended when the host is back. Of a disabled segment
+/// it does nothing, nor for the broken variant without `host_status`: both are taken with 202 all the same.
+fn what_became_of_a_notification_is_known(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     cloud.services.also(Part::Nova)?;
     cloud.services.run_engine(true)?;
-    let teller = cloud.teller(Who::Admin, LONG)?;
-    let mut broken: Value = serde_json::from_slice(&teller.driver.body(&mark(ENABLED[0])))?;
+    let when_returned = WhenReturned::ClearMaintenance;
+    let teller = cloud.teller_of(Who::Admin, LONG, |cloud| {
+        Ok(Masakari::new(Options { confirm: true, when_returned, ..Options::of(cloud) })?)
+    })?;
+    let of = |host: &str| teller.driver.body(&Mark { generated_time: Timestamp::now(), ..mark(host) });
+    let mut broken: Value = serde_json::from_slice(&of(ENABLED[0]))?;
     broken["notification"]["payload"].as_object_mut().map(|fields| fields.remove("host_status"));
-    expect(&teller.tell(broken.to_string().as_bytes(), 0), "acknowledged")?;
-    expect(&teller.attempt(ENABLED[1], 0), "acknowledged")?;
-    wait::until("the engine to be done", SOON, || {
-        let all = cloud.services.notifications()?;
-        let states: Vec<&str> = all.iter().map(|row| row.status.as_str()).collect();
-        Ok((states == ["ignored", "finished"]).then_some(()))
-    })
-    .with_context(|| format!("{:?}", cloud.services.notifications()))?;
-    // What was recovered is found again, though the host is on maintenance now.
-    let again = cloud.teller(Who::Admin, LONG)?.attempt(ENABLED[1], 0);
-    expect(&again, "acknowledged")
+    let bodies = [broken.to_string().into_bytes(), of(DISABLED), of(ENABLED[1])];
+    for body in &bodies {
+        expect(&teller.tell(body, 0), "acknowledged")?;
+    }
+    let [_, ignored, recovered] = &bodies;
+    for (body, expected) in [(ignored, "rejected recovery-ignored"), (recovered, "acknowledged")] {
+        let ended = wait::until("the engine to be done", SOON, || {
+            let outcome = teller.step(Step::Confirm, body, 0);
+            Ok((word(&outcome) != "wait recovering").then_some(outcome))
+        })?;
+        expect(&ended, expected).with_context(|| format!("{:?}", cloud.services.notifications()))?;
+    }
+    let all = cloud.services.notifications()?;
+    let states: Vec<&str> = all.iter().map(|row| row.status.as_str()).collect();
+    ensure!(states == ["ignored", "ignored", "finished"], "{all:?}");
+
+    // It is on maintenance now, and what was told before is found all the same.
+    expect(&teller.attempt(ENABLED[1], 0), "held maintenance")?;
+    expect(&teller.tell(recovered, 0), "acknowledged")?;
+    expect(&teller.step(Step::Return, recovered, 0), "acknowledged")?;
+    let next = Mark {
+        generated_time: Timestamp::from_seconds(Timestamp::now().seconds() + 400),
+        ..mark(ENABLED[1])
+    };
+    expect(&teller.tell(&teller.driver.body(&next), 0), "acknowledged")
+        .context("the host's next failure, though its maintenance was ended")
 }

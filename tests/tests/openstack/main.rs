@@ -1,4 +1,4 @@
-//! The drivers against real services of OpenStack: Keystone, and Masakari's API.
+//! The drivers against real services of OpenStack: Keystone and Masakari, Nova, Mistral and Heat.
 //!
 //! The services are started once and serve all scenarios; each begins by putting everything right again, so each also runs
 //! alone: `cargo test -p tests --test openstack -- NAME`. Where they are not installed the scenarios are ignored, with the

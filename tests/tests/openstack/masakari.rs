@@ -1,6 +1,6 @@
 //! The `masakari` driver against Masakari's own API: what it takes, what it refuses, and what it has.
 
-use alerter::drivers::{Driver as _, Outcome};
+use alerter::drivers::Outcome;
 use anyhow::{bail, ensure};
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -82,18 +82,18 @@ fn what_another_controller_sent_is_found(cloud: &mut Cloud) -> anyhow::Result<()
     Ok(())
 }
 
-/// An outage that Masakari takes for the repetition of another reporter's is not told.
-///
-/// The broken variant takes every 409 for "I have it".
+/// An outage that Masakari takes for the repetition of another reporter's is not told, and no attempt that may have arrived
+/// makes it so: Masakari was asked. The broken variant takes every 409 for "I have it".
 fn a_notification_of_somebody_else_is_no_acknowledgement(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     let teller = cloud.teller(Who::Admin, LONG)?;
     let earlier = Mark { generated_time: Timestamp::from_seconds(AT - 60), ..mark(ENABLED[0]) };
     expect(&teller.tell(&teller.driver.body(&earlier), 0), "acknowledged")?;
-    expect(&teller.attempt(ENABLED[0], 0), "rejected duplicate")?;
+    for ambiguous in [0, 1] {
+        expect(&teller.attempt(ENABLED[0], ambiguous), "rejected duplicate")?;
+    }
     ensure!(cloud.stored()? == 1);
-    // An attempt that got lost on its way proves nothing either, where Masakari shows what it has.
-    expect(&teller.attempt(ENABLED[0], 1), "rejected duplicate")
+    Ok(())
 }
 
 /// With the time of the mark before it in mind, the second outage is a notification of its own.
@@ -131,12 +131,13 @@ fn a_host_that_masakari_does_not_know_waits_for_somebody(cloud: &mut Cloud) -> a
     Ok(())
 }
 
-/// Nothing is stored, so nothing is acknowledged. The broken variant takes it for a repetition.
+/// Nothing is stored, so nothing is acknowledged, whatever was tried before. The broken variant takes it for a repetition.
 fn a_host_on_maintenance_is_held(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
     let teller = cloud.teller(Who::Admin, LONG)?;
-    expect(&teller.attempt(MAINTAINED, 0), "held maintenance")?;
-    expect(&teller.attempt(MAINTAINED, 1), "held maintenance")?;
+    for ambiguous in [0, 1] {
+        expect(&teller.attempt(MAINTAINED, ambiguous), "held maintenance")?;
+    }
     ensure!(cloud.stored()? == 0);
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use alerter::drivers::Driver as _;
 use anyhow::{Context as _, ensure};
 use tests::lab::wait;
 use tests::openstack::{ENABLED, Part, Who};

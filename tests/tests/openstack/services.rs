@@ -1,91 +1,200 @@
-//! The services themselves: that what drivers are tested against is what it seems to be.
+//! The `nova`, `mistral` and `heat` drivers against the services themselves.
 
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use alerter::drivers::heat::{self, Heat, Resource, Resources, WhichName};
+use alerter::drivers::mistral::{self, Mistral};
+use alerter::drivers::nova::{self, Nova};
+use alerter::drivers::{Outcome, Step};
+use anyhow::{Context as _, anyhow, ensure};
+use marks::host::HostPatterns;
+use marks::mark::Mark;
+use marks::time::Timestamp;
 use serde_json::{Value, json};
 use tests::lab::wait;
-use tests::openstack::{NOVA_ALONE, Part, Token};
+use tests::openstack::{ENABLED, NOVA_ALONE, Part, Token, Who};
 
 use crate::Scenario;
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, LONG, SOON, expect, mark};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("nova_forces_a_service_down", nova_forces_a_service_down),
+    ("nova_has_the_service_forced_down_and_up_again", nova_has_the_service_forced_down_and_up_again),
     ("mistral_starts_a_workflow_once", mistral_starts_a_workflow_once),
-    ("heat_marks_a_resource_unhealthy", heat_marks_a_resource_unhealthy),
+    (
+        "a_repetition_after_mistral_was_frozen_starts_nothing",
+        a_repetition_after_mistral_was_frozen_starts_nothing,
+    ),
+    ("heat_has_the_resource_marked_and_unmarked", heat_has_the_resource_marked_and_unmarked),
 ];
 
-const LIMIT: Duration = Duration::from_secs(60);
+/// As long as a frozen service is waited for.
+const SHORT: Duration = Duration::from_secs(2);
+const ID: &str = "0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b";
+const VERSION: [(&str, &str); 1] = [("OpenStack-API-Version", "compute 2.53")];
 
-fn nova_forces_a_service_down(cloud: &mut Cloud) -> anyhow::Result<()> {
+/// Any number of times, and only what is its own is undone; a reader changes nothing, and a host that is not there neither.
+fn nova_has_the_service_forced_down_and_up_again(cloud: &mut Cloud) -> anyhow::Result<()> {
     cloud.put_right()?;
-    let services = &mut cloud.services;
-    services.also(Part::Nova)?;
-    let token = services.token()?;
-    let version = [("OpenStack-API-Version", "compute 2.53")];
-    let list = format!("GET /v2.1/os-services?host={NOVA_ALONE}&binary=nova-compute");
-    let found = services.ask(Part::Nova, &token, &list, &version, None)?.expect(200)?;
-    let id = found["services"][0]["id"].as_str().context("no such service")?.to_owned();
-    let change = json!({"forced_down": true, "status": "disabled", "disabled_reason": "fenced"});
-    let put = format!("PUT /v2.1/os-services/{id}");
-    let changed = services.ask(Part::Nova, &token, &put, &version, Some(&change))?.expect(200)?;
-    ensure!(
-        changed["service"]["forced_down"] == true && changed["service"]["status"] == "disabled",
-        "{changed}"
-    );
-    let change = json!({"forced_down": false, "status": "enabled"});
-    services.ask(Part::Nova, &token, &put, &version, Some(&change))?.expect(200).map(drop)
-}
-
-/// Of one id there is one execution.
-fn mistral_starts_a_workflow_once(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    cloud.services.also(Part::Mistral)?;
+    cloud.services.also(Part::Nova)?;
     let token = cloud.services.token()?;
-    let id = "0197a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b";
-    let body = json!({"id": id, "workflow_name": "host_down", "input": {"host": "compute1"}});
-    for _ in 0..2 {
-        let begun = cloud
-            .services
-            .ask(Part::Mistral, &token, "POST /v2/executions", &[], Some(&body))?
-            .expect(201)?;
-        ensure!(begun["id"] == id, "{begun}");
+    let make = |cloud| {
+        let disabled_reason = Some("its host was fenced".to_owned());
+        let options =
+            nova::Options { cloud, host_name: WhichName::Fqdn, disabled_reason, up_when_returned: true };
+        Ok(Nova::new(options)?)
+    };
+    let (teller, reader) =
+        (cloud.teller_of(Who::Admin, LONG, make)?, cloud.teller_of(Who::Reader, LONG, make)?);
+    let gone = mark(NOVA_ALONE);
+    let (down, up) = (teller.driver.body(&gone), teller.driver.step_body(Step::Return, &gone, &[]));
+    let test = teller.driver.test_body(&mark(NOVA_ALONE).id, Timestamp::now());
+    expect(&teller.tell(&test, 0), "acknowledged")?;
+    expect(&reader.tell(&down, 0), "refused forbidden")?;
+    expect(&teller.attempt("nosuch.my.cloud.com", 0), "rejected unknown-host")?;
+    ensure!(of_nova(cloud, &token)?["forced_down"] == false);
+    for ambiguous in [0, 1] {
+        expect(&teller.tell(&down, ambiguous), "acknowledged")?;
+        let service = of_nova(cloud, &token)?;
+        ensure!(service["forced_down"] == true && service["status"] == "disabled", "{service}");
     }
-    wait::until("the execution to succeed", LIMIT, || {
-        let what = format!("GET /v2/executions/{id}");
-        let seen = cloud.services.ask(Part::Mistral, &token, &what, &[], None)?.expect(200)?;
-        Ok((seen["state"] == "SUCCESS").then_some(()))
-    })
-}
-
-fn heat_marks_a_resource_unhealthy(cloud: &mut Cloud) -> anyhow::Result<()> {
-    cloud.put_right()?;
-    cloud.services.also(Part::Heat)?;
-    let token = cloud.services.token()?;
-    let path = new_stack(cloud, &token)?;
-    let resource = format!("{path}/resources/one");
-    let body = json!({"mark_unhealthy": true, "resource_status_reason": "its host was fenced"});
-    let patched = cloud.services.ask(Part::Heat, &token, &format!("PATCH {resource}"), &[], Some(&body))?;
-    ensure!(patched.clone().expect(200)? == Value::Null, "{patched:?}");
-    let seen = cloud.services.ask(Part::Heat, &token, &format!("GET {resource}"), &[], None)?.expect(200)?;
-    ensure!(seen["resource"]["resource_status"] == "CHECK_FAILED", "{seen}");
+    for ambiguous in [0, 1] {
+        expect(&teller.step(Step::Return, &up, ambiguous), "acknowledged")?;
+        let service = of_nova(cloud, &token)?;
+        ensure!(service["forced_down"] == false && service["status"] == "enabled", "{service}");
+    }
     Ok(())
 }
 
-/// A stack with resources that are nothing; gives its path.
+fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
+    let list = format!("GET /v2.1/os-services?host={NOVA_ALONE}&binary=nova-compute");
+    let found = cloud.services.ask(Part::Nova, token, &list, &VERSION, None)?.expect(200)?;
+    Ok(found["services"][0].clone())
+}
+
+fn workflow(name: &str) -> impl FnOnce(alerter::openstack::Options) -> anyhow::Result<Mistral> {
+    move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
+}
+
+fn executions(cloud: &Cloud, token: &Token) -> anyhow::Result<Vec<Value>> {
+    let all = cloud.services.ask(Part::Mistral, token, "GET /v2/executions", &[], None)?.expect(200)?;
+    all["executions"].as_array().cloned().context("no list of executions")
+}
+
+/// Of one mark there is one execution, under the mark's id, and it gets what the workflow of the seeds wants.
+fn mistral_starts_a_workflow_once(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.put_right()?;
+    begin_anew(cloud)?;
+    let token = cloud.services.token()?;
+    let teller = cloud.teller_of(Who::Admin, LONG, workflow("host-evacuate"))?;
+    expect(
+        &teller.tell(&teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
+        "acknowledged",
+    )?;
+    let missing = cloud.teller_of(Who::Admin, LONG, workflow("no-such"))?;
+    expect(&missing.attempt(ENABLED[0], 0), "refused misconfigured")?;
+    let other = cloud.teller_of(Who::Admin, LONG, workflow("host_down"))?;
+    expect(&other.attempt(ENABLED[0], 0), "rejected rejected").context("its input is another")?;
+    ensure!(executions(cloud, &token)?.is_empty());
+    for ambiguous in [0, 1] {
+        let outcome = teller.attempt(ENABLED[0], ambiguous);
+        ensure!(outcome == Outcome::Acknowledged { reference: Some(ID.to_owned()) }, "{outcome:?}");
+    }
+    let all = executions(cloud, &token)?;
+    ensure!(all.len() == 1 && all[0]["id"] == ID, "{all:?}");
+    let input: Value = serde_json::from_str(all[0]["input"].as_str().unwrap_or_default())?;
+    ensure!(input["search_opts"]["host"] == ENABLED[0], "{input}");
+    wait::until("the execution to succeed", SOON, || {
+        Ok((executions(cloud, &token)?[0]["state"] == "SUCCESS").then_some(()))
+    })
+}
+
+/// What came while it could not answer is started when it can, and the repetition finds it.
+fn a_repetition_after_mistral_was_frozen_starts_nothing(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.put_right()?;
+    begin_anew(cloud)?;
+    let token = cloud.services.token()?;
+    let teller = cloud.teller_of(Who::Admin, SHORT, workflow("host-evacuate"))?;
+    expect(
+        &teller.tell(&teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now()), 0),
+        "acknowledged",
+    )?;
+    cloud.services.freeze(Part::Mistral)?;
+    let lost = teller.attempt(ENABLED[0], 0);
+    cloud.services.thaw(Part::Mistral)?;
+    expect(&lost, "unknown timeout")?;
+    let later = cloud.teller_of(Who::Admin, LONG, workflow("host-evacuate"))?;
+    expect(&later.attempt(ENABLED[0], 1), "acknowledged")?;
+    expect(&later.attempt(ENABLED[0], 1), "acknowledged")?;
+    let all = executions(cloud, &token)?;
+    ensure!(all.len() == 1, "{all:?}");
+    Ok(())
+}
+
+/// A Mistral without executions.
+fn begin_anew(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.services.also(Part::Mistral)?;
+    let token = cloud.services.token()?;
+    let ids: Vec<Value> = executions(cloud, &token)?.into_iter().map(|one| one["id"].clone()).collect();
+    for id in ids.iter().filter_map(Value::as_str) {
+        let what = format!("DELETE /v2/executions/{id}?force=true");
+        cloud.services.ask(Part::Mistral, &token, &what, &[], None)?.expect(204)?;
+    }
+    Ok(())
+}
+
+/// One resource of a stack, and not the other, nor one that was made after the failure.
+fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Result<()> {
+    cloud.put_right()?;
+    cloud.services.also(Part::Heat)?;
+    let token = cloud.services.token()?;
+    let stack = new_stack(cloud, &token)?;
+    let teller = cloud.teller_of(Who::Admin, LONG, |cloud| {
+        let resource = Resource::parse(&format!("{stack}/one")).map_err(|why| anyhow!(why))?;
+        let mut resources = Resources::default();
+        resources.add(HostPatterns::parse(ENABLED[0])?, vec![resource]);
+        let (host_name, stacks, unmark) = (WhichName::Fqdn, Vec::new(), true);
+        Ok(Heat::new(heat::Options { cloud, host_name, resources, stacks, unmark })?)
+    })?;
+    let status = |name: &str| -> anyhow::Result<Value> {
+        let what = format!("GET /v1/{}/stacks/{stack}/resources/{name}", token.project);
+        let seen = cloud.services.ask(Part::Heat, &token, &what, &[], None)?.expect(200)?;
+        Ok(seen["resource"]["resource_status"].clone())
+    };
+    let test = teller.driver.test_body(&mark(ENABLED[0]).id, Timestamp::now());
+    expect(&teller.tell(&test, 0), "acknowledged")?;
+    ensure!(status("one")? == "CREATE_COMPLETE", "a test changed something");
+    expect(&teller.attempt(ENABLED[0], 0), "acknowledged")?;
+    ensure!(status("one")? == "CREATE_COMPLETE", "it was made after that failure");
+    let later = Timestamp::from_seconds(Timestamp::now().seconds() + 5);
+    let failed = Mark { generated_time: later, ..mark(ENABLED[0]) };
+    for ambiguous in [0, 1] {
+        expect(&teller.tell(&teller.driver.body(&failed), ambiguous), "acknowledged")?;
+        let both = [status("one")?, status("two")?];
+        ensure!(both == ["CHECK_FAILED", "CREATE_COMPLETE"], "{both:?}");
+    }
+    let back = teller.driver.step_body(Step::Return, &failed, &[]);
+    for ambiguous in [0, 1] {
+        expect(&teller.step(Step::Return, &back, ambiguous), "acknowledged")?;
+        let one = status("one")?;
+        ensure!(one == "CHECK_COMPLETE", "{one}");
+    }
+    Ok(())
+}
+
+/// A stack with resources that are nothing; gives its name and id.
 fn new_stack(cloud: &Cloud, token: &Token) -> anyhow::Result<String> {
     let nothing = json!({"type": "OS::Heat::None"});
     let template =
         json!({"heat_template_version": "2018-08-31", "resources": {"one": nothing, "two": nothing}});
-    let body = json!({"stack_name": "a_stack", "template": template});
+    let name = format!("stack-{}", Timestamp::now().0);
+    let body = json!({"stack_name": name, "template": template});
     let what = format!("POST /v1/{}/stacks", token.project);
     let made = cloud.services.ask(Part::Heat, token, &what, &[], Some(&body))?.expect(201)?;
     let id = made["stack"]["id"].as_str().context("a stack without an id")?;
-    let path = format!("/v1/{}/stacks/a_stack/{id}", token.project);
-    wait::until("the stack to be complete", LIMIT, || {
-        let seen = cloud.services.ask(Part::Heat, token, &format!("GET {path}"), &[], None)?.expect(200)?;
+    let look = format!("GET /v1/{}/stacks/{name}/{id}", token.project);
+    wait::until("the stack to be complete", SOON, || {
+        let seen = cloud.services.ask(Part::Heat, token, &look, &[], None)?.expect(200)?;
         Ok((seen["stack"]["stack_status"] == "CREATE_COMPLETE").then_some(()))
     })?;
-    Ok(path)
+    Ok(format!("{name}/{id}"))
 }

@@ -4,7 +4,7 @@ import os
 import sys
 
 from mistral.cmd import launch  # first: it exchanges the threads of everything that is imported after it
-from mistral import config
+from mistral import config, exceptions
 from mistral.api import service as api
 from mistral.db.v2 import api as database
 from mistral.engine import engine_server
@@ -31,6 +31,10 @@ host_down_broken:
   tasks:
     give_up: {action: std.fail}
 """
+
+# Through a message bus an error of the engine comes with its name. From hand to hand it does not, and the API would answer 500.
+exceptions.MistralError.exc_type = property(lambda self: type(self).__name__)
+exceptions.MistralError.value = property(str)
 
 launch.CONF.register_cli_opts(config.CLI_OPTS)
 config.parse_args(["--config-file", os.path.join(os.path.dirname(sys.argv[0]), "mistral.conf")])
