@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use alerter::drivers::heat::{self, Heat, Resource, Resources, WhichName};
+use alerter::drivers::heat::{self, ByHost, Heat, Resource, WhichName};
 use alerter::drivers::mistral::{self, Mistral};
 use alerter::drivers::nova::{self, Nova};
 use alerter::drivers::{Outcome, Step};
@@ -150,7 +150,7 @@ fn heat_has_the_resource_marked_and_unmarked(cloud: &mut Cloud) -> anyhow::Resul
     let stack = new_stack(cloud, &token)?;
     let teller = cloud.teller_of(Who::Admin, LONG, |cloud| {
         let resource = Resource::parse(&format!("{stack}/one")).map_err(|why| anyhow!(why))?;
-        let mut resources = Resources::default();
+        let mut resources = ByHost::<Resource>::default();
         resources.add(HostPatterns::parse(ENABLED[0])?, vec![resource]);
         let (host_name, stacks, unmark) = (WhichName::Fqdn, Vec::new(), true);
         Ok(Heat::new(heat::Options { cloud, host_name, resources, stacks, unmark })?)
