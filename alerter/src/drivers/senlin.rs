@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome};
+use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome};
 pub use crate::openstack::ByHost;
 use crate::openstack::{self, Ask, CLUSTERING, Session, found};
 use answer::Seen;
@@ -166,12 +166,9 @@ impl Driver for Senlin {
         self.session.warnings(&self.endpoint())
     }
 
-    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
-        Box::pin(async {
-            let end = Instant::now() + self.session.limit();
-            let outcome = self.recover_all(&Told::test(), end).await.err();
-            Some(outcome.as_ref().and_then(Finding::of).into_iter().collect())
-        })
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
