@@ -75,14 +75,6 @@ impl Told {
         Some(Self { body, node, generated, step })
     }
 
-    /// A test that is not stored.
-    pub(super) fn test() -> Self {
-        let patch = Patch { mark_unhealthy: false, resource_status_reason: String::new() };
-        let (host, generated_time) = (NO_HOST.to_owned(), String::new());
-        let body = Body { patch, node: host.clone(), host, generated_time };
-        Self { body, node: None, generated: i64::MAX, step: Step::Failure }
-    }
-
     /// Pacemaker's name of the host; none for a test.
     pub(super) fn node(&self) -> Option<&HostName> {
         self.node.as_ref()

@@ -189,12 +189,6 @@ impl Told {
         Some(Self { body, node, failed })
     }
 
-    /// A test that is not stored.
-    pub(super) fn test() -> Self {
-        let (node, failure_time) = (NO_HOST.to_owned(), String::new());
-        Self { body: Body { request: None, version: None, node, failure_time }, node: None, failed: i64::MAX }
-    }
-
     /// Pacemaker's name of the host; none for a test.
     pub(super) fn node(&self) -> Option<&HostName> {
         self.node.as_ref()
