@@ -218,7 +218,12 @@ async fn every_error_has_its_word() {
         (400, fault("Unknown attribute: x"), "rejected rejected", "Unknown attribute"),
         (403, fault("not allowed"), "refused forbidden", "not allowed"),
         (404, String::new(), "refused misconfigured", "names as Mistral"),
-        (404, fault("Workflow not found [x]"), "refused misconfigured", "correct workflow and namespace"),
+        (
+            404,
+            fault("Workflow not found [workflow_identifier=x]"),
+            "refused misconfigured",
+            "correct workflow and namespace",
+        ),
         (409, fault("Duplicate entry"), "retry conflict", "Duplicate"),
         (415, fault("Unknown mimetype"), "refused misconfigured", "415"),
         (429, String::new(), "retry throttled", "429"),

@@ -1,5 +1,6 @@
 //! What Nova's answers mean for a mark. Pure: the tables are here and nowhere else.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -90,7 +91,7 @@ pub(super) fn services(answer: &Answer, host: &str) -> Result<Vec<Service>, Outc
         return Err(not_listed(answer));
     }
     match serde_json::from_slice::<List>(&answer.body) {
-        Ok(List { services }) => Ok(services.into_iter().filter_map(|shown| shown.of(host)).collect()),
+        Ok(List { services }) => Ok(each_once(services.into_iter().filter_map(|shown| shown.of(host)))),
         Err(why) if why.is_data() => {
             let advice = format!(
                 ", which is no list of services in {VERSION} of the API: check what the catalog, or endpoint, names as Nova"
@@ -99,6 +100,12 @@ pub(super) fn services(answer: &Answer, host: &str) -> Result<Vec<Service>, Outc
         }
         Err(_) => Err(Outcome::Retry(says(answer, "protocol", " with half a list of services"))),
     }
+}
+
+/// Where two cells have one database, Nova shows the same service twice.
+fn each_once(services: impl Iterator<Item = Service>) -> Vec<Service> {
+    let by_id: BTreeMap<String, Service> = services.map(|service| (service.id.clone(), service)).collect();
+    by_id.into_values().collect()
 }
 
 fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
@@ -247,6 +254,8 @@ mod tests {
         let ours = Service { id: ID.into(), forced_down: true, is_disabled: true, disabled_reason: reason };
         assert_eq!(found, [ours]);
         assert!(list(json!([])).unwrap().is_empty());
+        let one = || shown(ID, "h", false, None);
+        assert_eq!(list(json!([one(), one()])).unwrap().len(), 1);
         assert!(
             list(json!([shown("../../servers/x/action?aaaaaaaaaaaaaaa", "h", false, None)]))
                 .unwrap()
