@@ -1,0 +1,191 @@
+//! The `nova` and `mistral` drivers against the real services.
+
+use alerter::drivers::mistral::{self, Mistral};
+use alerter::drivers::nova::{self, Nova};
+use alerter::drivers::{Driver, Message, Named, Outcome, Step};
+use alerter::openstack::{self, WhichName};
+use anyhow::{Context as _, ensure};
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tests::openstack::{NOVA_ALONE, Part, Who};
+
+use crate::Scenario;
+use crate::cloud::{Cloud, LONG, expect, mark, word};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_host_is_forced_down_and_comes_back", a_host_is_forced_down_and_comes_back),
+    ("what_somebody_disabled_stays_disabled", what_somebody_disabled_stays_disabled),
+    ("nova_takes_no_other_host_and_no_reader", nova_takes_no_other_host_and_no_reader),
+    ("a_mark_starts_one_workflow", a_mark_starts_one_workflow),
+    ("mistral_refuses_what_does_not_fit", mistral_refuses_what_does_not_fit),
+];
+
+/// What a driver is told, and how.
+struct Teller<D> {
+    driver: D,
+    runtime: tokio::runtime::Runtime,
+    _files: TempDir,
+}
+
+impl<D: Driver> Teller<D> {
+    /// A driver of a cloud that is spoken with as somebody.
+    fn new(
+        cloud: &Cloud,
+        who: Who,
+        make: impl FnOnce(openstack::Options) -> anyhow::Result<D>,
+    ) -> anyhow::Result<Self> {
+        let files = TempDir::new()?;
+        let file = cloud.services.clouds(who, files.path())?;
+        let driver = make(openstack::Options { timeout: LONG, ..openstack::Options::of_file(file) })?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { driver, runtime, _files: files })
+    }
+
+    fn tell(&self, step: Step, body: &[u8], mark: &Mark) -> Outcome {
+        let message = Message { step, id: &mark.id, body, ambiguous: 0 };
+        self.runtime.block_on(self.driver.deliver(message))
+    }
+
+    fn down(&self, mark: &Mark) -> Outcome {
+        self.tell(Step::Failure, &self.driver.body(mark), mark)
+    }
+
+    fn back(&self, mark: &Mark) -> Outcome {
+        self.tell(Step::Return, &self.driver.step_body(Step::Return, mark, &[]), mark)
+    }
+
+    fn test(&self) -> Outcome {
+        let mark = mark(NOVA_ALONE);
+        self.tell(Step::Failure, &self.driver.test_body(&mark.id, Timestamp::now()), &mark)
+    }
+
+    /// Whether it has nothing against this host.
+    fn check(&self, mark: &Mark) -> bool {
+        let hosts = [Named { node: mark.node.clone(), fqdn: mark.fqdn.clone() }];
+        self.runtime.block_on(self.driver.check(&hosts)).is_some_and(|findings| findings.is_empty())
+    }
+}
+
+fn compute(cloud: &mut Cloud, who: Who) -> anyhow::Result<Teller<Nova>> {
+    cloud.put_right()?;
+    cloud.services.also(Part::Nova)?;
+    Teller::new(cloud, who, |cloud| {
+        let reason = "nova-host-alerter: fenced, down since {failure_time}".to_owned();
+        let disabled_reason = Some(reason);
+        let options =
+            nova::Options { cloud, host_name: WhichName::Fqdn, disabled_reason, up_when_returned: true };
+        Ok(Nova::new(options)?)
+    })
+}
+
+/// What Nova shows of a host's service.
+fn service(cloud: &Cloud, change: Option<&Value>) -> anyhow::Result<Value> {
+    let version = [("OpenStack-API-Version", "compute 2.53")];
+    let token = cloud.services.token()?;
+    let list = format!("GET /v2.1/os-services?host={NOVA_ALONE}&binary=nova-compute");
+    let found = cloud.services.ask(Part::Nova, &token, &list, &version, None)?.expect(200)?;
+    let service = found["services"][0].clone();
+    let Some(change) = change else { return Ok(service) };
+    let put = format!("PUT /v2.1/os-services/{}", service["id"].as_str().context("no id")?);
+    Ok(cloud.services.ask(Part::Nova, &token, &put, &version, Some(change))?.expect(200)?["service"].clone())
+}
+
+fn a_host_is_forced_down_and_comes_back(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let nova = compute(cloud, Who::Admin)?;
+    let mark = mark(NOVA_ALONE);
+    expect(&nova.test(), "acknowledged")?;
+    ensure!(nova.check(&mark), "it has nothing against this host");
+    let before = service(cloud, None)?;
+    for _again in 0..2 {
+        expect(&nova.down(&mark), "acknowledged")?;
+        let seen = service(cloud, None)?;
+        let reason = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
+        ensure!(seen["forced_down"] == true && seen["disabled_reason"] == reason, "{seen}");
+    }
+    for reference in ["", " left-alone"] {
+        let id = before["id"].as_str().context("no id")?;
+        let expected = Outcome::Acknowledged { reference: Some(format!("{id}{reference}")) };
+        let outcome = nova.back(&mark);
+        ensure!(outcome == expected, "{outcome:?}");
+        let seen = service(cloud, None)?;
+        ensure!(seen["forced_down"] == false && seen["status"] == "enabled", "{seen}");
+    }
+    Ok(())
+}
+
+fn what_somebody_disabled_stays_disabled(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let nova = compute(cloud, Who::Application)?;
+    let mark = mark(NOVA_ALONE);
+    service(cloud, Some(&json!({"status": "disabled", "disabled_reason": "alice: bad memory"})))?;
+    for (outcome, is_down) in [(nova.down(&mark), true), (nova.back(&mark), false)] {
+        expect(&outcome, "acknowledged")?;
+        ensure!(is_down || format!("{outcome:?}").contains("left-disabled"), "{outcome:?}");
+    }
+    let seen = service(cloud, Some(&json!({"status": "enabled"})));
+    ensure!(seen.as_ref().is_ok_and(|seen| seen["forced_down"] == false), "{seen:?}");
+    Ok(())
+}
+
+fn nova_takes_no_other_host_and_no_reader(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let nova = compute(cloud, Who::Admin)?;
+    for stranger in ["nosuch.my.cloud.com", "COMPUTE7.my.cloud.com"] {
+        expect(&nova.down(&mark(stranger)), "rejected unknown-host")?;
+        ensure!(!nova.check(&mark(stranger)), "{stranger}");
+    }
+    let reader = compute(cloud, Who::Reader)?;
+    expect(&reader.down(&mark(NOVA_ALONE)), "refused forbidden")?;
+    ensure!(service(cloud, None)?["forced_down"] == false, "nothing was changed");
+    Ok(())
+}
+
+fn engine(cloud: &mut Cloud, who: Who, workflow: &str) -> anyhow::Result<Teller<Mistral>> {
+    cloud.put_right()?;
+    cloud.services.also(Part::Mistral)?;
+    Teller::new(cloud, who, |cloud| Ok(Mistral::new(mistral::Options::of(cloud, workflow))?))
+}
+
+/// With what the driver gives to a workflow by itself.
+fn a_mark_starts_one_workflow(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let token = |cloud: &Cloud| cloud.services.token();
+    let mark = Mark { id: MarkId::parse("0197a1b2-c3d4-7e5f-8a6b-00000000a001")?, ..mark(NOVA_ALONE) };
+    // The default policy asks for no role but one on the project.
+    for who in [Who::Admin, Who::Reader] {
+        let mistral = engine(cloud, who, "host-evacuate")?;
+        expect(&mistral.test(), "acknowledged")?;
+        ensure!(mistral.check(&mark), "it has nothing against this");
+        let outcome = mistral.down(&mark);
+        ensure!(outcome == Outcome::Acknowledged { reference: Some(mark.id.to_string()) }, "{outcome:?}");
+    }
+    let token = token(cloud)?;
+    let all = cloud.services.ask(Part::Mistral, &token, "GET /v2/executions", &[], None)?.expect(200)?;
+    let ours: Vec<&Value> = all["executions"]
+        .as_array()
+        .context("no list")?
+        .iter()
+        .filter(|row| row["id"] == mark.id.to_string())
+        .collect();
+    ensure!(ours.len() == 1 && ours[0]["workflow_name"] == "host-evacuate", "{all}");
+    let what = format!("GET /v2/executions/{}", mark.id);
+    let seen = cloud.services.ask(Part::Mistral, &token, &what, &[], None)?.expect(200)?;
+    let input: Value = serde_json::from_str(seen["input"].as_str().context("no input")?)?;
+    ensure!(input == json!({"search_opts": {"host": NOVA_ALONE}, "on_shared_storage": true}), "{input}");
+    Ok(())
+}
+
+fn mistral_refuses_what_does_not_fit(cloud: &mut Cloud) -> anyhow::Result<()> {
+    let mark = Mark { id: MarkId::parse("0197a1b2-c3d4-7e5f-8a6b-00000000a002")?, ..mark(NOVA_ALONE) };
+    let other = engine(cloud, Who::Admin, "host_down")?;
+    let outcome = other.down(&mark);
+    ensure!(word(&outcome) == "rejected rejected", "{outcome:?}");
+    let detail = outcome.failure().context("no failure")?.detail.clone();
+    ensure!(detail.contains("missing=['host']") && detail.contains("search_opts"), "{detail}");
+    let none = engine(cloud, Who::Admin, "nosuch")?;
+    for outcome in [none.down(&mark), none.test()] {
+        expect(&outcome, "refused misconfigured")?;
+        ensure!(format!("{outcome:?}").contains("Workflow not found"), "{outcome:?}");
+    }
+    Ok(())
+}
