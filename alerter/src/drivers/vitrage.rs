@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
-use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -98,11 +97,6 @@ impl Driver for Vitrage {
 
     fn limit(&self) -> Duration {
         self.session.limit()
-    }
-
-    /// Vitrage may have Nova force the host of an alarm down.
-    fn terms(&self) -> Terms {
-        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }
 
     fn warnings(&self) -> Vec<String> {
