@@ -273,8 +273,19 @@ impl Engine {
         turned.kept.iter().for_each(delivery::report_kept);
         self.take_up(turned.begun, &asked);
         self.send();
+        let next = match turned.kept.is_empty() {
+            true => next,
+            false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
+        };
         // Those that were not woken are tried when their own time has come.
         woken.and(next)
+    }
+
+    /// What was kept back or ended may have been the last that a route in trouble had.
+    async fn forget_troubles(&self) -> Result<(), JournalError> {
+        let waiting = self.shared.store.run(|journal| journal.waiting()).await?;
+        self.shared.troubles().keep_only(|route| waiting.contains_key(route));
+        Ok(())
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room]) {
@@ -344,6 +355,11 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state, now)?;
+            for route in &state.settings.routes {
+                if let Some(limit) = route.terms.stale_after {
+                    journal.free_stale(route.name.as_str(), now - limit, now)?;
+                }
+            }
             journal.cancel_unrequired(now - state.settings.intake.horizon, now)
         };
         let cancelled = self.shared.store.run(work).await?;

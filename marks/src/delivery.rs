@@ -106,6 +106,9 @@ impl State {
     }
 }
 
+/// The words of attempts after which a route has a mark; without one of them only the whole mark is known to be told.
+pub const TAKEN: [&str; 2] = ["acknowledged", "acknowledged-elsewhere"];
+
 /// One mark's way to one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -125,8 +128,8 @@ pub struct Delivery {
     pub attempts: u32,
     /// Attempts of which nobody knows whether they arrived.
     pub ambiguous: u32,
-    /// An operator let it go, whatever the route's terms say.
-    pub released: bool,
+    /// When an operator let it go, whatever the route's terms said then.
+    pub released_at: Option<Timestamp>,
     /// When the next attempt is due.
     pub next_due: Timestamp,
     /// What the newest attempt came to, where there was one.

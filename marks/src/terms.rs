@@ -6,6 +6,9 @@ use crate::delivery::Delivery;
 use crate::journal::MarkRow;
 use crate::time::Timestamp;
 
+/// The word of a hold by age, which ends where the clock says otherwise.
+pub const STALE: &str = "stale";
+
 /// What a route asks of a mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -58,21 +61,21 @@ pub enum Ruling {
 }
 
 impl Terms {
-    /// What becomes of a delivery now. An operator's release goes before every term.
+    /// What becomes of a delivery now. An operator's release goes before what was so when it was given.
     pub fn ruling(&self, mark: &MarkRow, delivery: &Delivery, now: Timestamp) -> Ruling {
-        if delivery.released {
-            return Ruling::Go;
-        }
-        match (mark.returned_at, self.if_returned) {
+        let is_news = |at: &Timestamp| delivery.released_at.is_none_or(|released| *at > released);
+        match (mark.returned_at.filter(is_news), self.if_returned) {
             (Some(_), IfReturned::Hold) => return Ruling::Hold("returned", returned(mark, delivery)),
             (Some(_), IfReturned::Cancel) => return Ruling::Cancel("returned", returned(mark, delivery)),
             _ => {}
         }
         match self.stale_after {
-            Some(limit) if now.since(mark.failure_time) > limit => Ruling::Hold(
-                "stale",
-                format!("it failed more than {} s ago{}", limit.as_secs(), doubt(delivery)),
-            ),
+            Some(limit) if delivery.released_at.is_none() && now.since(mark.failure_time) > limit => {
+                Ruling::Hold(
+                    STALE,
+                    format!("it failed more than {} s ago{}", limit.as_secs(), doubt(delivery)),
+                )
+            }
             _ => Ruling::Go,
         }
     }
@@ -117,7 +120,7 @@ mod tests {
         }
     }
 
-    fn delivery(released: bool, ambiguous: u32) -> Delivery {
+    fn delivery(released_at: Option<Timestamp>, ambiguous: u32) -> Delivery {
         Delivery {
             mark: FencingId::generate().into(),
             route: "recovery".into(),
@@ -127,7 +130,7 @@ mod tests {
             body: Vec::new(),
             attempts: ambiguous,
             ambiguous,
-            released,
+            released_at,
             next_due: FAILED,
             last: None,
             reference: None,
@@ -147,7 +150,7 @@ mod tests {
     fn a_host_that_is_back_is_told_held_or_cancelled_as_configured() {
         for (_, if_returned) in IfReturned::WORDS {
             let terms = Terms { if_returned, ..Terms::default() };
-            let of = |back| word(&terms.ruling(&mark(back), &delivery(false, 0), FAILED));
+            let of = |back| word(&terms.ruling(&mark(back), &delivery(None, 0), FAILED));
             let expected = match if_returned {
                 IfReturned::Deliver => "go",
                 IfReturned::Hold => "hold returned",
@@ -162,20 +165,21 @@ mod tests {
         let terms = Terms { stale_after: Some(Duration::from_secs(60)), ..Terms::default() };
         let after = |seconds| {
             let now = FAILED + Duration::from_secs(seconds);
-            word(&terms.ruling(&mark(None), &delivery(false, 0), now))
+            word(&terms.ruling(&mark(None), &delivery(None, 0), now))
         };
         assert_eq!((after(60).as_str(), after(61).as_str()), ("go", "hold stale"));
     }
 
-    /// The broken variant: the same delivery without an operator's word.
+    /// The broken variants: the same delivery without an operator's word, and a host that came back after it.
     #[test]
-    fn what_an_operator_released_goes_whatever_the_terms_are() {
+    fn what_an_operator_released_goes_whatever_the_terms_were() {
+        let (released, late) = (FAILED + Duration::from_secs(1), FAILED + Duration::from_secs(2));
         for (_, if_returned) in IfReturned::WORDS {
             let terms = Terms { if_returned, stale_after: Some(Duration::ZERO), ..Terms::default() };
-            let late = FAILED + Duration::from_secs(1);
-            let of = |released| terms.ruling(&mark(Some(FAILED)), &delivery(released, 0), late);
-            assert_eq!(of(true), Ruling::Go);
-            assert_ne!(of(false), Ruling::Go);
+            let of = |back, released| terms.ruling(&mark(Some(back)), &delivery(released, 0), late);
+            assert_eq!(of(FAILED, Some(released)), Ruling::Go);
+            assert_ne!(of(FAILED, None), Ruling::Go);
+            assert_eq!(of(late, Some(released)) == Ruling::Go, if_returned == IfReturned::Deliver);
         }
     }
 
@@ -184,7 +188,7 @@ mod tests {
         let terms = Terms { if_returned: IfReturned::Hold, ..Terms::default() };
         for (ambiguous, expected) in [(0, false), (1, true)] {
             let Ruling::Hold(_, sentence) =
-                terms.ruling(&mark(Some(FAILED)), &delivery(false, ambiguous), FAILED)
+                terms.ruling(&mark(Some(FAILED)), &delivery(None, ambiguous), FAILED)
             else {
                 panic!("it is held")
             };

@@ -11,7 +11,7 @@ use marks::terms::{After, IfReturned, Terms};
 use super::groups::Groups;
 use super::problem::Place;
 use super::reader::Section;
-use super::settings::{SECONDS, is_plain_name, only_tables, patterns, seconds};
+use super::settings::{SECONDS, is_plain_name, only_tables, patterns};
 use crate::drivers::{self, Driver, Step};
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
@@ -196,7 +196,8 @@ struct Waits<'a> {
 fn after<'a>(section: &mut Section<'a, '_>) -> Option<Waits<'a>> {
     let name = |text: &str| RouteName::parse(text).ok_or_else(|| "must be the name of a route".to_owned());
     let route = section.text("after", name);
-    let limit = seconds(section, "after-limit", AFTER_LIMIT);
+    let limit = section.number("after-limit", 1..=3600).unwrap_or(AFTER_LIMIT);
+    let limit = Duration::from_secs(limit.into());
     if section.has("after-limit") && !section.has("after") {
         section.complain("after-limit", "after is missing: which route comes first?");
     }

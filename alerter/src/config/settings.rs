@@ -213,7 +213,7 @@ fn intake(mut section: Section<'_, '_>) -> IntakeRules {
     IntakeRules { coalesce, evidence_grace, horizon }
 }
 
-pub(super) fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
+fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
     Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
 }
 

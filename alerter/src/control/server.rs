@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
+use marks::delivery;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
@@ -349,6 +350,9 @@ async fn release(
         ));
     }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
+    // A host's name stands for its last failure alone: an operator who looks at the host now vouches for no older one.
+    let newest = marks.last().copied().into_iter();
+    let marks: Vec<MarkId> = if MarkId::parse(&request.target).is_ok() { marks } else { newest.collect() };
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
@@ -363,7 +367,11 @@ async fn release(
     let changed = shared.store.run(release).await?;
     shared.seen().news = true;
     shared.poke.notify_one();
-    let message = format!("{changed} held mark(s) of {} released by you", plain(&request.target));
+    let target = plain(&request.target);
+    let message = match changed {
+        0 => format!("the newest mark of {target} is not held: to release an older one, give its id"),
+        changed => format!("{changed} held mark(s) of {target} released by you"),
+    };
     Ok(Json(ChangeAnswer { changed, message }))
 }
 
@@ -377,7 +385,11 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
         let now = Timestamp::now();
         let changed =
             marks.iter().map(|mark| journal.retry_now(*mark, &user, now)).sum::<Result<usize, _>>()?;
-        Ok((changed, journal.held_deliveries(0)?.in_all))
+        let held = |mark: &MarkId| {
+            let rows = journal.deliveries_of(*mark)?.sound;
+            Ok(rows.iter().filter(|delivery| delivery.state == delivery::State::Held).count())
+        };
+        Ok((changed, marks.iter().flatten().map(held).sum::<Result<usize, JournalError>>()?))
     };
     let (changed, held) = shared.store.run(retry).await?;
     shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));

@@ -135,7 +135,7 @@ mod tests {
             body: Vec::new(),
             attempts: 1,
             ambiguous: 0,
-            released: false,
+            released_at: None,
             next_due: now,
             last: None,
             reference: None,

@@ -151,10 +151,10 @@ pub fn report_kept(due: &DueDelivery) {
     }
 }
 
-/// Until the route accepts something else it is one in trouble, so that `status` and a notice say so.
+/// The route is well: a notice tells of this mark.
 fn report_hold(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    shared.troubles().failed(route, failure.kind, &failure.detail, Timestamp::now());
+    shared.troubles().accepted(route);
     error!(mark = %mark.id, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 

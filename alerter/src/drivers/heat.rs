@@ -164,7 +164,7 @@ impl Driver for Heat {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
         match step {
             Step::Return => body::of_return(mark, self.options.host_name.of(mark)),
             Step::Failure | Step::Confirm => self.body(mark),

@@ -156,7 +156,7 @@ impl Driver for Nova {
         if self.up_when_returned { &[Step::Return] } else { &[] }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
         self.told(mark, step != Step::Return)
     }
 

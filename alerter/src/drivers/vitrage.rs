@@ -84,7 +84,7 @@ impl Driver for Vitrage {
         }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
         match step {
             Step::Return => doctor::one_up(mark, self.options.host_name.of(mark)),
             Step::Failure | Step::Confirm => self.body(mark),

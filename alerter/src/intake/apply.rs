@@ -271,7 +271,7 @@ pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Don
 }
 
 /// When the host's earlier marks were generated, in the order in which they are told.
-pub(super) fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
+fn earlier(journal: &Journal, mark: &Mark) -> Done<Vec<Timestamp>> {
     let place = |mark: &Mark| (mark.failure_time, mark.id);
     let mut marks: Vec<Mark> = journal.marks_of(&mark.node)?.sound.iter().filter_map(MarkRow::told).collect();
     marks.retain(|other| place(other) < place(mark));

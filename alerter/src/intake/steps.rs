@@ -7,7 +7,7 @@ use marks::journal::{MarkRow, NewDelivery};
 use marks::register::{Acknowledgement, Entries, Entry, Key};
 use tracing::info;
 
-use super::apply::{Done, Intake, earlier};
+use super::apply::{Done, Intake};
 use crate::config::Route;
 use crate::delivery::confirmation;
 use crate::drivers::Step;
@@ -64,7 +64,10 @@ impl Intake<'_> {
 
     fn call_one_back(&mut self, route: &Route, row: &MarkRow) -> Done {
         let Some(mark) = row.told() else { return Ok(()) };
-        let body = route.driver.step_body(Step::Return, &mark, &earlier(self.journal, &mark)?);
+        let known = self.journal.deliveries_of(row.id)?.sound;
+        let told = known.iter().find(|delivery| delivery.route == route.name.as_str());
+        let Some(told) = told else { return Ok(()) };
+        let body = route.driver.step_body(Step::Return, &mark, &told.body);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
         info!(mark = %row.id, "{} has come back, and route {} is told so", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false };

@@ -467,7 +467,7 @@ mod tests {
             body: Vec::new(),
             attempts: 1,
             ambiguous: 0,
-            released: false,
+            released_at: None,
             next_due: NOW,
             last: Some(last),
             reference: None,

@@ -30,7 +30,7 @@ fn fresh() -> Mark {
 
 /// One exchange of a further step, with the bytes that are made for it.
 async fn ask(driver: &Masakari, which: Step, mark: &Mark) -> String {
-    word(&tell_step(driver, which, &driver.step_body(which, mark, &[]), 0).await)
+    word(&tell_step(driver, which, &driver.step_body(which, mark, &driver.body(mark)), 0).await)
 }
 
 /// A site where the notification of a host was taken, and the host's engine has put it on maintenance.
@@ -47,7 +47,7 @@ async fn a_route_takes_the_steps_that_it_is_told_to() {
     let site = Site::new().await;
     assert_eq!(site.driver().further_steps(), []);
     assert_eq!(driver(&site).further_steps(), [Step::Confirm, Step::Return]);
-    let bytes = |step| driver(&site).step_body(step, &mark(), &[]);
+    let bytes = |step| driver(&site).step_body(step, &mark(), &driver(&site).body(&mark()));
     assert_eq!(bytes(Step::Confirm), driver(&site).body(&mark()), "what is asked about is the notification");
     assert_eq!(bytes(Step::Return), driver(&site).body(&mark()));
 }

@@ -41,7 +41,7 @@ impl Driver for Thorough {
         &[Step::Confirm, Step::Return]
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _earlier: &[Timestamp]) -> Vec<u8> {
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
         assert_eq!(step, Step::Return);
         format!("{} is back", mark.node).into_bytes()
     }

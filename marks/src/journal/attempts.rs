@@ -14,6 +14,9 @@ use crate::id::MarkId;
 use crate::terms::Ruling;
 use crate::time::Timestamp;
 
+/// What terms keep back of many marks is written down in several transactions: `fence_mark` waits for each.
+const KEPT: usize = 256;
+
 /// What an attempt came to, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -59,7 +62,7 @@ pub struct Ended {
 pub struct Turned {
     /// In the order of the routes that were asked for, the oldest first.
     pub begun: Vec<DueDelivery>,
-    /// Held or cancelled by the route's terms.
+    /// Held or cancelled by the routes' terms; where it is any, there may be more.
     pub kept: Vec<DueDelivery>,
     /// Each is in quarantine now.
     pub damaged: Vec<Damage>,
@@ -176,7 +179,7 @@ fn begin_due(
     turned: &mut Turned,
 ) -> Result<(), Fault> {
     let mut places = room.places;
-    while places > 0 {
+    while places > 0 && turned.kept.len() < KEPT {
         let found = due::due(transaction, now, (room, places), gate)?;
         let (count, before) = (found.sound.len() + found.damaged.len(), turned.begun.len());
         turned.damaged.extend(found.damaged);
@@ -287,6 +290,7 @@ fn apply(
             Ok(news.then_some(match state {
                 State::Parked => "refused",
                 State::Held => "held",
+                _ if delivery.route.contains('.') => "asked",
                 _ => "not-accepted",
             }))
         }

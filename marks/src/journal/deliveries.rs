@@ -14,6 +14,7 @@ use super::{Fault, Journal, JournalError, due};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
+use crate::terms::STALE;
 use crate::time::Timestamp;
 
 /// A delivery to make: the route and the exact bytes.
@@ -45,7 +46,7 @@ const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
 /// A delivery `d` that is not final, in the words of the index `delivery_tried`.
 const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 /// One that waits, in the words of `delivery_waiting`.
-const WAITING: &str = "d.state IN ('pending', 'parked')";
+pub(super) const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
 pub(super) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// How many deliveries are changed in one transaction.
@@ -86,8 +87,8 @@ impl Journal {
         })
     }
 
-    /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say from now on: the
-    /// operator vouches for it. Says how many deliveries there were.
+    /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say of what is known
+    /// now: the operator vouches for that, and for nothing that comes later. Says how many deliveries there were.
     ///
     /// # Errors
     /// As any write.
@@ -101,10 +102,33 @@ impl Journal {
         let condition = "d.state = 'held' AND d.mark = ?3";
         self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
-            (delivery.released, delivery.next_due) = (true, now);
+            (delivery.released_at, delivery.next_due) = (Some(now), now);
             let detail = format!("it was held on route {} and is released: {reason}", delivery.route);
             let key = (delivery.mark, delivery.route.as_str());
             Ok(note_by(transaction, key, now, "released", &detail, actor)?)
+        })
+    }
+
+    /// Lets deliveries on a route go that were held as stale and are not, since their hosts failed at `since` or later: the
+    /// clock was wrong. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn free_stale(
+        &mut self,
+        route: &str,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!(
+            "{UNDER_WAY} AND d.state = 'held' AND d.last_kind = '{STALE}' AND d.route = ?3 AND d.failure_time >= ?4"
+        );
+        let given = [route.to_owned().into(), since.0.into()];
+        self.change_each(&condition, &given, now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.next_due = now;
+            let detail = "it is not stale by the clock as it goes now";
+            Ok(note(transaction, delivery, now, "freed", detail)?)
         })
     }
 
@@ -162,7 +186,8 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// What routes said last to deliveries that are not final, and since when: what a former daemon left.
+    /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says
+    /// nothing of its route.
     ///
     /// # Errors
     /// As any read.
@@ -171,8 +196,8 @@ impl Journal {
         let sql = format!(
             "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
                (SELECT min(e.last_at) FROM delivery e
-                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}))
-             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} GROUP BY d.route"
+                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}) AND e.state <> 'held')
+             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} AND d.state <> 'held' GROUP BY d.route"
         );
         let read = || {
             let mut query = self.connection.prepare(&sql)?;
@@ -374,7 +399,7 @@ pub(super) fn insert(
             body: body.clone(),
             attempts: 0,
             ambiguous: 0,
-            released: false,
+            released_at: None,
             next_due: now,
             last: None,
             reference: None,

@@ -8,7 +8,7 @@ use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released, d.digest";
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.digest";
 
 /// What stands under a key, which may be damaged itself.
 pub(super) fn find(
@@ -51,7 +51,7 @@ pub(super) fn load_others(
 
 /// Writes what may change: neither the bytes nor the place in the order.
 pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released = ?13, digest = ?14 WHERE mark = ?1 AND route = ?2";
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, digest = ?14 WHERE mark = ?1 AND route = ?2";
     let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
@@ -66,7 +66,7 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.reference,
         d.ended_at.map(|at| at.0),
         d.required,
-        d.released,
+        d.released_at.map(|at| at.0),
         digest(d),
     ])?;
     Ok(())
@@ -74,7 +74,7 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
 pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released, digest)
+    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, digest)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (mark, route) DO NOTHING";
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
@@ -86,7 +86,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.next_due.0,
         d.required,
         d.failure_time.0,
-        d.released,
+        d.released_at.map(|at| at.0),
         digest(d),
     ])?;
     Ok(())
@@ -109,7 +109,7 @@ fn digest(d: &Delivery) -> Vec<u8> {
         .maybe_int(d.ended_at.map(|at| at.0))
         .int(d.required.into())
         .int(d.failure_time.0)
-        .int(d.released.into())
+        .maybe_int(d.released_at.map(|at| at.0))
         .finish()
 }
 
@@ -149,6 +149,6 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
         reference: row.get(first + 10).ok()?,
         ended_at: ended.map(Timestamp),
         failure_time: Timestamp(row.get(first + 13).ok()?),
-        released: row.get(first + 14).ok()?,
+        released_at: row.get::<_, Option<i64>>(first + 14).ok()?.map(Timestamp),
     })
 }

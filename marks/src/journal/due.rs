@@ -21,14 +21,28 @@ pub(super) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
 const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM published p
                WHERE p.entry = 'm.' || m.id AND p.register = ?4 AND p.digest = published_digest(p.entry, p.register)))";
 
-/// Whether the route `?6` that comes first has ended with a mark, or the mark was made at `?7` or earlier; without such a
-/// route, or by an operator's word, it waits for none. A damaged row there has not ended.
-const AFTER_ANOTHER: &str = "(?6 IS NULL OR d.released OR m.made_at <= ?7 OR NOT EXISTS (SELECT 1 FROM delivery b
-               WHERE b.mark = d.mark AND b.route = ?6 AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
+/// Whether the route `?6` that comes first has ended with a mark, or the mark was made at `?7` or earlier, or later than now;
+/// without such a route, or by an operator's word, it waits for none. A damaged row there has not ended.
+const AFTER_ANOTHER: &str =
+    "(?6 IS NULL OR d.released_at IS NOT NULL OR m.made_at <= ?7 OR m.made_at > ?1 OR NOT EXISTS (
+               SELECT 1 FROM delivery b WHERE b.mark = d.mark AND b.route = ?6
+               AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
 
-/// Whether the host has not failed again, where `?8` says that it would be called back.
+/// Whether the host has not failed again, where `?8` says that it would be called back: it has no later mark that is open,
+/// or that the route took.
 const NOT_FAILED_AGAIN: &str = "(NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n
-               WHERE n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)))";
+               WHERE n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id) AND (n.settlement IS NULL
+                 OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
+                   AND e.route = substr(d.route, 1, length(d.route) - length('.return'))))))";
+
+/// Whether it is the turn of a mark on its route: nothing of its host is under way there, nor is the host called back, and no
+/// earlier mark of the host waits. What is done behind an acknowledgement waits for no earlier one.
+const ITS_TURN: &str = "NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+           WHERE n.node = m.node AND n.id <> m.id AND (
+             (e.state = 'in-flight' AND e.route IN (d.route, d.route || '.return'))
+             OR (e.route = d.route AND instr(d.route, '.') = 0 AND e.state IN ('pending', 'parked')
+               AND (n.settlement IS NULL OR e.required = 0) AND (n.failure_time, n.id) < (m.failure_time, m.id)
+               AND n.standing NOT IN ('unconfirmed', 'unproven', 'outcome-unknown'))))";
 
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
@@ -152,12 +166,7 @@ fn rows(
     let sql = format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND NOT EXISTS (
-           SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-           WHERE n.node = m.node AND e.route IN (d.route, d.route || '{RETURN}')
-             AND (n.settlement IS NULL OR e.required = 0)
-             AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-             AND (e.state = 'in-flight' OR (e.route = d.route AND e.state IN ('pending', 'parked'))))
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND {ITS_TURN}
          ORDER BY d.failure_time, d.mark LIMIT ?2",
         row::COLUMNS,
         delivery_row::COLUMNS

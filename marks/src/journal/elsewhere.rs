@@ -43,18 +43,23 @@ impl Journal {
     }
 
     /// Ends an open mark of which the register says how it ended, with its open deliveries: nobody knows whether a route
-    /// that is not required has it, so that one is cancelled. Says whether there was one.
+    /// that is not required has it, so that one is cancelled. What is done behind an acknowledgement goes on, unless an
+    /// operator ended it all. Says whether there was one.
     ///
     /// # Errors
     /// As any write.
     pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
         self.write(|transaction| {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
+            let is_dismissed = entry.how == Settlement::Dismissed;
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
+                if delivery.route.contains('.') && !is_dismissed {
+                    continue;
+                }
                 let end = State::at_the_end(entry.how, delivery.required);
                 deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
             }
-            if entry.how == Settlement::Dismissed {
+            if is_dismissed {
                 deliveries::dismiss_damaged(transaction, entry.mark)?;
             }
             let how = entry.how.as_str();

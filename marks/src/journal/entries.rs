@@ -2,7 +2,7 @@
 
 use super::row::MarkRow;
 use super::{Journal, JournalError};
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, TAKEN};
 use crate::fencing::Fencing;
 use crate::register::{Acknowledgement, Decision, Entry, MarkEntry, Returned, Settled};
 use crate::time::Timestamp;
@@ -72,7 +72,9 @@ fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
     row.entry().filter(|_| row.standing.doubt().is_none())
 }
 
+/// Of a mark that another alerter settled it may be known only that the whole of it was told.
 fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
+    delivery.last.as_ref().filter(|last| TAKEN.contains(&last.kind.as_str()))?;
     let (mark, route, at) = (delivery.mark, delivery.route.clone(), delivery.ended_at?);
     Some(Acknowledgement { mark, route, at, by: by.to_owned() })
 }

@@ -60,7 +60,7 @@ const OBJECTS: [(&str, &str); 27] = [
   mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
   last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL,
-  failure_time INTEGER NOT NULL, released INTEGER NOT NULL, digest BLOB NOT NULL,
+  failure_time INTEGER NOT NULL, released_at INTEGER, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
