@@ -109,7 +109,7 @@ pub struct UnmarkRequest {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
-    /// The host's node name, for all its held marks, or a mark's id.
+    /// The host's node name, for its last mark, or a mark's id.
     pub target: String,
     /// Why.
     pub reason: String,

@@ -349,10 +349,7 @@ async fn release(
             "a release needs a reason: it tells what Pacemaker did not confirm",
         ));
     }
-    let marks = unfinished_marks_of(&shared, &request.target).await?;
-    // A host's name stands for its last failure alone: an operator who looks at the host now vouches for no older one.
-    let newest = marks.last().copied().into_iter();
-    let marks: Vec<MarkId> = if MarkId::parse(&request.target).is_ok() { marks } else { newest.collect() };
+    let marks = newest_mark_of(&shared, &request.target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
@@ -410,6 +407,17 @@ async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId
         Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
     };
     those_of(shared, target, is_unfinished).await
+}
+
+/// The mark of an id, or a host's last one: an operator who looks at the host now vouches for no older one.
+async fn newest_mark_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+    let is_id = MarkId::parse(target).is_ok();
+    let is_newest = move |journal: &Journal, mark: &MarkRow| {
+        let all = journal.marks_of(&mark.node)?.sound;
+        let newest = all.iter().map(|other| (other.failure_time, other.id)).max();
+        Ok(is_id || newest == Some((mark.failure_time, mark.id)))
+    };
+    those_of(shared, target, is_newest).await
 }
 
 /// The marks of a host, or the mark of an id, for which `is_meant` holds.

@@ -411,6 +411,28 @@ mod tests {
         }
     }
 
+    /// Behind a clock that was a day ahead. The broken variant is a host that came back, which stays held.
+    #[test]
+    fn what_a_wrong_clock_held_as_stale_is_freed() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, back, _] = three(&mut journal);
+        assert!(journal.note_return(back, NOW, NOW).unwrap());
+        let day = Duration::from_secs(86_400);
+        let terms = Terms { if_returned: IfReturned::Hold, stale_after: Some(day), ..Terms::default() };
+        let room = Room { terms, ..Room::of("recovery", 4) };
+        let wrong = NOW + day * 2;
+        assert!(journal.turn(&[], &[room], None, wrong).unwrap().begun.is_empty());
+        assert_eq!(states(&journal, mark), [State::Held]);
+        assert!(journal.tried().unwrap().is_empty(), "it says nothing of its route");
+        assert_eq!(journal.free_stale("recovery", wrong - day, wrong).unwrap(), 0);
+        assert_eq!(journal.free_stale("recovery", NOW - day, NOW).unwrap(), 2);
+        assert_eq!(
+            (states(&journal, mark), states(&journal, back)),
+            (vec![State::Pending], vec![State::Held])
+        );
+    }
+
     #[test]
     fn what_follows_an_acknowledgement_is_made_with_it() {
         let home = Home::new();

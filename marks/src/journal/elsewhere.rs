@@ -192,6 +192,22 @@ mod tests {
         }
     }
 
+    /// What another alerter told is asked after from here. The broken variant is the word of an operator, which ends it all.
+    #[test]
+    fn a_step_behind_an_acknowledgement_goes_on_when_its_mark_was_settled_elsewhere() {
+        for (how, state) in SETTLEMENTS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let step = NewDelivery { route: "recovery.confirm".into(), body: Vec::new(), required: false };
+            journal.add_deliveries(&told, &[step], NOW).unwrap();
+            assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+            let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
+            assert_eq!(states(&journal, mark), [state, left], "{how:?}");
+        }
+    }
+
     /// A damaged row ends by an operator's word alone, on whichever controller it was given.
     #[test]
     fn a_damaged_delivery_stays_in_quarantine() {

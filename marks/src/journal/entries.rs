@@ -123,6 +123,26 @@ mod tests {
         assert_eq!(keys(&journal, NOW), [format!("s.{mark}"), format!("f.{mark}")]);
     }
 
+    /// The register says how the whole mark ended, and that is no route's acknowledgement. The broken variant is one that it
+    /// names.
+    #[test]
+    fn what_is_only_known_to_be_settled_is_no_routes_acknowledgement() {
+        for names_the_route in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            let (at, by, route) = (NOW, "ctl2".to_owned(), "recovery".to_owned());
+            if names_the_route {
+                let taken = Acknowledgement { mark, route, at, by: by.clone() };
+                assert!(journal.acknowledged_elsewhere(&taken, true, NOW).unwrap());
+            }
+            let settled = Settled { mark, how: Settlement::Acknowledged, at, by };
+            assert!(journal.settled_elsewhere(&settled, NOW).unwrap());
+            let taken = format!("a.{mark}.recovery");
+            assert_eq!(keys(&journal, BEFORE).contains(&taken), names_the_route);
+        }
+    }
+
     #[test]
     fn an_open_mark_stands_there_with_its_fencings() {
         let home = Home::new();

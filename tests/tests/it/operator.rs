@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
+use serde_json::Value;
 use tests::lab::wait;
 use tests::programs::{Site, built};
 use tests::receiver::{Answer, Receiver};
@@ -21,6 +22,7 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         what_is_dismissed_behind_a_hanging_program_is_never_told,
         a_stop_waits_for_no_test_message,
+        a_release_by_the_hosts_name_is_for_its_last_failure,
     ];
     Group { cannot: None, tests }
 }
@@ -66,6 +68,60 @@ fn until_told(told: &Path, count: usize) {
         Ok((events.lines().count() >= count).then_some(()))
     })
     .unwrap();
+}
+
+/// The host fails twice while nobody takes its marks, and both are held as stale: who looks at it now vouches for the last
+/// failure alone. The broken variant releases by an id.
+fn a_release_by_the_hosts_name_is_for_its_last_failure() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    receiver.down();
+    let route = format!(
+        "[intake]\ncoalesce = 1\n[http.recovery]\nurl = \"http://{}/\"\nstale-after = 1\n",
+        receiver.address()
+    );
+    let mut site = Site::with(&route).unwrap();
+    site.start().unwrap();
+    let mut ids = Vec::new();
+    for count in 1..=2 {
+        site.fence("compute1").unwrap();
+        wait::until("the mark is held", LIMIT, || {
+            let all = marks(&site)?;
+            let is_held = |mark: &&Value| mark["deliveries"][0]["state"] == "held";
+            Ok((all.iter().filter(is_held).count() == count).then_some(()))
+        })
+        .unwrap();
+        ids = marks(&site).unwrap().iter().map(|mark| mark["id"].as_str().unwrap().to_owned()).collect();
+    }
+    receiver.up().unwrap();
+    for target in ["compute1", &ids[0]] {
+        let words = ["release", target, "--reason", "it is off"];
+        assert!(site.alerter(&words).unwrap().status.success());
+        let told = if target == "compute1" { &ids[1..] } else { &ids[..] };
+        let requests = receiver.wait_for(told.len(), LIMIT).unwrap();
+        let bodies: Vec<String> =
+            requests.iter().map(|request| String::from_utf8_lossy(&request.body).into_owned()).collect();
+        for id in &ids {
+            assert_eq!(
+                bodies.iter().any(|body| body.contains(id)),
+                told.contains(id),
+                "{target}: {bodies:?}"
+            );
+        }
+        wait::until("it is settled", LIMIT, || {
+            let open = marks(&site)?.iter().filter(|mark| mark["state"] == "open").count();
+            Ok((open == ids.len() - told.len()).then_some(()))
+        })
+        .unwrap();
+    }
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// All marks, oldest first.
+fn marks(site: &Site) -> anyhow::Result<Vec<Value>> {
+    let listed: Value = serde_json::from_slice(&site.alerter(&["list", "--all", "--json"])?.stdout)?;
+    let mut all = listed.as_array().cloned().unwrap_or_default();
+    all.sort_by_key(|mark| mark["failure_time"].as_i64());
+    Ok(all)
 }
 
 /// An operator's request that hangs at an endpoint keeps neither the journal nor its lock.
