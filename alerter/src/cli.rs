@@ -44,7 +44,7 @@ pub enum Command {
     Mark(Mark),
     /// End the open marks of a host, or one mark: nothing more is told
     Unmark(Unmark),
-    /// Let held marks of a host, or one mark, go: your word that the host was fenced and that telling it is right
+    /// Let a host's last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right
     Release(Release),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),

@@ -408,6 +408,14 @@ mod tests {
             let begun = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun;
             let expected = if if_returned == IfReturned::Hold { second } else { first };
             assert_eq!(begun[0].mark.id, expected);
+            if expected == first {
+                continue;
+            }
+            assert_eq!(journal.release_held(first, "it is off", "alice", late).unwrap(), 1);
+            let mut next = || journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len();
+            assert_eq!(next(), 0, "one of a host at a time");
+            journal.finish_attempt(second, "recovery", &acknowledged(), late).unwrap();
+            assert_eq!(journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len(), 1);
         }
     }
 

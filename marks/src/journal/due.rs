@@ -35,14 +35,18 @@ const NOT_FAILED_AGAIN: &str = "(NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n
                  OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
                    AND e.route = substr(d.route, 1, length(d.route) - length('.return'))))))";
 
-/// Whether it is the turn of a mark on its route: nothing of its host is under way there, nor is the host called back, and no
-/// earlier mark of the host waits. What is done behind an acknowledgement waits for no earlier one.
-const ITS_TURN: &str = "NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-           WHERE n.node = m.node AND n.id <> m.id AND (
-             (e.state = 'in-flight' AND e.route IN (d.route, d.route || '.return'))
-             OR (e.route = d.route AND instr(d.route, '.') = 0 AND e.state IN ('pending', 'parked')
-               AND (n.settlement IS NULL OR e.required = 0) AND (n.failure_time, n.id) < (m.failure_time, m.id)
-               AND n.standing NOT IN ('unconfirmed', 'unproven', 'outcome-unknown'))))";
+/// Whether no earlier mark of the host waits for its turn on the route. What is done behind an acknowledgement waits for none.
+const NONE_BEFORE: &str =
+    "(instr(d.route, '.') > 0 OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+           WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
+             AND (n.failure_time, n.id) < (m.failure_time, m.id) AND e.state IN ('pending', 'parked')
+             AND n.standing NOT IN ('unconfirmed', 'unproven', 'outcome-unknown')))";
+
+/// Whether nothing of the host is under way on the route, nor is the host called back. The index holds no more than that, and
+/// what is held.
+const NONE_UNDER_WAY: &str = "NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
+           WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
+             AND e.route IN (d.route, d.route || '.return'))";
 
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
@@ -166,7 +170,7 @@ fn rows(
     let sql = format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND {ITS_TURN}
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND {NONE_BEFORE} AND {NONE_UNDER_WAY}
          ORDER BY d.failure_time, d.mark LIMIT ?2",
         row::COLUMNS,
         delivery_row::COLUMNS
