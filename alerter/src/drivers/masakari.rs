@@ -122,8 +122,7 @@ impl Masakari {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
         };
-        let is_test = told.as_ref().is_some_and(Told::is_test);
-        match answer::verdict(&answer, is_test) {
+        match answer::verdict(&answer, told.as_ref()) {
             Verdict::Ended(outcome) => outcome,
             Verdict::Doubt(doubt) => self.look(doubt, told, message.ambiguous > 0, end).await,
         }

@@ -64,8 +64,9 @@ async fn a_repetition_after_an_answer_that_was_lost_is_acknowledged() {
     assert_eq!((posts(&site), site.state().rows.len()), (2, 1));
 }
 
-/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only where it shows nothing, there
-/// is no better word than that. The broken variant believes the attempt: the mark would be lost.
+/// An attempt that got lost on its way proves nothing where Masakari shows what it has. Only of a duplicate, where it shows
+/// nothing, there is no better word than that; a host that is on maintenance may be so since its last recovery. The broken
+/// variant believes the attempt: the mark would be lost.
 #[tokio::test]
 async fn an_attempt_that_never_arrived_acknowledges_nothing() {
     for is_on_maintenance in [false, true] {
@@ -83,7 +84,46 @@ async fn an_attempt_that_never_arrived_acknowledges_nothing() {
         assert_eq!(attempt(&driver, 1).await, expected);
         site.state().is_hidden = true;
         assert_eq!(attempt(&driver, 0).await, expected);
-        assert_eq!(attempt(&driver, 1).await, "acknowledged", "the broken variant");
+        let last = if is_on_maintenance { "held maintenance" } else { "acknowledged" };
+        assert_eq!(
+            attempt(&driver, 1).await,
+            last,
+            "the broken variant of the one, and the word of the other"
+        );
+    }
+}
+
+/// An application credential whose access rules name the notification alone: the middleware before Masakari answers 401 to any
+/// look. The broken variant takes that for a token that may be better the next time, and asks for ever.
+#[tokio::test]
+async fn a_credential_that_may_only_notify_ends_too() {
+    let site = Site::new().await;
+    site.state().may_only_post = true;
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    assert_eq!(attempt(&driver, 0).await, "rejected duplicate");
+    assert_eq!(attempt(&driver, 1).await, "acknowledged");
+    site.state().on_maintenance.insert("Compute1.my.cloud.com");
+    for ambiguous in [0, 1] {
+        assert_eq!(attempt(&driver, ambiguous).await, "held maintenance");
+    }
+}
+
+/// S1-16: 202 alone is no word of Masakari's. The broken variant acknowledges by the status.
+#[tokio::test]
+async fn only_the_notification_itself_acknowledges() {
+    let later = r#"{"notification": {"notification_uuid": "9b1e", "status": "new",
+        "generated_time": "2026-07-21T02:20:21", "payload":
+        {"event": "STOPPED", "cluster_status": "OFFLINE", "host_status": "NORMAL"}}}"#;
+    for body in ["", "<html>Accepted</html>", r#"{"notification": {"notification_uuid": "9b"#, later] {
+        let site = Site::new().await;
+        let driver = site.driver();
+        site.state().whims = vec![Whim::Say(202, body.to_owned())];
+        assert_eq!(attempt(&driver, 0).await, "unknown protocol", "{body}");
+        // It had been taken, and is found.
+        let outcome = tell(&driver, &driver.body(&mark()), 1).await;
+        let reference = Some(site.state().rows[0].uuid.clone());
+        assert_eq!((outcome, site.state().rows.len()), (Outcome::Acknowledged { reference }, 1));
     }
 }
 
@@ -171,8 +211,8 @@ async fn a_conflict_that_cannot_be_looked_into_is_asked_again() {
     // Masakari's hosts are gone from the segment that said so.
     let body = r#"{"conflictingRequest": {"code": 409, "message": "x is duplicate."}}"#;
     site.state().whims = vec![Whim::Say(409, body.to_owned())];
-    site.state().knows_no_token = true;
-    assert_eq!(attempt(&driver, 0).await, "retry conflict");
+    site.state().looks_break = true;
+    assert_eq!(attempt(&driver, 1).await, "retry conflict");
 }
 
 #[tokio::test]

@@ -148,7 +148,6 @@ async fn an_ambiguous_attempt_is_remembered() {
     assert_eq!((unknown.state, unknown.ambiguous), (State::Pending, 1));
     // It is not shown, so nothing else can tell that it arrived.
     cloud.state().is_hidden = true;
-    cloud.state().on_maintenance.insert("compute1.my.cloud.com");
     assert_eq!(daemon.attempt(now + 2 * DAY).await.unwrap().state, State::Acknowledged);
 }
 

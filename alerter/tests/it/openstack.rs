@@ -65,6 +65,10 @@ pub(crate) struct State {
     pub(crate) is_mute: bool,
     /// Nobody may look at segments, hosts and notifications.
     pub(crate) is_hidden: bool,
+    /// Masakari closes every connection on which it is asked to show something.
+    pub(crate) looks_break: bool,
+    /// The credential's access rules leave out all looks: Keystone's middleware answers them with 401.
+    pub(crate) may_only_post: bool,
     /// Of the segment with all hosts.
     pub(crate) is_enabled: bool,
     /// It knows version 1.0 alone.
@@ -220,6 +224,8 @@ fn new_state() -> Arc<Mutex<State>> {
         host_changed: None,
         is_mute: false,
         is_hidden: false,
+        looks_break: false,
+        may_only_post: false,
         is_enabled: true,
         is_old: false,
         rows: Vec::new(),
@@ -327,7 +333,7 @@ async fn serve_masakari<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, st
 
 fn answer_of_masakari(request: &Request, state: &Mutex<State>) -> Option<Vec<u8>> {
     let mut state = state.lock().unwrap();
-    if state.is_mute {
+    if state.is_mute || (state.looks_break && request.method == "GET") {
         return None;
     }
     let whim =
@@ -407,7 +413,7 @@ impl State {
     fn masakari(&mut self, request: &Request) -> Vec<u8> {
         self.asked.push(format!("{} {}", request.method, request.path));
         let token = request.header("x-auth-token").unwrap_or_default();
-        if !self.knows(token) {
+        if !self.knows(token) || (self.may_only_post && request.method == "GET") {
             return unauthorized(UNAUTHORIZED);
         }
         let Some(path) = request.path.strip_prefix(&format!("/v1/{PROJECT}")) else {

@@ -21,7 +21,9 @@ const WITH_ENABLED: &str = "instance-ha 1.2";
 pub(super) enum Unseen {
     /// Masakari did not say, and may the next time.
     NotNow(Outcome),
-    /// It does not show it, however often it is asked: the user may not look, or the list is too long.
+    /// The user may not look.
+    Hidden(Outcome),
+    /// It does not show it, however often it is asked.
     Never(Outcome),
 }
 
@@ -29,7 +31,7 @@ impl Unseen {
     /// What it means where nothing else was asked.
     pub(super) fn outcome(self) -> Outcome {
         match self {
-            Self::NotNow(outcome) | Self::Never(outcome) => outcome,
+            Self::NotNow(outcome) | Self::Hidden(outcome) | Self::Never(outcome) => outcome,
         }
     }
 }
@@ -70,6 +72,18 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Reads one that Masakari shows.
+    pub(super) fn read(entry: &Value) -> Option<Self> {
+        Some(Self {
+            uuid: uuid(&entry["notification_uuid"])?,
+            status: entry["status"].as_str()?.to_owned(),
+            payload: entry["payload"].clone(),
+            generated: time(&entry["generated_time"])?,
+            created: time(&entry["created_at"]),
+            changed: time(&entry["updated_at"]),
+        })
+    }
+
     /// Whether it is the one that was told.
     pub(super) fn is(&self, told: &Told) -> bool {
         Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
@@ -124,7 +138,7 @@ impl<'s> Look<'s> {
         ];
         let all = self.list("/notifications", &query, "notifications", None).await?;
         let own = all.iter().filter(|row| row["source_host_uuid"] == host.uuid.as_str());
-        own.map(|entry| row(entry).ok_or_else(strange)).collect()
+        own.map(|entry| Row::read(entry).ok_or_else(strange)).collect()
     }
 
     /// Whether the user may list notifications.
@@ -220,17 +234,6 @@ fn host(entry: &Value, segment: &Segment) -> Option<Host> {
     })
 }
 
-fn row(entry: &Value) -> Option<Row> {
-    Some(Row {
-        uuid: uuid(&entry["notification_uuid"])?,
-        status: entry["status"].as_str()?.to_owned(),
-        payload: entry["payload"].clone(),
-        generated: time(&entry["generated_time"])?,
-        created: time(&entry["created_at"]),
-        changed: time(&entry["updated_at"]),
-    })
-}
-
 /// It becomes a part of a path.
 fn uuid(value: &Value) -> Option<String> {
     let is_uuid = |text: &&str| {
@@ -277,7 +280,7 @@ mod tests {
 
     fn of(generated: &str, host_status: &str) -> Option<Row> {
         let payload = json!({"host_status": host_status, "event": "STOPPED", "cluster_status": "OFFLINE"});
-        row(
+        Row::read(
             &json!({"notification_uuid": "9b1e", "status": "new", "generated_time": generated, "payload": payload}),
         )
     }
@@ -323,6 +326,7 @@ mod tests {
         assert!(matches!(of(200, r#"{"hosts": [{"#), Err(Unseen::NotNow(_))));
         assert!(matches!(of(200, r#"{"segments": []}"#), Err(Unseen::Never(_))));
         assert!(matches!(of(503, ""), Err(Unseen::NotNow(_))));
-        assert!(matches!(of(403, ""), Err(Unseen::Never(_))));
+        assert!(matches!(of(403, ""), Err(Unseen::Hidden(_))));
+        assert!(matches!(of(404, ""), Err(Unseen::Never(_))));
     }
 }
