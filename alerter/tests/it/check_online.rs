@@ -55,6 +55,14 @@ async fn masakari_says_which_hosts_it_would_not_take() {
     assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
     site.state().is_enabled = false;
     assert_eq!(found(&driver, &both()).await, ["compute0 segment-disabled", "compute1 segment-disabled"]);
+    // It shows the first and the last of its hosts, and not what is between them.
+    site.state().is_enabled = true;
+    site.state().page = 1;
+    site.state().hosts = vec!["compute0.my.cloud.com", "Compute1.my.cloud.com", "compute2.my.cloud.com"];
+    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance", "compute1 not-shown"]);
+    site.state().page = 2;
+    assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);
+    site.state().is_enabled = false;
     // An older Masakari knows no disabled segments.
     site.state().is_old = true;
     assert_eq!(found(&driver, &both()).await, ["compute0 maintenance"]);

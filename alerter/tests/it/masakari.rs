@@ -158,6 +158,30 @@ async fn what_another_controller_sent_is_found() {
     }
 }
 
+/// Masakari shows no more of a list at once than it is configured to. The broken variants take a list for whole that is not:
+/// what was told counts as another's, and is not acknowledged.
+#[tokio::test]
+async fn a_list_that_is_cut_short_hides_nothing() {
+    let site = Site::new().await;
+    site.state().hosts = vec!["Compute1.my.cloud.com", "compute2.my.cloud.com", "compute3.my.cloud.com"];
+    let driver = site.driver();
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+    site.state().add("Compute1.my.cloud.com", AT + 300);
+    site.state().page = 1;
+    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    let reference = Some(site.state().rows[0].uuid.clone());
+    assert_eq!(outcome, Outcome::Acknowledged { reference }, "it is the oldest, and its host the first");
+    // In the middle, where neither end shows it: it is not said that there is none.
+    site.state().rows.rotate_left(1);
+    site.state().add("Compute1.my.cloud.com", AT + 600);
+    let outcome = tell(&driver, &driver.body(&mark()), 1).await;
+    assert_eq!(word(&outcome), "rejected duplicate");
+    let detail = outcome.failure().unwrap().detail.clone();
+    assert!(detail.contains("osapi_max_limit"), "{detail}");
+    site.state().page = 3;
+    assert_eq!(attempt(&driver, 0).await, "acknowledged");
+}
+
 /// A second outage that Masakari takes for a repetition is not told. The broken variant takes every 409 for "I have it".
 #[tokio::test]
 async fn a_repetition_that_is_none_is_not_acknowledged() {

@@ -144,6 +144,23 @@ async fn a_notification_that_is_gone_is_not_found() {
     assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected not-found");
 }
 
+/// Whoever does not see all of a list does not say that something is missing there. The broken variant does.
+#[tokio::test]
+async fn what_may_only_be_hidden_is_not_gone() {
+    let mark = fresh();
+    let (site, driver) = recovering(&mark).await;
+    site.state().end(0, "finished");
+    site.state().page = 1;
+    site.state().hosts = vec!["compute0.my.cloud.com", HOST, "compute2.my.cloud.com"];
+    for which in [Step::Confirm, Step::Return] {
+        assert_eq!(ask(&driver, which, &mark).await, "rejected not-shown");
+    }
+    site.state().hosts.remove(0);
+    site.state().add(HOST, mark.generated_time.seconds() + 300);
+    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "acknowledged", "the oldest is shown too");
+    assert_eq!(ask(&driver, Step::Return, &mark).await, "wait recovering");
+}
+
 /// A question that was not answered is put again, and is nothing that may have arrived.
 #[tokio::test]
 async fn a_question_without_an_answer_is_put_again() {

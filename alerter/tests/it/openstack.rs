@@ -71,6 +71,8 @@ pub(crate) struct State {
     pub(crate) may_only_post: bool,
     /// Of the segment with all hosts.
     pub(crate) is_enabled: bool,
+    /// It gives no more entries of a list at once (`osapi_max_limit`).
+    pub(crate) page: usize,
     /// It knows version 1.0 alone.
     pub(crate) is_old: bool,
     pub(crate) rows: Vec<Row>,
@@ -228,6 +230,7 @@ fn new_state() -> Arc<Mutex<State>> {
         may_only_post: false,
         is_enabled: true,
         is_old: false,
+        page: 1000,
         rows: Vec::new(),
         whims: Vec::new(),
         knows_no_token: false,
@@ -426,11 +429,11 @@ impl State {
             ("POST", "/notifications") => self.notify(request),
             ("GET", _) if self.is_hidden => self.forbidden(path),
             ("GET", "/notifications") => self.list(&request.query),
-            ("GET", "/segments") => self.segments(version),
+            ("GET", "/segments") => self.segments(version, &request.query),
             ("GET", "/segments/5e9/hosts") => http(200, r#"{"hosts": []}"#, ""),
             ("GET", "/segments/5e9a/hosts") => {
-                let hosts: Vec<Value> = self.hosts.iter().map(|name| self.host(name)).collect();
-                http(200, &json!({ "hosts": hosts }).to_string(), "")
+                let hosts = self.hosts.iter().map(|name| self.host(name)).collect();
+                self.listed("hosts", hosts, &request.query)
             }
             ("PUT", path) => self.update(path, &request.body),
             _ => not_found(),
@@ -446,18 +449,32 @@ impl State {
         )
     }
 
-    fn segments(&self, version: Option<&str>) -> Vec<u8> {
-        let mut all =
-            json!({"segments": [{"uuid": "5e9", "name": "empty"}, {"uuid": "5e9a", "name": "east"}]});
+    fn segments(&self, version: Option<&str>, query: &[(String, String)]) -> Vec<u8> {
+        let mut all = vec![json!({"uuid": "5e9a", "name": "east"}), json!({"uuid": "5e9", "name": "empty"})];
         match version {
             None => {}
             Some("instance-ha 1.2") if !self.is_old => {
-                all["segments"][0]["enabled"] = true.into();
-                all["segments"][1]["enabled"] = self.is_enabled.into();
+                all[0]["enabled"] = self.is_enabled.into();
+                all[1]["enabled"] = true.into();
             }
             _ => return error(406, "masakariFault", "Version is not supported by the API."),
         }
-        http(200, &all.to_string(), "")
+        self.listed("segments", all, query)
+    }
+
+    /// A list of these, oldest first, as far as it is shown at once: the newest first, where nothing else is asked for.
+    fn listed(&self, key: &str, mut all: Vec<Value>, query: &[(String, String)]) -> Vec<u8> {
+        all.reverse();
+        let mut page = self.page;
+        for (key, value) in query {
+            match (key.as_str(), value.as_str()) {
+                ("sort_dir", "asc") => all.reverse(),
+                ("limit", limit) => page = page.min(limit.parse().unwrap()),
+                _ => return error(400, "badRequest", "Additional properties are not allowed"),
+            }
+        }
+        all.truncate(page);
+        http(200, &json!({ key: all }).to_string(), "")
     }
 
     fn host(&self, name: &'static str) -> Value {
@@ -553,6 +570,7 @@ impl State {
 
     fn list(&self, query: &[(String, String)]) -> Vec<u8> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
+        let mut order = Vec::new();
         for (key, value) in query {
             match key.as_str() {
                 "type" if value == "COMPUTE_HOST" => {}
@@ -561,12 +579,10 @@ impl State {
                     rows.retain(|row| row.seconds >= since);
                 }
                 "source_host_uuid" => rows.retain(|row| uuid_of(&row.host) == *value),
-                "limit" => rows.truncate(value.parse().unwrap()),
-                _ => return error(400, "badRequest", "Additional properties are not allowed"),
+                _ => order.push((key.clone(), value.clone())),
             }
         }
-        let rows: Vec<Value> = rows.into_iter().map(shown).collect();
-        http(200, &json!({ "notifications": rows }).to_string(), "")
+        self.listed("notifications", rows.into_iter().map(shown).collect(), &order)
     }
 }
 

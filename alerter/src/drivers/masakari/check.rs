@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::Masakari;
-use super::lookup::{Host, Look};
+use super::lookup::{Host, Hosts, Look, too_many};
 use crate::drivers::{Driver as _, Failure, Finding, Named};
 use crate::openstack::{self, INSTANCE_HA};
 
@@ -26,15 +26,16 @@ pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding>
     all
 }
 
-fn of_host(driver: &Masakari, host: &Named, known: &[Host]) -> Option<Finding> {
+fn of_host(driver: &Masakari, host: &Named, known: &Hosts) -> Option<Finding> {
     let why = obstacle(driver.host_name.of_host(host).as_str(), known)?;
     Some(Finding { host: Some(host.node.clone()), why })
 }
 
 /// Why Masakari would recover nothing of the host of this name.
-fn obstacle(name: &str, known: &[Host]) -> Option<Failure> {
-    let Some(host) = known.iter().find(|host| host.name == name) else {
-        return Some(Failure::new("unknown-host", &unknown(name, known)));
+fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
+    let Some(host) = known.shown.iter().find(|host| host.name == name) else {
+        let missing = || Failure::new("unknown-host", &unknown(name, &known.shown));
+        return Some(if known.is_whole { missing() } else { too_many(name) });
     };
     let segment = &host.segment.name;
     if host.segment.enabled == Some(false) {
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_obstacle_has_its_sentence() {
-        let known = [
+        let shown = vec![
             host("c1.x", None, false),
             host("c2.x", Some(true), false),
             host("c3.x", Some(false), true),
@@ -86,6 +87,7 @@ mod tests {
             host("C5.X", Some(true), false),
             host("c6", Some(true), false),
         ];
+        let mut known = Hosts { shown, is_whole: true };
         for (name, expected) in [
             ("c1.x", None),
             ("c2.x", None),
@@ -100,5 +102,11 @@ mod tests {
             assert_eq!(got.map(|(kind, _)| kind), expected.map(|(kind, _)| kind), "{name}");
             assert!(got.unwrap_or_default().1.contains(expected.unwrap_or_default().1), "{got:?}");
         }
+        known.is_whole = false;
+        let kind = |name| obstacle(name, &known).map(|why| why.kind);
+        assert_eq!(
+            [kind("c1.x"), kind("c4.x"), kind("c7.x")],
+            [None, Some("maintenance"), Some("not-shown")]
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! What Masakari has: its segments with their hosts, and its notifications of a host. It is only asked here.
 
+use std::collections::BTreeSet;
+
 use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::Value;
@@ -10,9 +12,11 @@ use super::body::Told;
 use crate::drivers::{Failure, Outcome};
 use crate::openstack::{Answer, Ask, INSTANCE_HA, Session, seconds};
 
-/// Masakari gives no more entries of a list at once (`osapi_max_limit`), and cannot be trusted with the rest of them: what it
-/// takes as a `marker` is another thing in each release.
-const FULL: usize = 1000;
+/// The oldest entries of a list first; else it begins with the newest. Masakari gives no more of it at once than its
+/// `osapi_max_limit`, which it does not tell, and what it takes as a `marker` is another thing in each release. But a list
+/// whose two ends are the same is whole.
+const OLDEST_FIRST: (&str, &str) = ("sort_dir", "asc");
+const SEGMENTS: &str = "/segments";
 /// From this version on a segment says whether it is enabled.
 const WITH_ENABLED: &str = "instance-ha 1.2";
 
@@ -46,6 +50,13 @@ pub(super) struct Segment {
     pub(super) enabled: Option<bool>,
 }
 
+impl Segment {
+    /// Where its hosts are.
+    fn hosts(&self) -> String {
+        format!("{SEGMENTS}/{}/hosts", self.uuid)
+    }
+}
+
 /// A host as Masakari knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Host {
@@ -55,6 +66,33 @@ pub(super) struct Host {
     pub(super) on_maintenance: bool,
     /// When anything of it was changed last; whole seconds.
     pub(super) changed: Option<i64>,
+}
+
+/// Every host that Masakari shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hosts {
+    pub(super) shown: Vec<Host>,
+    /// Whether there are no others.
+    pub(super) is_whole: bool,
+}
+
+impl Hosts {
+    /// The host of this name, to the letter.
+    ///
+    /// # Errors
+    /// It may be one that is not shown.
+    fn named(self, name: &str) -> Result<Option<Host>, Unseen> {
+        match self.shown.into_iter().find(|host| host.name == name) {
+            None if !self.is_whole => Err(Unseen::Never(Outcome::Rejected(too_many(name)))),
+            found => Ok(found),
+        }
+    }
+}
+
+/// A list, or two ends of one.
+struct List {
+    entries: Vec<Value>,
+    is_whole: bool,
 }
 
 /// A notification that Masakari has of a host.
@@ -126,7 +164,7 @@ impl<'s> Look<'s> {
         Ok(rows.into_iter().find(|row| row.is(told)).map(|row| row.uuid))
     }
 
-    /// The notifications of a host from the time of this one on.
+    /// The notifications of a host from the time of this one on. If this one is not among them, Masakari does not have it.
     ///
     /// # Errors
     /// They could not be learnt.
@@ -136,9 +174,19 @@ impl<'s> Look<'s> {
             ("source_host_uuid", host.uuid.as_str()),
             ("generated-since", told.generated_time.as_str()),
         ];
-        let all = self.list("/notifications", &query, "notifications", None).await?;
-        let own = all.iter().filter(|row| row["source_host_uuid"] == host.uuid.as_str());
-        own.map(|entry| Row::read(entry).ok_or_else(strange)).collect()
+        let newest = self.list("/notifications", &query, "notifications", None).await?;
+        let rows = rows(&newest, host)?;
+        if rows.iter().any(|row| row.is(told)) {
+            return Ok(rows);
+        }
+        let oldest = [&query[..], &[OLDEST_FIRST]].concat();
+        let oldest = self.list("/notifications", &oldest, "notifications", None).await?;
+        let List { entries, is_whole } = joined(newest, oldest, "notification_uuid");
+        let rows = self::rows(&entries, host)?;
+        match is_whole || rows.iter().any(|row| row.is(told)) {
+            true => Ok(rows),
+            false => Err(Unseen::Never(Outcome::Rejected(too_many(&told.host)))),
+        }
     }
 
     /// Whether the user may list notifications.
@@ -154,43 +202,44 @@ impl<'s> Look<'s> {
     /// # Errors
     /// It could not be learnt.
     pub(super) async fn host(&self, name: &str) -> Result<Option<Host>, Unseen> {
-        let segments = self.segments(None).await?;
-        let mut is_whole = segments.len() < FULL;
-        for segment in segments {
-            let hosts = self.hosts(&segment).await?;
-            is_whole &= hosts.len() < FULL;
+        for segment in segments(&self.list(SEGMENTS, &[], "segments", None).await?)? {
+            let hosts = hosts(&self.list(&segment.hosts(), &[], "hosts", None).await?, &segment)?;
             if let Some(found) = hosts.into_iter().find(|host| host.name == name) {
                 return Ok(Some(found));
             }
         }
-        if is_whole { Ok(None) } else { Err(too_many()) }
+        // It is looked for among all before it counts as missing.
+        let all = self.both_ends(SEGMENTS, "segments", None).await?;
+        self.hosts_of(&all).await?.named(name)
     }
 
     /// Every host of every segment.
     ///
     /// # Errors
     /// They could not be learnt.
-    pub(super) async fn all(&self) -> Result<Vec<Host>, Unseen> {
+    pub(super) async fn all(&self) -> Result<Hosts, Unseen> {
         // A Masakari that does not know this version refuses it.
-        let segments = match self.segments(Some(WITH_ENABLED)).await {
-            Err(Unseen::Never(_)) => self.segments(None).await?,
+        let segments = match self.both_ends(SEGMENTS, "segments", Some(WITH_ENABLED)).await {
+            Err(Unseen::Never(_)) => self.both_ends(SEGMENTS, "segments", None).await?,
             other => other?,
         };
-        let mut all = Vec::new();
-        for segment in segments {
-            all.extend(self.hosts(&segment).await?);
+        self.hosts_of(&segments).await
+    }
+
+    async fn hosts_of(&self, List { entries, is_whole }: &List) -> Result<Hosts, Unseen> {
+        let mut all = Hosts { shown: Vec::new(), is_whole: *is_whole };
+        for segment in segments(entries)? {
+            let own = self.both_ends(&segment.hosts(), "hosts", None).await?;
+            all.shown.extend(hosts(&own.entries, &segment)?);
+            all.is_whole &= own.is_whole;
         }
         Ok(all)
     }
 
-    async fn segments(&self, version: Option<&str>) -> Result<Vec<Segment>, Unseen> {
-        let all = self.list("/segments", &[], "segments", version).await?;
-        all.iter().map(|entry| segment(entry).ok_or_else(strange)).collect()
-    }
-
-    async fn hosts(&self, segment: &Segment) -> Result<Vec<Host>, Unseen> {
-        let all = self.list(&format!("/segments/{}/hosts", segment.uuid), &[], "hosts", None).await?;
-        all.iter().map(|entry| host(entry, segment).ok_or_else(strange)).collect()
+    async fn both_ends(&self, path: &str, key: &str, version: Option<&str>) -> Result<List, Unseen> {
+        let newest = self.list(path, &[], key, version).await?;
+        let oldest = self.list(path, &[OLDEST_FIRST], key, version).await?;
+        Ok(joined(newest, oldest, "uuid"))
     }
 
     async fn list(
@@ -217,6 +266,27 @@ fn entries(answer: &Answer, key: &str) -> Result<Vec<Value>, Unseen> {
         Value::Array(rows) => Ok(rows.clone()),
         _ => Err(strange()),
     }
+}
+
+/// One list of its two ends, each entry once.
+fn joined(newest: Vec<Value>, oldest: Vec<Value>, id: &str) -> List {
+    let known: BTreeSet<String> = newest.iter().map(|entry| entry[id].to_string()).collect();
+    let (mut entries, before) = (newest, known.len());
+    entries.extend(oldest.into_iter().filter(|entry| !known.contains(&entry[id].to_string())));
+    List { is_whole: entries.len() == before, entries }
+}
+
+fn segments(entries: &[Value]) -> Result<Vec<Segment>, Unseen> {
+    entries.iter().map(|entry| segment(entry).ok_or_else(strange)).collect()
+}
+
+fn hosts(entries: &[Value], segment: &Segment) -> Result<Vec<Host>, Unseen> {
+    entries.iter().map(|entry| host(entry, segment).ok_or_else(strange)).collect()
+}
+
+fn rows(entries: &[Value], host: &Host) -> Result<Vec<Row>, Unseen> {
+    let own = entries.iter().filter(|row| row["source_host_uuid"] == host.uuid.as_str());
+    own.map(|entry| Row::read(entry).ok_or_else(strange)).collect()
 }
 
 fn segment(entry: &Value) -> Option<Segment> {
@@ -262,11 +332,12 @@ fn strange() -> Unseen {
     )))
 }
 
-fn too_many() -> Unseen {
-    Unseen::Never(Outcome::Rejected(Failure::new(
-        "unknown-host",
-        "Masakari has more segments or hosts than it lists at once, and the host is not among the first",
-    )))
+/// Whether Masakari has it cannot be said.
+pub(super) fn too_many(host: &str) -> Failure {
+    let says = format!(
+        "Masakari has more segments, hosts or notifications than it lists at once, and does not show that of {host}: raise its osapi_max_limit"
+    );
+    Failure::new("not-shown", &says)
 }
 
 #[cfg(test)]
@@ -317,6 +388,22 @@ mod tests {
             assert_eq!(uuid(&strange), None);
         }
         assert!(uuid(&json!("b6165712-0000-4000-8000-000000000001")).is_some());
+    }
+
+    /// The broken variant counts: a list of as many entries as fit looks whole, or a whole one does not.
+    #[test]
+    fn a_list_is_whole_when_its_ends_are_the_same() {
+        let of = |newest: &[u8], oldest: &[u8]| {
+            let list = |ids: &[u8]| ids.iter().map(|id| json!({ "uuid": id })).collect();
+            let List { entries, is_whole } = joined(list(newest), list(oldest), "uuid");
+            (entries.len(), is_whole)
+        };
+        assert_eq!(of(&[], &[]), (0, true));
+        assert_eq!(of(&[3, 2, 1], &[1, 2, 3]), (3, true));
+        assert_eq!(of(&[3, 2], &[1, 2]), (3, false), "nobody knows what is between them");
+        assert_eq!(of(&[4, 3], &[1, 2]), (4, false));
+        let full = 2;
+        assert_ne!([3, 2, 1].len() < full, of(&[3, 2, 1], &[1, 2, 3]).1, "the broken variant");
     }
 
     #[test]
