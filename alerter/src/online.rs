@@ -2,6 +2,7 @@
 
 use marks::cib::Cib;
 use marks::host::HostName;
+use marks::register::Register;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};
@@ -15,6 +16,8 @@ pub struct Answers {
     pub hosts: Option<usize>,
     /// Why no cluster could be asked.
     pub no_cluster: Option<String>,
+    /// Whether there is one to ask, by the configuration.
+    pub wants_cluster: bool,
     /// The hosts of which only `fence_mark` may know the full name: no endpoint was asked about them.
     pub unnamed: Vec<HostName>,
     /// What stands in the way of telling hosts to anybody.
@@ -50,9 +53,10 @@ pub struct OfRoute {
 }
 
 impl Answers {
-    /// Whether nothing stands in the way.
+    /// Whether nothing stands in the way, and every host was looked at.
     pub fn is_clear(&self) -> bool {
-        self.findings.is_empty() && self.routes.iter().all(|route| route.findings.is_empty())
+        let is_complete = self.unnamed.is_empty() && !(self.wants_cluster && self.no_cluster.is_some());
+        is_complete && self.findings.is_empty() && self.routes.iter().all(|route| route.findings.is_empty())
     }
 }
 
@@ -76,6 +80,7 @@ pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
     Answers {
         hosts: roll.is_ok().then_some(named.len() + clashes.len() + unnamed.len()),
         no_cluster: cib.err(),
+        wants_cluster: settings.store.register != Register::None,
         unnamed,
         findings: clashes.into_iter().map(Obstacle::from).collect(),
         routes,

@@ -149,6 +149,34 @@ async fn the_hosts_of_the_cluster_are_looked_for_under_the_names_of_their_marks(
     assert_eq!((answers.hosts, answers.is_clear()), (Some(3), false));
 }
 
+/// A script that reads the exit code alone takes it for "every host was looked at". The broken variant looks at the findings
+/// alone: it is clear where nobody was asked about.
+#[tokio::test]
+async fn hosts_that_nobody_looked_at_are_not_well() {
+    let cloud = Site::new().await;
+    let (site, _) = configured(&cloud, "");
+    let nothing = |answers: &online::Answers| {
+        answers.findings.is_empty() && answers.routes.iter().all(|route| route.findings.is_empty())
+    };
+    let silent = online::ask(&site.settings(), Err("the cluster is down".to_owned())).await;
+    assert_eq!((silent.is_clear(), nothing(&silent)), (false, true), "the broken variant");
+    let (alone, _) = configured(&cloud, "[store]\nregister = \"none\"\n");
+    let alone = online::ask(&alone.settings(), Err("no cluster is asked".to_owned())).await;
+    assert!(alone.is_clear(), "there is none to ask");
+
+    let xml = r#"<cib><configuration><crm_config/><nodes/><resources>
+        <primitive id="storage1" class="ocf" provider="pacemaker" type="remote"/>
+        </resources><constraints/></configuration><status/></cib>"#;
+    let cib = || Cib::parse(xml).map_err(|why| why.to_string());
+    assert!(online::ask(&site.settings(), cib()).await.is_clear(), "no route of a cloud is for it");
+    let clouds = cloud.files.path("clouds.yaml");
+    let text = format!("[masakari.cloud]\nclouds-file = \"{}\"\n", clouds.display());
+    let nameless = config::Site::new("").with("alerter.toml", text);
+    let unnamed = online::ask(&nameless.settings(), cib()).await;
+    assert_eq!(unnamed.unnamed.len(), 1);
+    assert_eq!((unnamed.is_clear(), nothing(&unnamed)), (false, true), "the broken variant");
+}
+
 async fn run(config: &Path, words: &'static [&'static str]) -> Output {
     let config = config.to_owned();
     let command = move || {
