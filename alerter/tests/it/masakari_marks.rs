@@ -135,6 +135,32 @@ async fn a_recovery_is_asked_after_to_its_end() {
     assert_eq!(cloud.state().bodies.len(), 2, "nothing was told twice");
 }
 
+/// Masakari's engine is down: its API takes the notification, which stays `new`. After `confirm-within` that is an operator's,
+/// and once somebody starts the engine, it ends all the same. The broken variant waits on.
+#[tokio::test]
+async fn a_notification_that_is_never_taken_up_waits_for_somebody() {
+    let cloud = Site::new().await;
+    cloud.state().hosts = vec!["compute1.my.cloud.com"];
+    let now = Timestamp::now();
+    let mut daemon = Daemon::start_with(&cloud, "confirm = true\nconfirm-within = 900");
+    daemon.fence("compute1", now);
+    assert_eq!(daemon.attempt(now + DAY).await.unwrap().state, State::Acknowledged);
+    let mut ask = async |ago: i64, after: Duration| {
+        cloud.state().rows[0].created = now.seconds() - ago;
+        let asked = daemon.attempt_on("cloud.confirm", now + after).await.unwrap();
+        (asked.state, asked.last.map(|last| last.kind).unwrap_or_default())
+    };
+    assert_eq!(
+        ask(600, DAY).await,
+        (State::Pending, "recovering".to_owned()),
+        "the broken variant, ever after"
+    );
+    assert_eq!(ask(1000, 2 * DAY).await, (State::Parked, "recovery-hangs".to_owned()));
+    assert_eq!(ask(5000, 3 * DAY).await, (State::Parked, "recovery-hangs".to_owned()));
+    cloud.state().end(0, "finished");
+    assert_eq!(ask(5000, 4 * DAY).await.0, State::Acknowledged);
+}
+
 /// The journal knows that an attempt was ambiguous, and the driver hears it.
 #[tokio::test]
 async fn an_ambiguous_attempt_is_remembered() {

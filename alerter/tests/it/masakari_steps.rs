@@ -110,16 +110,21 @@ async fn a_recovery_that_failed_is_not_acknowledged() {
     }
 }
 
-/// An engine that died never goes on: its notification stays as it is for a day.
+/// An engine that died never goes on: its notification stays as it is for a day. What is told while it is down stays `new`,
+/// and nobody looks at the host at all.
 #[tokio::test]
 async fn a_recovery_that_hangs_is_no_longer_waited_for() {
     let mark = fresh();
     let (site, driver) = recovering(&mark).await;
-    site.state().end(0, "running");
-    site.state().rows[0].created = mark.generated_time.seconds() - 1700;
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering");
-    site.state().rows[0].created = mark.generated_time.seconds() - 1900;
-    assert_eq!(ask(&driver, Step::Confirm, &mark).await, "rejected recovery-hangs");
+    for status in ["new", "running", "error"] {
+        site.state().end(0, status);
+        site.state().rows[0].created = mark.generated_time.seconds() - 1700;
+        assert_eq!(ask(&driver, Step::Confirm, &mark).await, "wait recovering", "{status}");
+        site.state().rows[0].created = mark.generated_time.seconds() - 1900;
+        for which in [Step::Confirm, Step::Return] {
+            assert_eq!(ask(&driver, which, &mark).await, "rejected recovery-hangs", "{status}");
+        }
+    }
     let patient = Options { confirm_within: Duration::from_secs(7200), ..Options::of(site.options()) };
     let patient = Masakari::new(Options { confirm: true, ..patient }).unwrap();
     assert_eq!(ask(&patient, Step::Confirm, &mark).await, "wait recovering");
