@@ -141,6 +141,10 @@ struct FakeNova {
     is_admin: bool,
     /// Some see all servers, without their hosts, whatever filter they ask for.
     shows_hosts: bool,
+    /// However many are asked for.
+    max_limit: usize,
+    /// How much each tenant says of each of his servers, in bytes.
+    metadata: usize,
 }
 
 impl FakeNova {
@@ -151,6 +155,11 @@ impl FakeNova {
             ["all_tenants", "host", "limit"] | ["all_tenants", "host", "limit", "marker"]
         ));
         let (host, limit): (_, usize) = (&query[1].1, query[2].1.parse().unwrap());
+        let limit = limit.min(self.max_limit);
+        let is_there = |marker: &str| self.servers.iter().any(|server| server.0 == marker);
+        if query.get(3).is_some_and(|(_, marker)| !is_there(marker)) {
+            return error(400, "badRequest", "marker [x] not found");
+        }
         let is_it = |server: &&(String, &str, &str)| !self.shows_hosts || server.1 == host;
         let all = self.servers.iter().filter(is_it);
         let all: Vec<_> = match query.get(3) {
@@ -158,9 +167,10 @@ impl FakeNova {
             None => all.take(limit).collect(),
         };
         let shown = |(id, host, created): &&(String, &str, &str)| {
-            let mut row = json!({"id": id, "name": "s", "status": "ACTIVE", "created": created});
+            let mut row = json!({"id": id, "name": "s", "status": "ACTIVE", "created": created,
+                "metadata": {"x": "x".repeat(self.metadata)}});
             if self.shows_hosts {
-                row["OS-EXT-SRV-ATTR:host"] = json!(host);
+                row[HOST_KEY] = json!(host);
             }
             row
         };
@@ -202,6 +212,7 @@ struct Scene {
 }
 
 const HOST: &str = "Compute1.my.cloud.com";
+const HOST_KEY: &str = "OS-EXT-SRV-ATTR:host";
 
 impl Scene {
     /// Two servers on the host, of which one is in a stack within a stack, and one elsewhere.
@@ -221,7 +232,8 @@ impl Scene {
             server("bbbb-1", "compute0.my.cloud.com", BEFORE),
         ];
         let hosts = vec![HOST, "compute0.my.cloud.com"];
-        let nova = FakeNova { servers, hosts, is_admin: true, shows_hosts: true };
+        let nova =
+            FakeNova { servers, hosts, is_admin: true, shows_hosts: true, max_limit: 1000, metadata: 0 };
         let (first, heat) = beside(&site, heat).await;
         let (second, nova) = beside(&site, nova).await;
         Self { site, heat, nova, _endpoints: [first, second] }
@@ -264,6 +276,12 @@ impl Scene {
         let heat = self.heat();
         let changed = heat.service.rows.iter().filter(|row| row.status != "CREATE_COMPLETE");
         changed.map(|row| format!("{}/{} {}", row.stack, row.name, row.status)).collect()
+    }
+
+    /// So many servers of the host before those that matter.
+    fn fill(&self, many: usize) {
+        let many = (0..many).map(|n| (format!("many-{n}"), HOST, BEFORE));
+        self.nova().service.servers.splice(0..0, many);
     }
 
     fn row(&self, physical: &str, change: impl FnOnce(&mut Row)) {
@@ -383,10 +401,60 @@ async fn a_server_of_after_the_failure_is_left_alone() {
 #[tokio::test]
 async fn a_host_with_many_servers_is_asked_for_page_by_page() {
     let scene = Scene::new().await;
-    let many = (0..450).map(|n| (format!("many-{n}"), HOST, BEFORE));
-    scene.nova().service.servers.splice(0..0, many);
+    scene.fill(45);
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
-    assert_eq!(scene.nova().count("GET /v2.1/servers/detail?"), 3);
+    assert_eq!(scene.nova().count("GET /v2.1/servers/detail?"), 6, "47, and nothing behind them");
+}
+
+/// The broken variant takes a page that is not as long as it asked for, because of Nova's `max_limit`, for the last one.
+#[tokio::test]
+async fn a_short_page_is_not_the_last_one() {
+    let scene = Scene::new().await;
+    scene.fill(7);
+    scene.nova().service.max_limit = 4;
+    let first_page_alone =
+        scene.nova().service.servers[..4].iter().any(|server| server.0.starts_with("aaaa"));
+    assert!(!first_page_alone);
+    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
+}
+
+/// Whoever may have servers may write at them what he likes. The broken variant reads as much of the list as fits, and is
+/// left with half of one, each time anew.
+#[tokio::test]
+async fn servers_with_much_metadata_do_not_end_a_route() {
+    let scene = Scene::new().await;
+    scene.fill(20);
+    scene.nova().service.metadata = 400 * 1024;
+    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
+    scene.nova().service.metadata = 2 * 1024 * 1024;
+    let outcome = attempt(&scene.asking()).await;
+    assert_eq!(word(&outcome), "unknown protocol");
+    assert!(outcome.failure().unwrap().detail.contains("was cut off, even of one at a time"), "{outcome:?}");
+}
+
+/// The server that a page ended with is deleted before the next page is asked for: the list has to be read anew.
+#[tokio::test]
+async fn a_list_that_lost_its_place_is_no_fault_of_the_mark() {
+    let scene = Scene::new().await;
+    let told = |status| {
+        Whim::Say(status, r#"{"badRequest": {"code": 400, "message": "marker [x] not found"}}"#.to_owned())
+    };
+    let first = json!({"servers": [{"id": "gone", HOST_KEY: HOST, "created": BEFORE}]}).to_string();
+    scene.nova().whims = vec![("GET", Whim::Say(200, first)), ("GET", told(400))];
+    assert_eq!(word(&attempt(&scene.asking()).await), "retry conflict");
+    scene.nova().whims = vec![("GET", told(400))];
+    assert_eq!(word(&attempt(&scene.asking()).await), "rejected rejected", "nobody asked behind anything");
+    assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
+}
+
+/// A list that begins anew on each page would never end.
+#[tokio::test]
+async fn a_list_without_an_end_is_left() {
+    let scene = Scene::new().await;
+    let page = json!({"servers": [{"id": "same", HOST_KEY: HOST, "created": BEFORE}]}).to_string();
+    scene.nova().whims = vec![("GET", Whim::Say(200, page.clone())), ("GET", Whim::Say(200, page))];
+    assert_eq!(word(&attempt(&scene.asking()).await), "unknown protocol");
+    assert_eq!(scene.nova().count("GET"), 2);
 }
 
 /// S2-4, S2-5, S2-6: what is locked is asked again, and keeps nothing else waiting.
@@ -563,7 +631,7 @@ async fn an_endpoint_of_ones_own_is_that_of_heat_alone() {
     let stacks = vec![Stack::parse("web/5e9a").unwrap()];
     let driver = Heat::new(Options { cloud, stacks, ..scene.options() }).unwrap();
     assert_eq!(word(&attempt(&driver).await), "unreachable connect");
-    assert_eq!(scene.nova().count("GET"), 1);
+    assert_eq!(scene.nova().count("GET"), 2, "its servers, and that there are no more");
 }
 
 /// `check-config --online` looks at everything that is configured, as a test does.

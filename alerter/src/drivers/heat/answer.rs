@@ -117,6 +117,25 @@ pub(super) fn no_hosts_shown() -> Outcome {
     Outcome::Refused(Failure::new("forbidden", why).or_after(LOCKED_OUT))
 }
 
+/// One server alone is too long for an answer, or the connection broke each time.
+pub(super) fn too_long() -> Outcome {
+    let why = "Nova's list of servers was cut off, even of one at a time: look whether the connection breaks, or a server of this host has more metadata than Nova's usual quota lets it have";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// Nova gives the same page once more.
+pub(super) fn no_end() -> Outcome {
+    let why =
+        "Nova's list of servers does not go on behind its first page: check what the catalog names as Nova";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// The last server of a page was deleted before the next page was asked for.
+pub(super) fn lost_its_place(answer: &Answer) -> Outcome {
+    let advice = " to the next page of servers: the list is asked for anew";
+    Outcome::Retry(told("Nova", answer, "conflict", advice).after(answer.wish))
+}
+
 /// The stored bytes are none of this driver's.
 pub(super) fn unreadable() -> Outcome {
     Outcome::Rejected(Failure::new("rejected", "the stored message is not one for Heat: unmark the host"))

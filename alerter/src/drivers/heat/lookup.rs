@@ -1,16 +1,18 @@
 //! What is asked of Nova and Heat before anything is changed: the servers of a host, and the resources as they are.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{no_hosts_shown, no_such, no_such_host};
+use super::answer::{lost_its_place, no_end, no_hosts_shown, no_such, no_such_host, too_long};
 use super::body::Told;
 use super::targets::{Resource, Stack, is_plain};
 use crate::drivers::Outcome;
-use crate::openstack::{Ask, COMPUTE, ORCHESTRATION, Service, Session, found};
+use crate::openstack::{Answer, Ask, COMPUTE, ORCHESTRATION, Service, Session, found};
 
-/// So many servers are asked for at once: the list of them fits into one answer.
-const PAGE: &str = "200";
+/// So many servers are asked for at once: the list of them mostly fits into one answer, and one server always does. Any
+/// tenant can give one of his some 400 KiB of metadata.
+const PAGES: [&str; 2] = ["10", "1"];
 /// Stacks within stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
 /// On which host a server is, as those see it who may.
@@ -88,27 +90,60 @@ pub(super) async fn servers(session: &Session, told: &Told, end: Instant) -> Res
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let mut query = vec![("all_tenants", "1"), ("host", told.host()), ("limit", PAGE)];
-        query.extend(after.as_deref().map(|id| ("marker", id)));
-        let rows = look(session, &COMPUTE, "/servers/detail", &query, "servers", end).await?;
-        let rows = rows.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+        let rows = page(session, told.host(), after.as_deref(), end).await?;
+        // A page is as long as Nova's own limit lets it be: only an empty one is the last.
+        let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
         if rows.iter().any(|row| row.get(HOST).is_none()) {
             return Err(no_hosts_shown());
+        }
+        if last.is_empty() || after.as_ref() == Some(&last) {
+            return Err(no_end());
         }
         let is_meant = |row: &&Value| {
             text(row, HOST).eq_ignore_ascii_case(told.host()) && !told.precedes(row["created"].as_str())
         };
         all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
-        // A page that is not full is the last one.
-        after = (rows.len().to_string() == PAGE).then(|| rows.last().map(|row| text(row, "id"))).flatten();
-        if after.is_none() {
-            break;
-        }
+        after = Some(last);
     }
     if all.is_empty() && !told.is_test() {
         is_known(session, told.host(), end).await?;
     }
     Ok(all)
+}
+
+/// The servers behind this one. Whose they are decides how long each of them is: where ten are too long for one answer, one
+/// is not.
+async fn page(
+    session: &Session,
+    host: &str,
+    after: Option<&str>,
+    end: Instant,
+) -> Result<Vec<Value>, Outcome> {
+    let mut limits = PAGES.iter();
+    loop {
+        let limit = limits.next().ok_or_else(too_long)?;
+        let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
+        query.extend(after.map(|id| ("marker", id)));
+        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await;
+        let answer = answer.map_err(|trouble| trouble.outcome())?;
+        match answer.status {
+            200 if is_cut(&answer) => {}
+            400 if after.is_some() => return Err(lost_its_place(&answer)),
+            _ => return Ok(rows(found("Nova", &answer, "servers")?)),
+        }
+    }
+}
+
+/// Whether an answer ends in the middle: it is longer than is read of it, or the connection broke.
+fn is_cut(answer: &Answer) -> bool {
+    serde_json::from_slice::<IgnoredAny>(&answer.body).is_err_and(|why| why.is_eof())
+}
+
+fn rows(list: Option<Value>) -> Vec<Value> {
+    match list {
+        Some(Value::Array(rows)) => rows,
+        _ => Vec::new(),
+    }
 }
 
 /// A host without servers is one that Nova knows: else its name is wrong, and nobody would ever notice.
