@@ -202,6 +202,25 @@ async fn an_answer_that_was_lost_is_asked_for_again() {
     }
 }
 
+/// The first attempt was lost, and its workflow has failed when the next one is shown it. Whoever reruns it ends that.
+#[tokio::test]
+async fn an_execution_that_failed_meanwhile_waits_for_somebody() {
+    let cloud = Cloud::with(Engine::new()).await;
+    cloud.room().whims = vec![("POST", Whim::Close)];
+    let driver = driver(&cloud);
+    assert_eq!(attempt(&driver).await, "unknown closed");
+    for (state, expected) in [
+        ("ERROR", "rejected execution-failed"),
+        ("CANCELLED", "rejected execution-failed"),
+        ("RUNNING", "acknowledged"),
+        ("SUCCESS", "acknowledged"),
+    ] {
+        cloud.room().service.executions[0]["state"] = state.into();
+        assert_eq!(attempt(&driver).await, expected, "{state}");
+    }
+    assert_eq!(executions(&cloud), 1);
+}
+
 /// Another execution than that of the mark acknowledges nothing.
 #[tokio::test]
 async fn somebody_elses_execution_is_no_answer() {

@@ -1,5 +1,7 @@
 //! What Mistral's answers mean for a mark. Pure: the tables are here and nowhere else.
 
+use serde_json::Value;
+
 use crate::drivers::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, told, usual};
 
@@ -9,7 +11,7 @@ const WHO: &str = "Mistral";
 /// What the start of an execution came to. Its id is the mark's: whatever was open, Mistral starts no second one.
 pub(super) fn started(answer: &Answer, id: &str) -> Outcome {
     match answer.status {
-        201 if answer.json()["id"] == id => Outcome::Acknowledged { reference: Some(id.to_owned()) },
+        201 if answer.json()["id"] == id => shown(&answer.json()["state"], id),
         201 => Outcome::Unknown(says(answer, "protocol", " and did not show the execution of this mark")),
         400 => Outcome::Rejected(says(
             answer,
@@ -18,6 +20,19 @@ pub(super) fn started(answer: &Answer, id: &str) -> Outcome {
         )),
         _ if is_without_workflow(answer) => no_workflow(answer),
         _ => usual(WHO, answer),
+    }
+}
+
+/// What became of the mark's execution so far: a repetition gets the first one, which may be over by then.
+fn shown(state: &Value, id: &str) -> Outcome {
+    match state.as_str() {
+        Some(state @ ("ERROR" | "CANCELLED")) => {
+            let why = format!(
+                "the execution of this mark is in {state}: rerun it in Mistral, or evacuate by hand and end the mark"
+            );
+            Outcome::Rejected(Failure::new("execution-failed", &why))
+        }
+        _ => Outcome::Acknowledged { reference: Some(id.to_owned()) },
     }
 }
 
@@ -105,6 +120,22 @@ mod tests {
         }
         assert_eq!(word(&start(200, &body(ID))), ("unknown", "protocol"));
         assert_eq!(word(&look(200, &body(ID))), ("acknowledged", ""));
+    }
+
+    /// S1-16: nobody hears of it otherwise. The broken variant goes by the id alone.
+    #[test]
+    fn an_execution_that_failed_meanwhile_is_no_success() {
+        let body = |state: &str| format!(r#"{{"id": "{ID}", "workflow_name": "w", "state": "{state}"}}"#);
+        for state in ["IDLE", "RUNNING", "PAUSED", "SUCCESS", "DELAYED", ""] {
+            assert_eq!(word(&start(201, &body(state))), ("acknowledged", ""), "{state}");
+        }
+        let careless = |body: &str| if body.contains(ID) { "acknowledged" } else { "unknown" };
+        for state in ["ERROR", "CANCELLED"] {
+            let outcome = start(201, &body(state));
+            assert_eq!(word(&outcome), ("rejected", "execution-failed"));
+            assert!(outcome.failure().unwrap().detail.contains(state));
+            assert_ne!(careless(&body(state)), outcome.as_str());
+        }
     }
 
     #[test]
