@@ -158,7 +158,8 @@ async fn half_an_answer_is_none() {
         (Whim::Reset, "unknown closed"),
         (Whim::Close, "unknown closed"),
         (Whim::HalfHeader, "unknown closed"),
-        (Whim::HalfBody, "acknowledged"),
+        (Whim::HalfBody, "unknown protocol"),
+        (Whim::Say(200, "<html><body>It works!</body></html>".to_owned()), "unknown protocol"),
     ] {
         let scene = Cloud::with(FakeVitrage::default()).await;
         scene.room().whims = vec![("POST", whim.clone())];
