@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod keys;
 mod lookup;
+mod round;
 mod targets;
 
 use std::fmt;
@@ -13,16 +14,14 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
-use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
-use crate::openstack::{self, Ask, ORCHESTRATION, Session};
+use crate::openstack::{self, ORCHESTRATION, Session};
 pub use crate::openstack::{ByHost, WhichName};
-use answer::{Patched, Tally};
 use body::Told;
-use lookup::Found;
+use round::Round;
 pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
@@ -62,29 +61,7 @@ impl Heat {
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
         let Some(told) = Told::read(message.body, message.step) else { return answer::unreadable() };
-        match self.find(&told, end).await {
-            Ok(found) => self.patch_all(&told, &found, end).await,
-            Err(outcome) => outcome,
-        }
-    }
-
-    /// Every resource that the message is about, as it is now.
-    async fn find(&self, told: &Told, end: Instant) -> Result<Vec<Found>, Outcome> {
-        let mut found = self.configured(told, end).await?;
-        let on_host = match told.wants_servers() && !self.options.stacks.is_empty() {
-            true => lookup::servers(&self.session, told, end).await?,
-            false => Vec::new(),
-        };
-        // What was marked is found by its reason, wherever its server is now.
-        if on_host.is_empty() && told.wants_servers() && !told.is_test() {
-            return Ok(found);
-        }
-        for stack in &self.options.stacks {
-            let members = lookup::members(&self.session, stack, end).await?;
-            let is_meant = |member: &Found| !told.wants_servers() || on_host.contains(&member.physical);
-            found.extend(members.into_iter().filter(is_meant));
-        }
-        Ok(found)
+        Round::new(self, &told, end).outcome().await
     }
 
     /// What a test would find, and each host that Nova does not know by its name.
@@ -101,46 +78,6 @@ impl Heat {
             all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
         }
         all
-    }
-
-    /// The resources that the configuration names for this host. None is touched if one of them does not exist: a
-    /// repetition would touch the others again, which may be well by then.
-    async fn configured(&self, told: &Told, end: Instant) -> Result<Vec<Found>, Outcome> {
-        let mut found = Vec::new();
-        for resource in self.options.resources.of(told.node()) {
-            match lookup::resource(&self.session, resource, end).await? {
-                Ok(there) => found.push(there),
-                Err(_) if told.step() == Step::Return => {}
-                Err(missing) => return Err(missing),
-            }
-        }
-        Ok(found)
-    }
-
-    /// One that is busy, or not taken, keeps none of the others waiting.
-    async fn patch_all(&self, told: &Told, found: &[Found], end: Instant) -> Outcome {
-        let mut tally = Tally::default();
-        for one in found {
-            let patched = match one.wish(told) {
-                answer::Wish::Patch => self.patch(told, one, end).await,
-                answer::Wish::Done => Patched::Done,
-                answer::Wish::Leave => Patched::Left,
-            };
-            if let Some(outcome) = tally.add(patched) {
-                return outcome;
-            }
-        }
-        tally.outcome()
-    }
-
-    async fn patch(&self, told: &Told, one: &Found, end: Instant) -> Patched {
-        let body = told.patch();
-        let ask =
-            Ask { method: &Method::PATCH, path: &one.path, query: &[], body: Some(&body), version: None };
-        match self.session.send(&ORCHESTRATION, &ask, end).await {
-            Ok(answer) => answer::of_patch(&answer),
-            Err(trouble) => Patched::Ended(trouble.outcome()),
-        }
     }
 }
 
@@ -179,7 +116,7 @@ impl Driver for Heat {
         self.session.limit()
     }
 
-    /// Heat would replace what is well again.
+    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
     fn terms(&self) -> Terms {
         Terms { if_returned: IfReturned::Hold, ..Terms::default() }
     }

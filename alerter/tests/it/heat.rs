@@ -267,7 +267,11 @@ impl Scene {
 
     /// A route that asks Nova.
     fn asking(&self) -> Heat {
-        let stacks = vec![Stack::parse("web/5e9a").unwrap(), Stack::parse("db/6f00").unwrap()];
+        self.asking_of(&["web/5e9a", "db/6f00"])
+    }
+
+    fn asking_of(&self, all: &[&str]) -> Heat {
+        let stacks = all.iter().map(|text| Stack::parse(text).unwrap()).collect();
         Heat::new(Options { stacks, ..self.options() }).unwrap()
     }
 
@@ -423,10 +427,10 @@ async fn a_short_page_is_not_the_last_one() {
 #[tokio::test]
 async fn servers_with_much_metadata_do_not_end_a_route() {
     let scene = Scene::new().await;
-    scene.fill(20);
+    scene.fill(2);
     scene.nova().service.metadata = 400 * 1024;
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
-    scene.nova().service.metadata = 2 * 1024 * 1024;
+    scene.nova().service.metadata = 1200 * 1024;
     let outcome = attempt(&scene.asking()).await;
     assert_eq!(word(&outcome), "unknown protocol");
     assert!(outcome.failure().unwrap().detail.contains("was cut off, even of one at a time"), "{outcome:?}");
@@ -470,17 +474,50 @@ async fn a_resource_that_is_busy_is_asked_again() {
     assert_eq!(reference(&attempt(&scene.asking()).await), "2 resources");
 }
 
-/// A mapping that is wrong is said, and touches nothing.
+/// A mapping that is wrong is said, and keeps none of the others waiting.
 #[tokio::test]
 async fn a_resource_that_is_not_there_waits_for_somebody() {
     let scene = Scene::new().await;
-    let outcome = attempt(&scene.mapped(&["web/5e9a/server", "web/5e9a/sever"])).await;
+    let outcome = attempt(&scene.mapped(&["web/5e9a/sever", "web/5e9a/server"])).await;
     assert_eq!(word(&outcome), "rejected unknown-resource");
     assert!(outcome.failure().unwrap().detail.contains("web/5e9a/sever:"), "{outcome:?}");
-    let stacks = vec![Stack::parse("web/0000").unwrap()];
-    let driver = Heat::new(Options { stacks, ..scene.options() }).unwrap();
+    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED"]);
+    let driver = scene.asking_of(&["web/0000", "web/5e9a"]);
     assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
-    assert_eq!(scene.marked(), [""; 0]);
+    assert_eq!(scene.marked().len(), 2);
+    assert_eq!(scene.heat().count("PATCH"), 2, "each once");
+}
+
+/// What was deleted since needs nothing taken back, and nobody has to correct the route for it. The broken variant waits for
+/// somebody, and leaves the others as they are.
+#[tokio::test]
+async fn a_stack_that_was_deleted_since_keeps_no_return() {
+    let scene = Scene::new().await;
+    let driver = scene.asking_of(&["db/6f00", "web/5e9a"]);
+    assert_eq!(reference(&attempt(&driver).await), "2 resources");
+    scene.heat().service.rows.retain(|row| row.stack != "db/6f00");
+    assert_eq!(reference(&back(&driver).await), "2 resources, 1 left alone");
+    assert_eq!(word(&attempt(&driver).await), "rejected unknown-stack");
+}
+
+/// Looked at and told one after the other: what one attempt has done, the next need not. The broken variant looks at all of
+/// them first, and is cut off there each time, with nothing done.
+#[tokio::test]
+async fn an_attempt_that_is_cut_off_has_done_something() {
+    let scene = Scene::new().await;
+    let both = |timeout| {
+        let mut resources = ByHost::default();
+        resources.add(HostPatterns::parse("*").unwrap(), vec![Resource::parse("web/5e9a/server").unwrap()]);
+        let cloud = openstack::Options { timeout, ..scene.site.options() };
+        let stacks = vec![Stack::parse("web/5e9a").unwrap()];
+        Heat::new(Options { cloud, stacks, resources, ..scene.options() }).unwrap()
+    };
+    let driver = both(SHORT * 5);
+    scene.nova().whims = vec![("GET", Whim::Hang)];
+    assert_eq!(word(&attempt(&driver).await), "unknown timeout");
+    assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED"]);
+    assert_eq!(reference(&attempt(&both(LONG)).await), "3 resources");
+    assert_eq!(scene.heat().count("PATCH"), 2);
 }
 
 /// It was in the list, and is gone when it is to be marked.

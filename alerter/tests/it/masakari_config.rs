@@ -113,6 +113,8 @@ fn a_route_that_would_harm_a_host_that_is_well_holds_by_default() {
         ("masakari", "", (IfReturned::Hold, day)),
         ("nova", "", (IfReturned::Hold, None)),
         ("vitrage", "", (IfReturned::Deliver, None)),
+        ("heat", "stacks = [\"web/5e9a\"]", (IfReturned::Hold, None)),
+        ("heat", "resources = { compute1 = [\"web/5e9a/server\"] }", (IfReturned::Hold, None)),
         ("masakari", "if-returned = \"deliver\"\nstale-after = 60", (IfReturned::Deliver, Some(MINUTE))),
         ("vitrage", "if-returned = \"cancel\"", (IfReturned::Cancel, None)),
     ] {

@@ -98,9 +98,19 @@ pub(super) fn of_patch(answer: &Answer) -> Patched {
     }
 }
 
+/// What an exchange ended in after Heat was told something: what is left of it is open, whatever is the matter now.
+pub(super) fn left_open(outcome: Outcome, is_over: bool) -> Outcome {
+    let why = "the time limit was over before every resource was told: the next attempt goes on from there";
+    match outcome {
+        Outcome::Unreachable(_) if is_over => Outcome::Unknown(Failure::new("timeout", why)),
+        Outcome::Unreachable(failure) => Outcome::Unknown(failure),
+        outcome => outcome,
+    }
+}
+
 /// The configuration names what does not exist.
 pub(super) fn no_such(kind: &'static str, what: &str, key: &str) -> Outcome {
-    let why = format!("Heat has no {what}: correct {key}; nothing was marked for this host");
+    let why = format!("Heat has no {what}: correct {key}; what else there is of this host is marked");
     Outcome::Rejected(Failure::new(kind, &why))
 }
 
@@ -217,6 +227,19 @@ mod tests {
         assert_eq!(sum(vec![not(), Patched::Done]), "rejected");
         let refused = Outcome::Refused(Failure::new("forbidden", ""));
         assert_eq!(sum(vec![busy(), Patched::Ended(refused)]), "refused");
+    }
+
+    /// Keystone is away, or too slow for the rest: that does not undo what Heat has taken. The broken variant leaves it at
+    /// "nothing was sent", and the route would be asked with one mark at a time.
+    #[test]
+    fn what_was_told_is_not_unreachable_any_more() {
+        let away = || Outcome::Unreachable(Failure::new("keystone", ""));
+        assert_eq!(word(&left_open(away(), true)), ("unknown", "timeout"));
+        assert_eq!(word(&left_open(away(), false)), ("unknown", "keystone"));
+        let careless = |outcome: Outcome, _| outcome;
+        assert_eq!(word(&careless(away(), true)), ("unreachable", "keystone"));
+        let busy = || Outcome::Retry(Failure::new("conflict", ""));
+        assert_eq!(left_open(busy(), true), busy());
     }
 
     fn told(step: Step, id: &str) -> Told {

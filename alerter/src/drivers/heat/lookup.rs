@@ -51,13 +51,18 @@ pub(super) async fn resource(
 /// would be another one once Heat has replaced it.
 ///
 /// # Errors
-/// It could not be learnt, or there is no such stack.
-pub(super) async fn members(session: &Session, stack: &Stack, end: Instant) -> Result<Vec<Found>, Outcome> {
+/// The outer one: it could not be learnt. The inner one: there is no such stack.
+pub(super) async fn members(
+    session: &Session,
+    stack: &Stack,
+    end: Instant,
+) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
     let path = format!("{}/resources", stack.path());
     let found = look(session, &ORCHESTRATION, &path, &[("nested_depth", DEPTH)], "resources", end).await?;
     let name = stack.path().trim_start_matches("/stacks/");
-    let rows = found.ok_or_else(|| no_such("unknown-stack", &format!("stack {name}"), "stacks"))?;
-    Ok(rows.as_array().into_iter().flatten().filter_map(member).collect())
+    let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
+    let all = |rows| self::rows(rows).iter().filter_map(member).collect();
+    Ok(found.map(|rows| all(Some(rows))).ok_or_else(missing))
 }
 
 fn member(row: &Value) -> Option<Found> {
