@@ -19,7 +19,7 @@ use super::http::Unusable;
 use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
 use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
-use answer::Service;
+use answer::{List, Service};
 use body::Told;
 use change::Change;
 
@@ -71,53 +71,44 @@ impl Nova {
         let Some(told) = Told::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
-        let services = match self.look(&told.host, end).await {
-            Ok(services) => services,
+        let list = match self.look(&[("host", &told.host), ("binary", BINARY)], end).await {
+            Ok(list) => list,
             Err(outcome) => return outcome,
         };
         if told.is_test() {
             return Outcome::Acknowledged { reference: None };
         }
-        match answer::the_one(services) {
+        match answer::the_one(list.of(&told.host)) {
             Ok(service) => self.change(&told, &service, end).await,
             Err(outcome) => outcome,
         }
     }
 
-    /// What Nova has of a host. Nothing is changed by it, so nothing about it is ambiguous.
-    async fn look(&self, host: &str, end: Instant) -> Result<Vec<Service>, Outcome> {
-        let query = [("host", host), ("binary", BINARY)];
-        let ask = Ask {
-            method: &Method::GET,
-            path: "/os-services",
-            query: &query,
-            body: None,
-            version: Some(VERSION),
-        };
+    /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
+    async fn look(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
+        let ask =
+            Ask { method: &Method::GET, path: "/os-services", query, body: None, version: Some(VERSION) };
         match self.session.send(&COMPUTE, &ask, end).await {
-            Ok(answer) => answer::services(&answer, host),
+            Ok(answer) => answer::listed(&answer),
             Err(trouble) => Err(answer::not_looked(&trouble)),
         }
     }
 
     /// What stands in the way, and each host that Nova would not find.
     async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
-        let mut all = openstack::try_out(self, &self.session, &COMPUTE).await;
-        if !all.is_empty() {
+        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+        if !all.is_empty() || hosts.is_empty() {
             return all;
         }
-        for host in hosts {
-            let end = Instant::now() + self.session.limit();
-            let found = self.look(self.host_name.of_host(host).as_str(), end).await;
-            let Err(outcome) = found.and_then(answer::the_one) else { continue };
-            let is_its_own = matches!(outcome, Outcome::Rejected(_));
-            let about = is_its_own.then(|| host.node.clone());
-            all.extend(Finding::of(&outcome).map(|finding| Finding { host: about, ..finding }));
-            if !is_its_own {
-                break;
-            }
+        match self.look(&[("binary", BINARY)], Instant::now() + self.session.limit()).await {
+            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
+            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
         }
-        all
+    }
+
+    fn finding(&self, list: &List, host: &Named) -> Option<Finding> {
+        let outcome = answer::the_one(list.of(self.host_name.of_host(host).as_str())).err()?;
+        Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
     }
 
     async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
@@ -156,8 +147,12 @@ impl Driver for Nova {
         if self.up_when_returned { &[Step::Return] } else { &[] }
     }
 
-    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
-        self.told(mark, step != Step::Return)
+    /// Where the route was another one when the host failed, nobody knows what was done: it is as if this one had done it.
+    fn step_body(&self, step: Step, mark: &Mark, told: &[u8]) -> Vec<u8> {
+        match step {
+            Step::Return => body::of_return(told).unwrap_or_else(|| self.told(mark, false)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
     }
 
     fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {

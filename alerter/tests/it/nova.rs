@@ -487,27 +487,59 @@ async fn what_was_done_is_undone_when_the_host_is_back() {
     assert!(leaving.further_steps().is_empty());
 }
 
-/// Only the reason of this very mark is ours to end. The broken variant enables whatever is disabled.
+/// Only the reason of this very mark is ours to end. One broken variant enables whatever is disabled, another takes up what
+/// an operator wants down.
 #[tokio::test]
 async fn what_somebody_else_changed_is_left_alone() {
     let cloud = Cloud::with(Compute::new()).await;
     let driver = disabling(&cloud);
-    for reason in
-        ["alice: bad memory", "", &format!("{WHO}2026-07-20T00:00:00Z"), &format!("{}; alice: wait", own())]
-    {
+    let noted = format!("{}; alice: wait", own());
+    let earlier = format!("{WHO}2026-07-20T00:00:00Z");
+    for reason in [Some("alice: bad memory"), Some(""), Some(&*earlier), Some(&*noted), None] {
         assert_eq!(down(&driver).await, "acknowledged");
-        disable(&cloud, reason);
-        let left = acknowledged(&format!("{} left-disabled", id_of(1)));
-        assert_eq!(back(&driver, &mark()).await, left, "{reason}");
-        assert_eq!(service(&cloud).disabled.as_deref(), Some(reason));
-        assert!(!service(&cloud).forced_down);
+        cloud.room().service.rows[1].disabled = reason.map(str::to_owned);
+        let puts = cloud.count("PUT");
+        let left = acknowledged(&format!("{} left-forced-down", id_of(1)));
+        assert_eq!(back(&driver, &mark()).await, left, "{reason:?}");
+        assert_eq!((service(&cloud).disabled.as_deref(), service(&cloud).forced_down), (reason, true));
+        assert_eq!(cloud.count("PUT"), puts);
+        cloud.room().service.rows[1].forced_down = false;
         let left = acknowledged(&format!("{} left-alone", id_of(1)));
-        assert_eq!(back(&driver, &mark()).await, left, "{reason}");
+        assert_eq!(back(&driver, &mark()).await, left, "{reason:?}");
         cloud.room().service.rows[1].disabled = None;
     }
 }
 
-/// The second outage takes the reason over, so that its own end enables the service, and that of the first does not.
+/// Who disables nothing leaves no reason to be known by.
+#[tokio::test]
+async fn without_a_reason_it_is_taken_back_in_any_case() {
+    let cloud = Cloud::with(Compute::new()).await;
+    let driver = plain(&cloud);
+    assert_eq!(down(&driver).await, "acknowledged");
+    disable(&cloud, "alice: bad memory");
+    let left = acknowledged(&format!("{} left-disabled", id_of(1)));
+    assert_eq!(back(&driver, &mark()).await, left);
+    assert!(!service(&cloud).forced_down && service(&cloud).disabled.is_some());
+}
+
+/// The reason that was told is ours, also when the route has another one by now, or disables nothing any more.
+#[tokio::test]
+async fn a_route_that_has_changed_undoes_what_it_did() {
+    for now in [Some("nova-host-alerter, {failure_time}".to_owned()), None] {
+        let cloud = Cloud::with(Compute::new()).await;
+        let before = disabling(&cloud);
+        let told = before.body(&mark());
+        assert_eq!(word(&tell(&before, &told, 0).await), "acknowledged");
+        let changed = Nova::new(Options { disabled_reason: now, ..options(cloud.options()) }).unwrap();
+        let step = changed.step_body(Step::Return, &mark(), &told);
+        let outcome = tell_step(&changed, Step::Return, &step, 0).await;
+        assert_eq!(outcome, acknowledged(&id_of(1)));
+        assert_eq!(service(&cloud), row(HOST, "nova-compute"));
+    }
+}
+
+/// The second outage takes the reason over, so that its own end enables the service, and that of the first does nothing: the
+/// broken variant takes up a host that has failed again.
 #[tokio::test]
 async fn a_second_outage_is_ended_by_its_own_return() {
     let cloud = Cloud::with(Compute::new()).await;
@@ -517,7 +549,9 @@ async fn a_second_outage_is_ended_by_its_own_return() {
         assert_eq!(word(&tell(&driver, &driver.body(&mark), 0).await), "acknowledged");
     }
     assert_eq!(service(&cloud).disabled.as_deref(), Some(&*format!("{WHO}2026-07-21T02:23:21Z")));
-    assert_eq!(back(&driver, &mark()).await, acknowledged(&format!("{} left-disabled", id_of(1))));
+    let left = acknowledged(&format!("{} left-forced-down", id_of(1)));
+    assert_eq!(back(&driver, &mark()).await, left);
+    assert!(service(&cloud).forced_down);
     assert_eq!(back(&driver, &second).await, acknowledged(&id_of(1)));
     assert_eq!(service(&cloud), row(HOST, "nova-compute"));
 }
@@ -556,6 +590,7 @@ async fn nova_says_which_hosts_it_does_not_know() {
         named("compute0", "compute0.my.cloud.com"),
     ];
     assert_eq!(found(&driver, &hosts).await, ["compute2 unknown-host"]);
+    assert_eq!(cloud.count("GET"), 2, "a test, and one list for however many hosts");
     cloud.room().service.newest = 50;
     assert_eq!(found(&driver, &hosts).await, ["misconfigured"]);
     cloud.room().service.newest = 93;

@@ -28,8 +28,9 @@ pub(super) struct Service {
     pub(super) disabled_reason: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct List {
+/// Services as Nova lists them.
+#[derive(Debug, Deserialize)]
+pub(super) struct List {
     services: Vec<Shown>,
 }
 
@@ -39,7 +40,7 @@ struct Changed {
 }
 
 /// As this version of the API shows a service, and no older one.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Shown {
     id: String,
     host: String,
@@ -49,7 +50,7 @@ struct Shown {
     disabled_reason: Option<String>,
 }
 
-#[derive(PartialEq, Eq, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
     Enabled,
@@ -58,14 +59,13 @@ enum Status {
 
 impl Shown {
     /// The service, unless it is another one. What Nova gives must not become another path.
-    fn of(self, host: &str) -> Option<Service> {
+    fn of(&self, host: &str) -> Option<Service> {
         let is_meant = self.host == host && self.binary == BINARY && is_uuid(&self.id);
-        let Self { id, status, forced_down, disabled_reason, .. } = self;
-        is_meant.then_some(Service {
-            id,
-            forced_down,
-            is_disabled: status == Status::Disabled,
-            disabled_reason,
+        is_meant.then(|| Service {
+            id: self.id.clone(),
+            forced_down: self.forced_down,
+            is_disabled: self.status == Status::Disabled,
+            disabled_reason: self.disabled_reason.clone(),
         })
     }
 }
@@ -82,16 +82,16 @@ pub(super) fn not_looked(trouble: &Trouble) -> Outcome {
     }
 }
 
-/// What Nova has of a host.
+/// What Nova has of one host, or of all.
 ///
 /// # Errors
 /// It did not say.
-pub(super) fn services(answer: &Answer, host: &str) -> Result<Vec<Service>, Outcome> {
+pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
     if answer.status != 200 {
         return Err(not_listed(answer));
     }
     match serde_json::from_slice::<List>(&answer.body) {
-        Ok(List { services }) => Ok(each_once(services.into_iter().filter_map(|shown| shown.of(host)))),
+        Ok(list) => Ok(list),
         Err(why) if why.is_data() => {
             let advice = format!(
                 ", which is no list of services in {VERSION} of the API: check what the catalog, or endpoint, names as Nova"
@@ -102,10 +102,14 @@ pub(super) fn services(answer: &Answer, host: &str) -> Result<Vec<Service>, Outc
     }
 }
 
-/// Where two cells have one database, Nova shows the same service twice.
-fn each_once(services: impl Iterator<Item = Service>) -> Vec<Service> {
-    let by_id: BTreeMap<String, Service> = services.map(|service| (service.id.clone(), service)).collect();
-    by_id.into_values().collect()
+impl List {
+    /// What there is of a host, each once: where two cells have one database, Nova shows the same service twice.
+    pub(super) fn of(&self, host: &str) -> Vec<Service> {
+        let services = self.services.iter().filter_map(|shown| shown.of(host));
+        let by_id: BTreeMap<String, Service> =
+            services.map(|service| (service.id.clone(), service)).collect();
+        by_id.into_values().collect()
+    }
 }
 
 fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
@@ -193,7 +197,7 @@ mod tests {
     }
 
     fn listed(status: u16, body: &str) -> Result<Vec<Service>, Outcome> {
-        services(&Answer::of(status, body, None), "h")
+        super::listed(&Answer::of(status, body, None)).map(|list| list.of("h"))
     }
 
     fn put(status: u16, body: &str) -> Outcome {

@@ -44,6 +44,12 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: O
     bytes(&Told { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
 }
 
+/// The message of its return, where the one of its failure is given: what that says is undone, whatever the route says by now.
+pub(super) fn of_return(told: &[u8]) -> Option<Vec<u8>> {
+    let told = Told::read(told).filter(|told| told.forced_down == Some(true))?;
+    Some(bytes(&Told { forced_down: Some(false), ..told }))
+}
+
 /// A test: of a host that cannot exist, and nothing becomes of it.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     let (id, failure_time) = (id.to_string(), written(now));
@@ -147,6 +153,20 @@ mod tests {
         assert!(
             body.ends_with(r#""host":"compute1","failure_time":"2026-07-21T02:13:20Z","forced_down":false}"#)
         );
+    }
+
+    /// The broken variant makes it of the route as it is now, and nobody knows the old reason for ours any more.
+    #[test]
+    fn a_return_is_of_what_was_told() {
+        let mark = mark();
+        let failed = of_mark(&mark, &mark.node, true, Some(REASON));
+        let back = of_mark(&mark, &mark.node, false, Some(REASON));
+        assert_eq!(of_return(&failed), Some(back.clone()));
+        assert_ne!(of_mark(&mark, &mark.fqdn, false, Some("nova-host-alerter, {failure_time}")), back);
+        let standard = crate::drivers::event::of_mark(&mark, crate::drivers::event::TimeFormat::Epoch);
+        for other in [&standard[..], b"", &of_test(&mark.id, Timestamp(0)), &back] {
+            assert_eq!(of_return(other), None);
+        }
     }
 
     /// What another driver stored under this route's name is none of ours. The broken variant forces down whatever is

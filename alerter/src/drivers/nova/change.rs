@@ -25,6 +25,8 @@ impl Change {
         match told.forced_down {
             // Said again where it is down already: an answer of Nova's acknowledges, and nothing else.
             Some(true) => Self::down(told.reason_for(service)),
+            // Somebody has been at the service since: what he forced down looks like what this mark did.
+            Some(false) if told.disabled_reason.is_some() && !told.has_disabled(service) => Self::default(),
             Some(false) => Self::up(service.forced_down, told.has_disabled(service)),
             None => Self::default(),
         }
@@ -63,6 +65,9 @@ impl Change {
     /// Nova's name for the service, and what was left as it was when the host came back.
     pub(super) fn reference(&self, service: &Service) -> String {
         match self {
+            change if change.is_nothing() && service.forced_down => {
+                format!("{} left-forced-down", service.id)
+            }
             change if change.is_nothing() => format!("{} left-alone", service.id),
             Self { forced_down: Some(false), status: None, .. } if service.is_disabled => {
                 format!("{} left-disabled", service.id)
@@ -117,7 +122,8 @@ mod tests {
         }
     }
 
-    /// Only what is ours is undone. The broken variant enables whatever is disabled.
+    /// Only what is ours is undone: with a reason, by that alone. One broken variant enables whatever is disabled, another
+    /// takes up whatever is forced down.
     #[test]
     fn a_host_that_is_back_is_as_it_was() {
         let (up, both) = (r#"{"forced_down":false}"#, r#"{"forced_down":false,"status":"enabled"}"#);
@@ -127,15 +133,18 @@ mod tests {
             (false, false, None, "{}", "s left-alone"),
             (true, true, Some(OWN), both, "s"),
             (true, false, Some(OWN), r#"{"status":"enabled"}"#, "s"),
-            (true, true, Some("alice"), up, "s left-disabled"),
-            (true, true, Some(EARLIER), up, "s left-disabled"),
-            (true, true, None, up, "s"),
+            (true, true, Some("alice"), "{}", "s left-forced-down"),
+            (true, true, Some(EARLIER), "{}", "s left-forced-down"),
+            (true, true, None, "{}", "s left-forced-down"),
             (true, false, Some("alice"), "{}", "s left-alone"),
+            (true, false, None, "{}", "s left-alone"),
         ] {
             let told = told(false, disables);
             let got = of(&told, is_down, standing);
             assert_eq!((got.0.as_str(), got.1.as_str()), (expected, reference), "{disables} {standing:?}");
         }
+        let careless = Change::up(true, false);
+        assert_ne!(careless, Change::of(&told(false, true), &service(true, Some("alice"))));
     }
 
     #[test]
