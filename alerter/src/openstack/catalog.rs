@@ -1,5 +1,7 @@
 //! Keystone's catalog: where a service is. Pure.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 /// A service that we speak with.
@@ -77,7 +79,13 @@ pub(super) fn address(found: &Found, service: &Service, choice: &Choice) -> Resu
         Some(instead) => expand(instead, found.project.as_deref())?,
         None => look_up(found, service, choice)?.to_owned(),
     };
-    Ok(url.trim_end_matches('/').to_owned())
+    // What is asked stands behind the address.
+    match url.contains('?') {
+        true => {
+            Err(format!("the address of {} has a query (?): correct the catalog or endpoint", service.name()))
+        }
+        false => Ok(url.trim_end_matches('/').to_owned()),
+    }
 }
 
 fn look_up<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&'f str, String> {
@@ -91,20 +99,38 @@ fn look_up<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&
         .filter(|entry| entry.r#type == word)
         .flat_map(|entry| &entry.endpoints)
         .collect();
-    let fits = |wanted: &&String| {
-        endpoints.iter().copied().find(|endpoint| endpoint.is(wanted, choice.region.as_deref()))
+    let fitting = |wanted: &String| -> Vec<&Endpoint> {
+        let fits = |endpoint: &&Endpoint| endpoint.is(wanted, choice.region.as_deref());
+        endpoints.iter().copied().filter(fits).collect()
     };
-    let chosen = choice.interfaces.iter().find_map(|wanted| fits(&wanted));
+    let chosen = choice.interfaces.iter().map(fitting).find(|fitting| !fitting.is_empty());
     let none = || {
         format!(
             "Keystone's catalog has no {} of {word} in this region: check interface and region",
             choice.interfaces.join(" or ")
         )
     };
-    chosen.map(|endpoint| endpoint.url.as_str()).ok_or_else(none)
+    the_one(word, &chosen.ok_or_else(none)?)
+}
+
+/// The first, unless nobody has said in which region: the same host names may stand in several.
+fn the_one<'f>(word: &str, fitting: &[&'f Endpoint]) -> Result<&'f str, String> {
+    let regions: BTreeSet<&str> = fitting.iter().map(|endpoint| endpoint.region()).collect();
+    let first = fitting.first().map(|endpoint| endpoint.url.as_str()).unwrap_or_default();
+    match regions.len() > 1 && fitting.iter().any(|endpoint| endpoint.url != first) {
+        false => Ok(first),
+        true => {
+            let all: Vec<&str> = regions.into_iter().collect();
+            Err(format!("Keystone's catalog has {word} in {}: set region to one of them", all.join(" and ")))
+        }
+    }
 }
 
 impl Endpoint {
+    fn region(&self) -> &str {
+        self.region_id.as_deref().or(self.region.as_deref()).unwrap_or("no region")
+    }
+
     fn is(&self, interface: &str, region: Option<&str>) -> bool {
         // Older catalogs say publicURL.
         let own = self.interface.strip_suffix("URL").unwrap_or(&self.interface);
@@ -149,7 +175,9 @@ mod tests {
     #[test]
     fn a_service_is_found_by_any_of_its_types() {
         for (service, interfaces, region, expected) in [
-            (INSTANCE_HA, vec!["public"], None, Ok("http://p1/v1")),
+            (INSTANCE_HA, vec!["public"], Some("one"), Ok("http://p1/v1")),
+            (INSTANCE_HA, vec!["public"], None, Err("ha in one and two: set region")),
+            (INSTANCE_HA, vec!["internal", "public"], None, Ok("http://i1/v1/p")),
             (INSTANCE_HA, vec!["internal"], Some("one"), Ok("http://i1/v1/p")),
             (INSTANCE_HA, vec!["internal", "public"], Some("two"), Ok("http://p2/v1")),
             (INSTANCE_HA, vec!["admin"], None, Ok("http://a2/v1")),
@@ -172,6 +200,7 @@ mod tests {
         assert_eq!(own("https://h/v1/%(project_id)s/"), "https://h/v1/p");
         assert_eq!(own("https://h/v1/$(tenant_id)s"), "https://h/v1/p");
         assert_eq!(own("https://h/v1"), "https://h/v1");
+        assert!(address(&found(), &COMPUTE, &with("https://h/v1?x=y")).unwrap_err().contains("has a query"));
         let none = Found { project: None, ..found() };
         assert!(address(&none, &COMPUTE, &with("https://h/%(project_id)s")).is_err());
     }
