@@ -84,21 +84,38 @@ struct Project {
     id: String,
 }
 
+/// Why an answer that should have a token has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Its body ends too early: where the connection says where it ends, nothing else shows it.
+    CutOff,
+    /// A clause without anything of the answer.
+    Wrong(&'static str),
+}
+
 /// Reads the answer that has a token: the header with it, and the body.
 ///
 /// # Errors
-/// A clause without anything of the answer.
-pub(super) fn read(header: Option<&str>, body: &[u8]) -> Result<Token, &'static str> {
-    let value = header.filter(|value| !value.is_empty()).ok_or("gave no X-Subject-Token")?;
-    let body =
-        serde_json::from_slice::<Answer>(body).map_err(|_| "gave a token without its description")?.token;
+/// It has none.
+pub(super) fn read(header: Option<&str>, body: &[u8]) -> Result<Token, Unread> {
+    let wrong = Unread::Wrong;
+    let value = header.filter(|value| !value.is_empty()).ok_or(wrong("gave no X-Subject-Token"))?;
+    let body = described(body)?;
     if body.catalog.is_empty() {
-        return Err("gave a token that knows no service: the user has no role on a project");
+        return Err(wrong("gave a token that knows no service: the user has no role on a project"));
     }
     let use_for =
-        use_for(&body.issued_at, &body.expires_at).ok_or("did not say until when its token holds")?;
+        use_for(&body.issued_at, &body.expires_at).ok_or(wrong("did not say until when its token holds"))?;
     let found = Found { project: body.project.map(|project| project.id), catalog: body.catalog };
     Ok(Token { value: value.into(), use_for, found })
+}
+
+fn described(body: &[u8]) -> Result<Body, Unread> {
+    match serde_json::from_slice::<Answer>(body) {
+        Ok(answer) => Ok(answer.token),
+        Err(why) if why.is_eof() => Err(Unread::CutOff),
+        Err(_) => Err(Unread::Wrong("gave a token without its description")),
+    }
 }
 
 /// Both times are of Keystone's own clock, so that ours may be another. A token that is short-lived by nature is used for
@@ -191,9 +208,14 @@ mod tests {
         assert_eq!(token.found.project.as_deref(), Some("p"));
         assert!(!format!("{token:?}").contains("s3kr1t"));
         assert!(read(None, &whole).is_err() && read(Some(""), &whole).is_err());
-        assert!(read(Some("t"), &whole[..whole.len() - 1]).is_err());
+        for end in 0..whole.len() {
+            assert_eq!(read(Some("t"), &whole[..end]).err(), Some(Unread::CutOff), "{end}");
+        }
+        let other = Unread::Wrong("gave a token without its description");
+        assert_eq!(read(Some("t"), b"<html>").err(), Some(other), "the broken variant of the above");
         let unscoped =
             br#"{"token":{"issued_at":"2026-11-20T15:32:39Z","expires_at":"2026-11-20T16:32:39Z"}}"#;
-        assert!(read(Some("t"), unscoped).unwrap_err().contains("no role on a project"));
+        let Err(Unread::Wrong(why)) = read(Some("t"), unscoped) else { unreachable!() };
+        assert!(why.contains("no role on a project"), "{why}");
     }
 }

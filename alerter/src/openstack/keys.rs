@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::site::Options;
+use super::site::{Options, PATIENCE};
 use crate::config::TableReader;
 use crate::drivers::http::{absolute, address};
 
@@ -21,7 +21,7 @@ pub(crate) fn read(table: &mut TableReader<'_, '_>) -> Options {
     let words = [("public", "public"), ("internal", "internal"), ("admin", "admin")];
     let interface = table.choice("interface", &words).map(str::to_owned);
     let allow_http = table.flag("allow-http").unwrap_or(false);
-    let endpoint = table.text("endpoint", |text| address(text, allow_http).map(|_| text.to_owned()));
+    let endpoint = table.text("endpoint", |text| base(text, allow_http));
     let insecure = table.flag("insecure").unwrap_or(false);
     let keep_alive = table.flag("keep-alive").unwrap_or(false);
     let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
@@ -37,6 +37,15 @@ pub(crate) fn read(table: &mut TableReader<'_, '_>) -> Options {
         insecure,
         keep_alive,
         timeout,
+        patience: PATIENCE,
+    }
+}
+
+/// An address that something can be put behind.
+fn base(text: &str, allow_http: bool) -> Result<String, String> {
+    match address(text, allow_http)?.query() {
+        Some(_) => Err("must be an address without a query (?)".to_owned()),
+        None => Ok(text.to_owned()),
     }
 }
 
@@ -44,5 +53,17 @@ fn name(text: &str) -> Result<String, String> {
     match text.is_empty() || text.contains(char::is_control) {
         true => Err("must be a name on one line".to_owned()),
         false => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is asked would become a part of the query.
+    #[test]
+    fn an_endpoint_has_no_query() {
+        assert!(base("https://h/v1/%(project_id)s", false).is_ok());
+        assert!(base("https://h/v1?x=y", false).unwrap_err().contains("without a query"));
     }
 }

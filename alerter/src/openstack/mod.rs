@@ -12,9 +12,11 @@ mod said;
 mod session;
 mod site;
 mod times;
+mod tokens;
 mod trouble;
 mod usual;
 mod which;
+mod wire;
 mod words;
 
 pub use by_host::ByHost;

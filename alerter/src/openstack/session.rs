@@ -1,53 +1,29 @@
-//! Exchanges with a service of a cloud: a token that is kept, one fetch at a time, and one new token after a 401.
+//! Exchanges with a service of a cloud: with a token that is at hand, and one new token after a 401.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
-use super::auth::{self, Token};
+use super::auth::Token;
 use super::catalog::{self, Service};
 use super::client;
 use super::site::{Cloud, Options};
-use super::trouble::{self, Trouble};
-use crate::drivers::http::{self, Fault, Files, Kept, Unusable, fault, is_too_large, wish};
+use super::tokens::{Site, Tokens};
+use super::trouble::Trouble;
+use super::usual::is_absent;
+use super::wire;
+use crate::drivers::http::{self, Files, Kept, Unusable, fault};
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
-const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
-/// Keystone gets so much of an exchange's time at most.
-const TOKEN_TIME: Duration = Duration::from_secs(10);
-/// A catalog of many regions fits; more is no answer.
-const BODY_BYTES: usize = 1024 * 1024;
 /// How long the body of what was taken is read: an acknowledgement does not wait for its rest.
 const BODY_TIME: Duration = Duration::from_secs(2);
-
-/// A cloud with the client that speaks with it.
-struct Site {
-    cloud: Cloud,
-    client: Client,
-}
-
-/// What is kept of Keystone's answers.
-#[derive(Default)]
-struct State {
-    current: Option<Current>,
-    /// How the newest fetch failed, and when: those that waited for it do not try once more, one behind the other.
-    failed: Option<(Instant, Trouble)>,
-}
-
-struct Current {
-    /// Whose it is: a cloud whose files have changed gets another.
-    site: Arc<Site>,
-    token: Arc<Token>,
-    until: Instant,
-}
 
 /// A cloud that is spoken with.
 pub(crate) struct Session {
@@ -56,7 +32,7 @@ pub(crate) struct Session {
     own: Option<Service>,
     shown: String,
     site: Kept<Arc<Site>>,
-    state: Mutex<State>,
+    tokens: Tokens,
 }
 
 /// What a service is asked.
@@ -107,7 +83,7 @@ impl Session {
             let cloud = Cloud::read(&again)?;
             Ok(Arc::new(Site { client: client::build(&cloud, &again)?, cloud }))
         })?;
-        Ok(Self { options, own: None, shown, site, state: Mutex::default() })
+        Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
     }
 
     /// The same, where the route's `endpoint` is that of this service alone, and others are asked too.
@@ -132,8 +108,16 @@ impl Session {
         self.options.insecure.then(warning).into_iter().collect()
     }
 
-    /// One exchange with a service until `end`. After a 401 there is one new token and one repetition: the service has
-    /// taken nothing then.
+    /// An exchange that is over at `end`, which is [`Self::limit`] after its beginning.
+    pub(crate) fn begin(&self, end: Instant) -> Exchange<'_> {
+        let began = end.checked_sub(self.limit()).unwrap_or(end);
+        let soon = end.min(began + self.options.patience);
+        // Nothing takes so long at an exchange's beginning but an earlier request.
+        let has_sent = Instant::now() > soon;
+        Exchange { session: self, site: self.site.get(), end, soon, token: None, has_sent }
+    }
+
+    /// One request, of an exchange that is over at `end`.
     ///
     /// # Errors
     /// There is no answer.
@@ -143,99 +127,98 @@ impl Session {
         ask: &Ask<'_>,
         end: Instant,
     ) -> Result<Answer, Trouble> {
-        let site = self.site.get();
-        let token = self.token(&site, end, None).await?;
-        let answer = self.once(&site, &token, service, ask, end).await;
+        self.begin(end).send(service, ask).await
+    }
+
+    /// Whether there is a token, and the catalog has the service where it may be spoken with. The service is asked nothing,
+    /// and no mark waits: a token may take its time.
+    ///
+    /// # Errors
+    /// There is none, or it has not.
+    pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
+        let mut exchange = Exchange { soon: end, ..self.begin(end) };
+        let token = exchange.token(None).await?;
+        exchange.url(&token, service, &Ask::get("", &[])).map(|_| ())
+    }
+}
+
+/// One exchange: all requests that a delivery makes. Whether its mark may be told was looked at just before it began, so a
+/// token that is not there soon is left to the next one.
+pub(crate) struct Exchange<'s> {
+    session: &'s Session,
+    site: Arc<Site>,
+    end: Instant,
+    /// No token is waited for after that.
+    soon: Instant,
+    token: Option<Arc<Token>>,
+    /// Whether a request may have arrived that was not refused for its token.
+    has_sent: bool,
+}
+
+impl Exchange<'_> {
+    /// One request. After a 401 there is one repetition, if there is a new token soon: the service has taken nothing then.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn send(&mut self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+        let token = self.token(None).await?;
+        let answer = self.once(&token, service, ask).await;
         if leads_nowhere(&answer) {
-            self.forget().await;
+            self.session.tokens.forget(&token);
         }
         let answer = answer?;
         if answer.status != 401 {
             return Ok(answer);
         }
-        let token = self.token(&site, end, Some(&token)).await?;
-        self.once(&site, &token, service, ask, end).await
+        // It may be the new password that ended the token.
+        self.site = self.session.site.get();
+        let token = self.token(Some(&token)).await?;
+        self.once(&token, service, ask).await
     }
 
-    /// Whether there is a token, and the catalog has the service where it may be spoken with. The service is asked nothing.
-    ///
-    /// # Errors
-    /// There is none, or it has not.
-    pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
-        let site = self.site.get();
-        let token = self.token(&site, end, None).await?;
-        let nothing = Ask { method: &Method::GET, path: "", query: &[], body: None, version: None };
-        self.url(&site, &token, service, &nothing).map(|_| ())
-    }
-
-    /// The next exchange looks into the catalog anew.
-    async fn forget(&self) {
-        self.state.lock().await.current = None;
-    }
-
-    /// A token, and never the one that was refused. However many wait for one, Keystone is asked once.
-    async fn token(
-        &self,
-        site: &Arc<Site>,
-        end: Instant,
-        refused: Option<&Arc<Token>>,
-    ) -> Result<Arc<Token>, Trouble> {
-        let asked = Instant::now();
-        let mut state = timeout_at(end, self.state.lock()).await.map_err(|_| Trouble::Late)?;
-        if let Some(token) = state.usable(site, refused) {
-            return Ok(token);
+    async fn token(&mut self, refused: Option<&Arc<Token>>) -> Result<Arc<Token>, Trouble> {
+        if let Some(token) = self.token.as_ref().filter(|_| refused.is_none()) {
+            return Ok(Arc::clone(token));
         }
-        if let Some((_, trouble)) = state.failed.as_ref().filter(|(at, _)| *at >= asked) {
-            return Err(trouble.clone());
-        }
-        state.current = None;
-        let began = Instant::now();
-        match timeout_at(end, fetch(site)).await.unwrap_or(Err(Trouble::Late)) {
-            Ok(token) => {
-                let token = Arc::new(token);
-                let until = began + token.use_for;
-                state.current = Some(Current { site: Arc::clone(site), token: Arc::clone(&token), until });
-                Ok(token)
-            }
-            Err(trouble) => {
-                state.failed = Some((Instant::now(), trouble.clone()));
-                Err(trouble)
-            }
-        }
+        let found = self.session.tokens.get(&self.site, self.soon, refused).await;
+        let token = found.map_err(|trouble| match trouble {
+            Trouble::Late if self.has_sent => Trouble::Over,
+            other => other,
+        })?;
+        Ok(Arc::clone(self.token.insert(token)))
     }
 
     async fn once(
-        &self,
-        site: &Site,
+        &mut self,
         token: &Arc<Token>,
         service: &Service,
         ask: &Ask<'_>,
-        end: Instant,
     ) -> Result<Answer, Trouble> {
-        let url = self.url(site, token, service, ask)?;
-        let left = end.saturating_duration_since(Instant::now());
+        let url = self.url(token, service, ask)?;
+        let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Trouble::Late);
+            return Err(if self.has_sent { Trouble::Over } else { Trouble::Late });
         }
         let request =
-            site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);
+            self.site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);
         let request = ask.version.into_iter().fold(request, |all, version| all.header(API_VERSION, version));
-        let response =
-            with_body(request, ask.body).send().await.map_err(|error| Trouble::Fault(fault::of(&error)))?;
-        let (status, wish) = head(&response).map_err(Trouble::Fault)?;
+        let sent = wire::with_body(request, ask.body).send().await;
+        self.has_sent |= !sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED);
+        let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
+        let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
         let patience =
             if (200..300).contains(&status) && *ask.method != Method::GET { BODY_TIME } else { left };
-        let body = read(response, end.min(Instant::now() + patience)).await;
+        let (body, _) = wire::read(response, self.end.min(Instant::now() + patience)).await;
         Ok(Answer { status, wish, body, token: Arc::clone(token) })
     }
 
-    fn url(&self, site: &Site, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
-        let is_own = self.own.is_none_or(|own| own == *service);
-        let choice = site.cloud.choice(self.options.endpoint.as_ref().filter(|_| is_own), service);
+    fn url(&self, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
+        let Session { own, options, .. } = self.session;
+        let is_own = own.is_none_or(|own| own == *service);
+        let choice = self.site.cloud.choice(options.endpoint.as_ref().filter(|_| is_own), service);
         let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
         let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));
-        let mut url =
-            http::address(&format!("{base}{}", ask.path), self.options.allow_http).map_err(wrong)?;
+        let mut url = http::address(&format!("{base}{}", ask.path), options.allow_http).map_err(wrong)?;
         if !ask.query.is_empty() {
             url.query_pairs_mut().extend_pairs(ask.query);
         }
@@ -243,47 +226,16 @@ impl Session {
     }
 }
 
-impl State {
-    fn usable(&self, site: &Arc<Site>, refused: Option<&Arc<Token>>) -> Option<Arc<Token>> {
-        let current = self.current.as_ref()?;
-        let is_good = Arc::ptr_eq(&current.site, site)
-            && Instant::now() < current.until
-            && refused.is_none_or(|refused| !Arc::ptr_eq(refused, &current.token));
-        is_good.then(|| Arc::clone(&current.token))
-    }
+/// Whether a 404 is the service's own word for a thing that it does not have: its address is right then.
+fn is_of_the_service(answer: &Answer) -> bool {
+    is_absent(answer) || answer.json().get("itemNotFound").is_some()
 }
 
 /// Whether what the token knows of the catalog may be what is wrong.
 fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
     match answer {
-        Ok(answer) => answer.status == 404,
+        Ok(answer) => answer.status == 404 && !is_of_the_service(answer),
         Err(trouble) => matches!(trouble, Trouble::Nowhere(_)),
-    }
-}
-
-/// Asks Keystone.
-async fn fetch(site: &Site) -> Result<Token, Trouble> {
-    let Cloud { token_url, credentials, .. } = &site.cloud;
-    let request = site.client.post(token_url.clone()).timeout(TOKEN_TIME);
-    let sent = with_body(request, Some(&auth::request(credentials))).send().await;
-    let response = sent.map_err(|error| Trouble::Away(fault::of(&error)))?;
-    let (status, wish) = head(&response).map_err(Trouble::Away)?;
-    let token =
-        response.headers().get(SUBJECT_TOKEN).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let body = read(response, Instant::now() + TOKEN_TIME).await;
-    if status != 201 {
-        let secret = credentials.secret().expose_secret();
-        return Err(Trouble::NoToken(trouble::no_token(status, &body, wish, secret)));
-    }
-    auth::read(token.as_deref(), &body).map_err(|why| Trouble::Nowhere(format!("Keystone {why}")))
-}
-
-fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
-    let json = HeaderValue::from_static("application/json");
-    let request = request.header(reqwest::header::ACCEPT, json.clone());
-    match body {
-        Some(body) => request.header(CONTENT_TYPE, json).body(body.to_vec()),
-        None => request,
     }
 }
 
@@ -292,31 +244,6 @@ fn value(token: &Token) -> Result<HeaderValue, Trouble> {
         .map_err(|_| Trouble::Nowhere("Keystone gave a token that is none".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// The status and the wish of an answer whose header section is not too large.
-fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault> {
-    let headers = response.headers();
-    if is_too_large(headers) {
-        return Err(Fault::TooLarge);
-    }
-    Ok((response.status().as_u16(), wish(text(headers, RETRY_AFTER), text(headers, DATE))))
-}
-
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
-}
-
-/// As much of a body as comes in time.
-async fn read(mut response: Response, end: Instant) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Ok(Some(chunk))) = timeout_at(end, response.chunk()).await {
-        if body.len() + chunk.len() > BODY_BYTES {
-            break;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    body
 }
 
 fn people(url: &Url) -> String {

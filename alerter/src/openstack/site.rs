@@ -45,6 +45,9 @@ const ENVIRONMENT: [(&str, &str); 22] = [
     ("OS_INSECURE", "insecure"),
 ];
 
+/// A usual Keystone has given a token by then, and what allowed the mark to be told is no older than what stands in a lane.
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+
 /// What a route says of its cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -70,6 +73,8 @@ pub struct Options {
     pub keep_alive: bool,
     /// Limit of a whole exchange.
     pub timeout: Duration,
+    /// So long from its beginning an exchange waits for a token.
+    pub patience: Duration,
 }
 
 impl Options {
@@ -87,6 +92,7 @@ impl Options {
             insecure: false,
             keep_alive: false,
             timeout: Duration::from_secs(60),
+            patience: PATIENCE,
         }
     }
 }
@@ -154,7 +160,9 @@ impl Cloud {
 
 fn source(options: &Options, named: &impl Fn(&str) -> Option<String>) -> Result<Source, Unusable> {
     let cloud = options.cloud.clone().or_else(|| named("OS_CLOUD"));
-    if cloud.is_none() && options.clouds_file.is_none() && named("OS_AUTH_URL").is_some() {
+    let is_of_files = options.clouds_file.is_some()
+        || ["OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE"].iter().any(|name| named(name).is_some());
+    if cloud.is_none() && !is_of_files && named("OS_AUTH_URL").is_some() {
         let word = |(name, word): &(&str, &str)| Some(((*word).to_owned(), named(name)?.into()));
         let words = ENVIRONMENT.iter().filter_map(word).collect();
         return Ok(Source { name: "of the environment".to_owned(), words, files: Vec::new() });
@@ -437,6 +445,8 @@ mod tests {
         let place = room.path("clouds.yaml").display().to_string();
         let through = |name: &str| (name == "OS_CLIENT_CONFIG_FILE").then(|| place.clone());
         assert_eq!(Cloud::read_in(&own, through).unwrap().name, "one");
+        let both = |name: &str| through(name).or_else(|| environment(name));
+        assert_eq!(Cloud::read_in(&own, both).unwrap().name, "one", "a file goes before the other names");
         let deaf = Options { from_environment: false, cloud: Some("no-such".into()), ..own };
         let why = Cloud::read_in(&deaf, environment).unwrap_err().to_string();
         assert!(why.starts_with("/etc/openstack/clouds.yaml: "), "{why}");

@@ -15,8 +15,10 @@ pub(crate) enum Trouble {
     NoToken(Outcome),
     /// The catalog has no such service, or none that may be used; nothing was sent.
     Nowhere(String),
-    /// The time was over before anything was sent.
+    /// There was no token at hand, nor soon: one is being fetched. Nothing was sent to the service.
     Late,
+    /// The time was over before everything was sent.
+    Over,
     /// The service did not answer.
     Fault(Fault),
 }
@@ -30,7 +32,11 @@ impl Trouble {
             Self::Nowhere(why) => Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT)),
             Self::Late => Outcome::Unreachable(Failure::new(
                 "keystone",
-                "there was no token in time: look whether Keystone is slow",
+                "there is no token yet: one is being fetched for the next attempt, look whether Keystone is slow",
+            )),
+            Self::Over => Outcome::Unknown(Failure::new(
+                "timeout",
+                "the time was over when a part was sent: the next attempt sends it again, set timeout higher if that goes on",
             )),
             Self::Fault(fault) => fault.outcome(),
         }
@@ -89,6 +95,7 @@ mod tests {
         }
         assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
         assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
+        assert_eq!(word(&Trouble::Over.outcome()), ("unknown", "timeout"));
         assert_eq!(word(&Trouble::Nowhere("x".into()).outcome()), ("refused", "catalog"));
         assert_eq!(word(&Trouble::Fault(Fault::Timeout).outcome()), ("unknown", "timeout"));
     }

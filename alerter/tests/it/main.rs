@@ -46,6 +46,7 @@ mod notice_config;
 mod nova;
 mod nova_config;
 mod openstack;
+mod openstack_tokens;
 mod register;
 mod route;
 mod routes;

@@ -11,6 +11,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::endpoint::{Endpoint, Peer};
@@ -45,12 +46,25 @@ pub(crate) struct Row {
     pub(crate) changed: Option<i64>,
 }
 
+/// A Keystone that is slow.
+#[derive(Default)]
+pub(crate) struct Hold {
+    /// It was asked.
+    pub(crate) asked: Notify,
+    /// It may answer one.
+    pub(crate) go: Notify,
+}
+
 /// What both know and do.
 pub(crate) struct State {
     /// Answers of Keystone instead of a token.
     pub(crate) keystone_says: Option<(u16, String)>,
     /// Keystone closes every connection without a word.
     pub(crate) keystone_is_mute: bool,
+    /// Keystone answers only when it is told to.
+    pub(crate) hold: Option<Arc<Hold>>,
+    /// So much of the end of Keystone's answer with a token is missing.
+    pub(crate) cut: usize,
     /// For how many seconds a token holds.
     pub(crate) life: i64,
     pub(crate) password: &'static str,
@@ -91,7 +105,7 @@ pub(crate) struct State {
 
 /// Both of them, with the files that describe them.
 pub(crate) struct Site {
-    _keystone: Endpoint,
+    pub(crate) keystone: Endpoint,
     pub(crate) masakari: Endpoint,
     state: Arc<Mutex<State>>,
     pub(crate) files: Files,
@@ -143,11 +157,16 @@ impl Site {
             format!("clouds:\n  ops:\n    auth: {{auth_url: '{url}', {open}}}\n    region_name: RegionOne\n");
         let secure = format!("clouds:\n  ops:\n    auth: {{{secret}}}\n");
         let files = Files::with([("clouds.yaml", &clouds), ("secure.yaml", &secure)]);
-        Self { _keystone: keystone, masakari, state, files }
+        Self { keystone, masakari, state, files }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+
+    /// Keystone answers only when it is told to.
+    pub(crate) fn hold(&self) -> Arc<Hold> {
+        Arc::clone(self.state().hold.insert(Arc::default()))
     }
 
     /// The same for an endpoint that knows its tokens.
@@ -162,7 +181,8 @@ impl Site {
     }
 
     pub(crate) fn options(&self) -> openstack::Options {
-        openstack::Options { timeout: LONG, ..openstack::Options::of_file(self.files.path("clouds.yaml")) }
+        let options = openstack::Options::of_file(self.files.path("clouds.yaml"));
+        openstack::Options { timeout: LONG, patience: LONG, ..options }
     }
 
     pub(crate) fn driver(&self) -> Masakari {
@@ -216,6 +236,8 @@ fn new_state() -> Arc<Mutex<State>> {
     Arc::new(Mutex::new(State {
         keystone_says: None,
         keystone_is_mute: false,
+        hold: None,
+        cut: 0,
         life: 3600,
         password: SECRET,
         issued: 0,
@@ -312,13 +334,22 @@ impl Request {
 
 async fn serve_keystone<S: AsyncRead + AsyncWrite + Unpin>(mut peer: Peer<S>, state: Arc<Mutex<State>>) {
     let Some(request) = peer.take_request().await else { return };
-    let answer = {
+    let hold = {
         let mut state = state.lock().unwrap();
         state.tokens_asked += 1;
+        state.hold.clone()
+    };
+    if let Some(hold) = hold {
+        hold.asked.notify_one();
+        hold.go.notified().await;
+    }
+    let answer = {
+        let mut state = state.lock().unwrap();
         if state.keystone_is_mute {
             return;
         }
-        state.token(&Request::read(&request))
+        let answer = state.token(&Request::read(&request));
+        answer[..answer.len() - state.cut].to_vec()
     };
     peer.say(&answer).await;
 }

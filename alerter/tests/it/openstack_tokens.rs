@@ -1,0 +1,127 @@
+//! Tokens of a Keystone that is slow, breaks off, or lets nobody in: no mark goes out long after it was allowed.
+
+use alerter::drivers::Driver;
+use alerter::drivers::masakari::{Masakari, Options};
+use alerter::openstack;
+
+use crate::openstack::{Site, mark, tell};
+use crate::route::{SHORT, word};
+
+/// A driver that leaves a token that is not there soon to the next attempt.
+fn hasty(site: &Site) -> Masakari {
+    Masakari::new(Options::of(openstack::Options { patience: SHORT, ..site.options() })).unwrap()
+}
+
+async fn attempt(driver: &Masakari) -> String {
+    word(&tell(driver, &driver.body(&mark()), 0).await)
+}
+
+/// The fetch that is under way has come to its end: a check waits for it as long as it takes.
+async fn fetched(driver: &Masakari) {
+    let findings = driver.check(&[]).await.unwrap();
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+/// What allowed a mark to be told may be over when a slow Keystone has answered. The fetch goes on for the next attempt.
+#[tokio::test]
+async fn no_mark_goes_out_long_after_it_was_allowed() {
+    let site = Site::new().await;
+    let (driver, hold) = (hasty(&site), site.hold());
+    for _ in 0..2 {
+        assert_eq!(attempt(&driver).await, "unreachable keystone");
+    }
+    assert_eq!(site.counts(), (0, 1));
+    assert!(site.state().asked.is_empty());
+    hold.go.notify_one();
+    fetched(&driver).await;
+    assert_eq!(attempt(&driver).await, "acknowledged");
+    assert_eq!(site.counts(), (1, 1));
+}
+
+/// The broken variant of the above: one that is patient sends it, however late Keystone is.
+#[tokio::test]
+async fn a_patient_one_waits_for_keystone() {
+    let site = Site::new().await;
+    let (driver, hold) = (site.driver(), site.hold());
+    let body = driver.body(&mark());
+    let keystone = async {
+        hold.asked.notified().await;
+        assert!(site.state().asked.is_empty());
+        hold.go.notify_one();
+    };
+    let (outcome, ()) = tokio::join!(tell(&driver, &body, 0), keystone);
+    assert_eq!((word(&outcome).as_str(), site.counts()), ("acknowledged", (1, 1)));
+}
+
+/// The service has refused the first request, so nothing of the mark was taken.
+#[tokio::test]
+async fn no_mark_goes_out_again_long_after_it_was_allowed() {
+    let site = Site::new().await;
+    let driver = hasty(&site);
+    fetched(&driver).await;
+    let hold = site.hold();
+    site.state().expire_tokens();
+    assert_eq!(attempt(&driver).await, "unreachable keystone");
+    assert_eq!(site.counts(), (0, 2));
+    hold.go.notify_one();
+    fetched(&driver).await;
+    assert_eq!(attempt(&driver).await, "acknowledged");
+    assert_eq!(site.counts(), (1, 2));
+}
+
+/// The daemon drops an exchange when it stops, or loses its right to tell: the fetch is nobody's own.
+#[tokio::test]
+async fn a_fetch_outlives_the_exchange_that_began_it() {
+    let site = Site::new().await;
+    let (driver, hold) = (site.driver(), site.hold());
+    let body = driver.body(&mark());
+    tokio::select! {
+        outcome = tell(&driver, &body, 0) => panic!("{outcome:?}"),
+        () = hold.asked.notified() => {}
+    }
+    hold.go.notify_one();
+    assert_eq!(attempt(&driver).await, "acknowledged");
+    assert_eq!(site.counts(), (1, 1));
+}
+
+/// Nobody waits any more when a slow Keystone says no. The broken variant forgets it: the route never hears that its password
+/// is wrong, and tries it again and again until the user is locked out.
+#[tokio::test]
+async fn a_refusal_that_came_late_is_heard_by_the_next_attempt() {
+    let mut site = Site::new().await;
+    let (driver, hold) = (hasty(&site), site.hold());
+    site.state().password = "an0ther";
+    assert_eq!(attempt(&driver).await, "unreachable keystone");
+    hold.go.notify_one();
+    site.keystone.connection_ended().await;
+    let mut word = attempt(&driver).await;
+    while word == "unreachable keystone" {
+        word = attempt(&driver).await;
+    }
+    assert_eq!((word.as_str(), site.state().tokens_asked), ("refused credentials", 1));
+}
+
+/// Debian's Keystone ends its bodies with the connection: one that stops on its way looks whole to HTTP.
+#[tokio::test]
+async fn an_answer_of_keystone_that_breaks_off_passes_by_itself() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    for cut in [1, 100, 500] {
+        site.state().cut = cut;
+        assert_eq!(attempt(&driver).await, "unreachable keystone", "{cut}");
+    }
+    site.state().cut = 0;
+    assert_eq!(attempt(&driver).await, "acknowledged");
+}
+
+/// It would be the same at the next attempt: somebody has to know what it is.
+#[tokio::test]
+async fn a_catalog_without_end_has_its_sentence() {
+    let site = Site::new().await;
+    let driver = site.driver();
+    site.state().others.push(("volume", "x".repeat(1024 * 1024)));
+    let outcome = tell(&driver, &driver.body(&mark()), 0).await;
+    assert_eq!(word(&outcome), "refused catalog");
+    let detail = outcome.failure().unwrap().detail.clone();
+    assert!(detail.contains("longer than 1024 KiB"), "{detail}");
+}
