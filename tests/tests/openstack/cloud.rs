@@ -66,7 +66,11 @@ impl Cloud {
     ) -> anyhow::Result<Teller> {
         let files = TempDir::new()?;
         let file = self.services.clouds(who, files.path())?;
-        let driver = make(openstack::Options { timeout: limit, patience: limit, ..openstack::Options::of_file(file) })?;
+        let driver = make(openstack::Options {
+            timeout: limit,
+            patience: limit,
+            ..openstack::Options::of_file(file)
+        })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Teller { driver: Box::new(driver), runtime, _files: files })
     }

@@ -39,7 +39,8 @@ impl<D: Driver> Teller<D> {
     ) -> anyhow::Result<Self> {
         let files = TempDir::new()?;
         let file = cloud.services.clouds(who, files.path())?;
-        let driver = make(openstack::Options { timeout: LONG, patience: LONG, ..openstack::Options::of_file(file) })?;
+        let driver =
+            make(openstack::Options { timeout: LONG, patience: LONG, ..openstack::Options::of_file(file) })?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { driver, runtime, _files: files })
     }
