@@ -4,7 +4,7 @@ use alerter::drivers::Driver;
 use alerter::drivers::masakari::{Masakari, Options};
 use alerter::openstack;
 
-use crate::openstack::{Site, mark, tell};
+use crate::openstack::{Site, Whim, mark, tell};
 use crate::route::{SHORT, word};
 
 /// A driver that leaves a token that is not there soon to the next attempt.
@@ -124,4 +124,26 @@ async fn a_catalog_without_end_has_its_sentence() {
     assert_eq!(word(&outcome), "refused catalog");
     let detail = outcome.failure().unwrap().detail.clone();
     assert!(detail.contains("longer than 1024 KiB"), "{detail}");
+}
+
+/// A 404 may come of a catalog that has changed, unless the service itself says what it does not have. The broken variant
+/// logs in anew after each thing that is not there.
+#[tokio::test]
+async fn what_a_service_does_not_have_costs_no_token() {
+    for (body, tokens) in [
+        (r#"{"itemNotFound": {"code": 404, "message": "no"}}"#, 1),
+        (r#"{"error": {"type": "EntityNotFound", "message": "no"}, "code": 404}"#, 1),
+        (
+            r#"{"code": "404 Not Found", "title": "Not Found", "message": "The resource could not be found."}"#,
+            2,
+        ),
+    ] {
+        let site = Site::new().await;
+        let driver = site.driver();
+        site.state().whims = vec![Whim::Say(404, body.to_owned())];
+        assert_eq!(attempt(&driver).await, "refused misconfigured");
+        site.state().rows.clear();
+        assert_eq!(attempt(&driver).await, "acknowledged");
+        assert_eq!(site.state().tokens_asked, tokens, "{body}");
+    }
 }
