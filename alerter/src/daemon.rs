@@ -17,7 +17,6 @@ use tracing::{info, warn};
 use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::server::ControlSocket;
-use crate::drivers::Step;
 use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::lookout::Lookout;
@@ -87,8 +86,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     shared.store.run(move |journal| start::catch_up(journal, &caught_up)).await?;
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
-    info!(routes = shared.settings.routes.len(), "nova-host-alerter runs on {}", path.display());
-    for route in shared.settings.routes.iter().filter(|route| route.step == Step::Failure) {
+    info!(routes = shared.settings.own_routes().count(), "nova-host-alerter runs on {}", path.display());
+    for route in shared.settings.own_routes() {
         for warning in route.driver.warnings() {
             warn!("route {}: {warning}", route.name);
         }

@@ -6,7 +6,7 @@ use marks::register::Register;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};
-use crate::drivers::{Finding, Named, Step};
+use crate::drivers::{Finding, Named};
 use crate::intake::roll::{self, Roll};
 
 /// What was learnt.
@@ -70,7 +70,7 @@ impl From<Finding> for Obstacle {
 pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
     let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, cib));
     let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
-    let routes = settings.routes.iter().filter(|route| route.step == Step::Failure);
+    let routes = settings.own_routes();
     let under_way: Vec<_> =
         routes.map(|route| tokio::spawn(of_route(route.clone(), named.clone()))).collect();
     let mut routes = Vec::new();

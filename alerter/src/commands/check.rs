@@ -44,7 +44,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
 }
 
 fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<()> {
-    let routes = settings.routes.len();
+    let routes = settings.own_routes().count();
     if cli.json {
         return print_json(&Verdict { valid: true, routes, problems: &[], online });
     }

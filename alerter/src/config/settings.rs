@@ -13,7 +13,7 @@ use super::groups::{self, Group, Groups};
 use super::notice::{self, NoticeTarget};
 use super::reader::{Section, shown};
 use super::routes::{self, Route};
-use crate::drivers;
+use crate::drivers::{self, Step};
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
 pub(super) const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
@@ -37,7 +37,7 @@ pub struct Settings {
     pub ack_batch: usize,
     /// `[log] level`.
     pub log_level: Level,
-    /// `[DRIVER.NAME]`: one or more.
+    /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
     pub routes: Vec<Route>,
     /// `[notice.NAME]`: who is told of what an operator should know.
     pub notices: Vec<NoticeTarget>,
@@ -46,6 +46,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The routes as they are configured, without their further steps.
+    pub fn own_routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().filter(|route| route.step == Step::Failure)
+    }
+
     /// The names of the groups that a host is in: one at the most, if their patterns are as they should be.
     pub fn groups_of(&self, node: &HostName) -> Vec<&str> {
         groups::of(&self.groups, node)

@@ -17,7 +17,6 @@ use super::naming::{Clash, Names};
 use super::{outage, register, start};
 use crate::cluster::View;
 use crate::config::Route;
-use crate::drivers::Step;
 use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
@@ -261,13 +260,12 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     shared.report_groups(&mark.node);
     let earlier = earlier(journal, mark)?;
-    let is_told = |route: &&Route| route.step == Step::Failure && route.covers(&mark.node);
     let new = |route: &Route| NewDelivery {
         route: route.name.as_str().to_owned(),
         body: route.driver.body_after(mark, &earlier),
         required: route.required,
     };
-    Ok(shared.settings.routes.iter().filter(is_told).map(new).collect())
+    Ok(shared.settings.own_routes().filter(|route| route.covers(&mark.node)).map(new).collect())
 }
 
 /// When the host's earlier marks were generated, in the order in which they are told.
