@@ -140,6 +140,13 @@ pub struct Delivery {
     pub ended_at: Option<Timestamp>,
 }
 
+impl Delivery {
+    /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
+    pub fn is_step(&self) -> bool {
+        self.route.contains('.')
+    }
+}
+
 /// What an attempt came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {

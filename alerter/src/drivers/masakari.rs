@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step};
+use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session};
@@ -249,13 +249,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     if !table.is_sound() {
         return None;
     }
-    match Masakari::new(options) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Masakari::new(options))
 }
 
 fn read(table: &mut TableReader<'_, '_>) -> Options {

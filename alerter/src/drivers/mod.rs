@@ -55,6 +55,20 @@ pub struct Kind {
     pub configure: fn(&mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>>,
 }
 
+/// The driver of a route; where it could not be made, the table's key says why.
+pub(crate) fn usable(
+    table: &mut TableReader<'_, '_>,
+    made: Result<impl Driver + 'static, http::Unusable>,
+) -> Option<Arc<dyn Driver>> {
+    match made {
+        Ok(driver) => Some(Arc::new(driver)),
+        Err(why) => {
+            table.complain(why.key, why.to_string());
+            None
+        }
+    }
+}
+
 /// One endpoint, ready to be told.
 pub trait Driver: Send + Sync + fmt::Debug {
     /// The driver's word in the configuration.

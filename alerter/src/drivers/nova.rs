@@ -16,7 +16,7 @@ use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
-use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
+use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use answer::{List, Service};
@@ -197,13 +197,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     if !table.is_sound() {
         return None;
     }
-    match Nova::new(Options { cloud, host_name, disabled_reason, up_when_returned }) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Nova::new(Options { cloud, host_name, disabled_reason, up_when_returned }))
 }
 
 /// `disable`, and `disabled-reason` where it says something.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::event::doctor;
 use super::http::Unusable;
-use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step};
+use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
@@ -126,11 +126,5 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     if !table.is_sound() {
         return None;
     }
-    match Vitrage::new(Options { cloud, host_name, tells_return }) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Vitrage::new(Options { cloud, host_name, tells_return }))
 }

@@ -290,7 +290,7 @@ fn apply(
             Ok(news.then_some(match state {
                 State::Parked => "refused",
                 State::Held => "held",
-                _ if delivery.route.contains('.') => "asked",
+                _ if delivery.is_step() => "asked",
                 _ => "not-accepted",
             }))
         }

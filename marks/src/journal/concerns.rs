@@ -3,6 +3,7 @@
 
 use rusqlite::{Params, Row, params};
 
+use super::deliveries::KEPT_BACK;
 use super::due::{DueDelivery, both};
 use super::fencings::Rows;
 use super::marks::HELD;
@@ -86,16 +87,15 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn held_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
-        // The index holds what is in flight too, which is never much.
-        let held = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
         let sql = format!(
             "SELECT {}, {} FROM delivery d INDEXED BY delivery_in_flight CROSS JOIN mark m ON m.id = d.mark
-             WHERE {held} ORDER BY d.mark, d.route LIMIT ?1",
+             WHERE {KEPT_BACK} ORDER BY d.mark, d.route LIMIT ?1",
             row::COLUMNS,
             delivery_row::COLUMNS
         );
         let rows = self.rows(&sql, [limit], both)?;
-        let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY delivery_in_flight WHERE {held}");
+        let in_all =
+            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_in_flight WHERE {KEPT_BACK}");
         Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
     }
 

@@ -49,6 +49,10 @@ const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 pub(super) const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
 pub(super) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
+/// One that is held, in the words of that index, which has little beside.
+pub(super) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
+/// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
+pub(super) const IS_STEP: &str = "instr(d.route, '.') > 0";
 /// How many deliveries are changed in one transaction.
 const PAGE: usize = 256;
 
@@ -120,9 +124,8 @@ impl Journal {
         since: Timestamp,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition = format!(
-            "{UNDER_WAY} AND d.state = 'held' AND d.last_kind = '{STALE}' AND d.route = ?3 AND d.failure_time >= ?4"
-        );
+        let condition =
+            format!("{KEPT_BACK} AND d.last_kind = '{STALE}' AND d.route = ?3 AND d.failure_time >= ?4");
         let given = [route.to_owned().into(), since.0.into()];
         self.change_each(&condition, &given, now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
@@ -152,7 +155,7 @@ impl Journal {
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
         let condition = format!(
-            "{WAITING} AND d.failure_time < ?3 AND d.required = 0 AND instr(d.route, '.') = 0
+            "{WAITING} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
              AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
         );
         self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {

@@ -1,7 +1,10 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, Row, Transaction, params};
 
+use super::deliveries::IS_STEP;
 use super::delivery_row;
 use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
@@ -28,28 +31,35 @@ const AFTER_ANOTHER: &str =
                SELECT 1 FROM delivery b WHERE b.mark = d.mark AND b.route = ?6
                AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
 
-/// Whether the host has not failed again, where `?8` says that it would be called back: it has no later mark that is open,
-/// or that the route took.
-const NOT_FAILED_AGAIN: &str = "(NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n
-               WHERE n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id) AND (n.settlement IS NULL
-                 OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
-                   AND e.route = substr(d.route, 1, length(d.route) - length('.return'))))))";
-
-/// Whether no earlier mark of the host waits for its turn on the route. What is done behind an acknowledgement waits for none.
-const NONE_BEFORE: &str =
-    "(instr(d.route, '.') > 0 OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
-           WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
-             AND (n.failure_time, n.id) < (m.failure_time, m.id) AND e.state IN ('pending', 'parked')
-             AND n.standing NOT IN ('unconfirmed', 'unproven', 'outcome-unknown')))";
-
-/// Whether nothing of the host is under way on the route, nor is the host called back. The index holds no more than that, and
-/// what is held.
-const NONE_UNDER_WAY: &str = "NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
-           WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
-             AND e.route IN (d.route, d.route || '.return'))";
-
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
+
+/// A later mark of the host of mark `m`, `n`.
+pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
+
+/// What is due on route `?3`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
+/// took. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host is under way
+/// there, nor is the host called back: the index has no more than that, and what is held.
+static DUE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
+         WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER}
+           AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
+             OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
+               AND e.route = substr(d.route, 1, length(d.route) - length('{RETURN}'))))))
+           AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+             WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
+               AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
+               AND e.state IN ('pending', 'parked')))
+           AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
+             WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
+               AND e.route IN (d.route, d.route || '{RETURN}'))
+         ORDER BY d.failure_time, d.mark LIMIT ?2",
+        row::COLUMNS,
+        delivery_row::COLUMNS
+    )
+});
 
 /// A delivery whose next attempt may begin, with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,8 +145,8 @@ impl Journal {
 
 /// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their host on
 /// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
-/// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go out either, but
-/// stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
+/// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go
+/// out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
 /// taken it yet.
 pub(super) fn due(
     transaction: &Transaction<'_>,
@@ -167,19 +177,11 @@ fn rows(
     if limit == 0 {
         return Ok(Vec::new());
     }
-    let sql = format!(
-        "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
-         WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {NOT_FAILED_AGAIN} AND {NONE_BEFORE} AND {NONE_UNDER_WAY}
-         ORDER BY d.failure_time, d.mark LIMIT ?2",
-        row::COLUMNS,
-        delivery_row::COLUMNS
-    );
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
     let (after, made_by) =
         terms.after.as_ref().map(|after| (after.route.as_str(), (now - after.limit).0)).unzip();
-    let mut query = connection.prepare_cached(&sql)?;
+    let mut query = connection.prepare_cached(&DUE)?;
     let given = params![now.0, limit, route, register, since, after, made_by, terms.tells_return];
     let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };

@@ -53,7 +53,7 @@ impl Journal {
             let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
             let is_dismissed = entry.how == Settlement::Dismissed;
             for mut delivery in deliveries::load_open(transaction, entry.mark)? {
-                if delivery.route.contains('.') && !is_dismissed {
+                if delivery.is_step() && !is_dismissed {
                     continue;
                 }
                 let end = State::at_the_end(entry.how, delivery.required);

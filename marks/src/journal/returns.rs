@@ -4,16 +4,14 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::deliveries::{UNDER_WAY, WAITING, move_to, note};
-use super::due::RETURN;
+use super::deliveries::{KEPT_BACK, WAITING, move_to, note};
+use super::due::{LATER, RETURN};
 use super::fencings::Rows;
 use super::row::{self, MarkRow};
 use super::{Journal, JournalError};
 use crate::delivery::{State, TAKEN};
 use crate::time::Timestamp;
 
-/// A later mark of the host of mark `m`, `n`.
-const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 /// What is older is not called back any more: so long does the register know what was done.
 const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
@@ -55,7 +53,7 @@ impl Journal {
         let step = format!("{route}{RETURN}");
         let overtaken = overtaken("?4");
         let mut cancelled = 0;
-        for part in [WAITING.to_owned(), format!("{UNDER_WAY} AND d.state = 'held'")] {
+        for part in [WAITING, KEPT_BACK] {
             let condition = format!(
                 "{part} AND d.route = ?3 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {overtaken})"
             );

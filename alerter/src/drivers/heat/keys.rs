@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Heat, Options, Resource, Stack, WhichName};
 use crate::config::TableReader;
-use crate::drivers::Driver;
+use crate::drivers::{Driver, usable};
 use crate::openstack::{self, ByHost};
 
 /// Reads the route's table.
@@ -24,11 +24,5 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     if !table.is_sound() {
         return None;
     }
-    match Heat::new(Options { cloud, host_name, resources, stacks, unmark }) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Heat::new(Options { cloud, host_name, resources, stacks, unmark }))
 }

@@ -12,8 +12,8 @@ use super::credentials::{self, Credentials};
 use super::identity::authorities;
 use super::{Body, Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
 use crate::config::TableReader;
-use crate::drivers::Driver;
 use crate::drivers::event::{TimeFormat, cloudevents};
+use crate::drivers::{Driver, usable};
 
 /// Where CloudEvents come from, unless the route says it.
 const SOURCE: &str = "/nova-host-alerter";
@@ -32,13 +32,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     if !table.is_sound() {
         return None;
     }
-    match Http::new(options) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Http::new(options))
 }
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.

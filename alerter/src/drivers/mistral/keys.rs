@@ -6,8 +6,8 @@ use super::input::Input;
 use super::template::Template;
 use super::{Mistral, Options};
 use crate::config::TableReader;
-use crate::drivers::Driver;
 use crate::drivers::event::TimeFormat;
+use crate::drivers::{Driver, usable};
 use crate::openstack;
 
 /// Mistral's databases have room for a name of so many characters.
@@ -21,13 +21,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
         table.missing(format!("[{title}] has no workflow: set it to the name of the one to start"));
     }
     let options = options.filter(|_| table.is_sound())?;
-    match Mistral::new(options) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Mistral::new(options))
 }
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{ByHost, Operation, Options, Recovery, Senlin, Targets};
 use crate::config::TableReader;
-use crate::drivers::Driver;
+use crate::drivers::{Driver, usable};
 use crate::openstack;
 
 /// The longest that a deletion may take, in seconds.
@@ -22,13 +22,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     }
     let (Some(targets), Some(operation), true) = (targets, operation, table.is_sound()) else { return None };
     let recovery = Recovery { operation, check, check_capacity };
-    match Senlin::new(Options { cloud, targets, recovery }) {
-        Ok(driver) => Some(Arc::new(driver)),
-        Err(why) => {
-            table.complain(why.key, why.to_string());
-            None
-        }
-    }
+    usable(table, Senlin::new(Options { cloud, targets, recovery }))
 }
 
 /// `nodes` or `clusters`, whichever names something.
