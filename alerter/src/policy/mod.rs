@@ -1,5 +1,7 @@
 //! Which marks may not go now, and why. Pure: no I/O, no clock.
 
+pub mod rules;
+
 use marks::journal::MarkRow;
 use marks::mark::Doubt;
 use serde::Serialize;
