@@ -148,7 +148,7 @@ impl Found {
     /// The holds as this controller knows them. Whether the mark of another journal is held is not known here; one that
     /// stands in the register was not when it was written.
     pub(super) fn holds(&self) -> Vec<Hold> {
-        if self.in_journal { policy::holds(&self.mark) } else { Vec::new() }
+        if self.in_journal { policy::doubts(&self.mark) } else { Vec::new() }
     }
 }
 

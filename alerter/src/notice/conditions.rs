@@ -161,7 +161,7 @@ fn of_told(found: &mut Conditions, facts: &Facts) {
     found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
     let holds = |mark: &MarkRow| {
         let id = mark.id;
-        policy::holds(mark).into_iter().map(move |hold| held_key(id, hold))
+        policy::doubts(mark).into_iter().map(move |hold| held_key(id, hold))
     };
     found.open.extend(facts.still_held.sound.iter().flat_map(holds));
     found.open.extend(facts.still_quarantined.iter().map(|delivery| quarantined_key(delivery)));
@@ -182,7 +182,7 @@ fn of_more(found: &mut Conditions, what: What, count: usize, how: &str, now: Tim
 }
 
 fn of_held(found: &mut Conditions, mark: &MarkRow) {
-    for hold in policy::holds(mark) {
+    for hold in policy::doubts(mark) {
         let word = hold.as_str();
         let about = About {
             kind: word.to_owned(),
@@ -190,31 +190,14 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
             mark: Some(mark.id.to_string()),
             route: None,
         };
-        let message = format!("{} was fenced and is held ({word}): {}", mark.node, advice(hold, mark.id));
+        let message =
+            format!("{} was fenced and is held ({word}): {}", mark.node, hold.advice(&mark.id.to_string()));
         add(found, held_key(mark.id, hold), mark.made_at, about, &message);
     }
 }
 
 fn held_key(mark: MarkId, hold: Hold) -> Key {
     Key::new(What::Held, format!("{mark} {}", hold.as_str()))
-}
-
-/// What ends a hold.
-fn advice(hold: Hold, mark: MarkId) -> String {
-    match hold {
-        Hold::NoFqdn => {
-            "set [hosts] domain or a name of its own in [hosts.names], and restart the resource".to_owned()
-        }
-        Hold::Unconfirmed => format!(
-            "look at the host: if it is off, run `nova-host-alerter release {mark}`; if it lives, `unmark`"
-        ),
-        Hold::Unproven => format!(
-            "only the register says so; if the host is off, run `nova-host-alerter release {mark}`, else `unmark`, and ask who wrote it"
-        ),
-        Hold::OutcomeUnknown => format!(
-            "ask the recovery controller: if it does not know it, run `nova-host-alerter release {mark}`, else `unmark`"
-        ),
-    }
 }
 
 fn rejected_key(mark: MarkId, route: &str) -> Key {

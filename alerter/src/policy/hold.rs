@@ -1,0 +1,192 @@
+//! Why a mark is held: the reasons, in the order in which they are shown.
+
+use std::sync::Arc;
+
+use marks::journal::MarkRow;
+use marks::mark::Doubt;
+use marks::time::Timestamp;
+use serde::Serialize;
+
+/// The node attribute (true) of hosts that are not told of.
+pub const SKIP: &str = "host-failure-skip";
+
+/// Why a mark is held. The first that holds is shown, and all are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// Nobody knows under which name the host is told; a configured name ends it.
+    NoFqdn,
+    /// Somebody else than Pacemaker's fencer says that the host was fenced; Pacemaker's word or an operator ends it.
+    Unconfirmed,
+    /// Only the register says so; Pacemaker's word or an operator ends it.
+    Unproven,
+    /// It may have been told before a failover, and the host is back; an operator ends it.
+    OutcomeUnknown,
+    /// The host has the node attribute that asks for it; who removes it ends it.
+    Skip,
+    /// Its host or group is in maintenance, until a time.
+    Maintenance,
+    /// Everything, or its group, is paused by an operator.
+    Pause,
+    /// The group's probes have not confirmed that the host is down.
+    Confirm,
+    /// `deliver-after` is not over.
+    Delay,
+    /// The host is back, but not for long enough to be believed.
+    Returning,
+    /// Too many hosts of its group are down at once.
+    Storm,
+    /// As many hosts of its group as may be are being told.
+    MaxInFlight,
+}
+
+impl Hold {
+    /// Every one, in their order.
+    pub const ALL: [Self; 12] = [
+        Self::NoFqdn,
+        Self::Unconfirmed,
+        Self::Unproven,
+        Self::OutcomeUnknown,
+        Self::Skip,
+        Self::Maintenance,
+        Self::Pause,
+        Self::Confirm,
+        Self::Delay,
+        Self::Returning,
+        Self::Storm,
+        Self::MaxInFlight,
+    ];
+
+    /// The word on every screen and in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoFqdn => "no-fqdn",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Unproven => "unproven",
+            Self::OutcomeUnknown => "outcome-unknown",
+            Self::Skip => "skip",
+            Self::Maintenance => "maintenance",
+            Self::Pause => "pause",
+            Self::Confirm => "confirm",
+            Self::Delay => "delay",
+            Self::Returning => "returning",
+            Self::Storm => "storm",
+            Self::MaxInFlight => "max-in-flight",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|hold| hold.as_str() == word)
+    }
+
+    /// Whether it is a doubt about the mark itself, which stands in the mark's own row and which no rule of a group ends.
+    pub fn is_doubt(self) -> bool {
+        self <= Self::OutcomeUnknown
+    }
+
+    /// What a person can do about it, for a mark or a group.
+    pub fn advice(self, target: &str) -> String {
+        match self {
+            Self::NoFqdn => {
+                "set [hosts] domain or a name of its own in [hosts.names], and restart the resource"
+                    .to_owned()
+            }
+            Self::Unconfirmed => format!(
+                "look at the host: if it is off, run `nova-host-alerter release {target}`; if it lives, `unmark`"
+            ),
+            Self::Unproven => format!(
+                "only the register says so; if the host is off, run `nova-host-alerter release {target}`, else `unmark`, and ask who wrote it"
+            ),
+            Self::OutcomeUnknown => format!(
+                "ask the recovery controller: if it does not know it, run `nova-host-alerter release {target}`, else `unmark`"
+            ),
+            Self::Skip => format!(
+                "remove the host's node attribute {SKIP}, or run `nova-host-alerter release {target}`"
+            ),
+            Self::Maintenance => "it ends by itself, or by `nova-host-alerter maintenance end`".to_owned(),
+            Self::Pause => "when the reason is gone, run `nova-host-alerter resume`".to_owned(),
+            Self::Confirm => format!(
+                "the host answers: if it is off all the same, run `nova-host-alerter release {target}`; if it lives, `unmark`"
+            ),
+            Self::Storm => "look for a common cause; then run `nova-host-alerter release --group`".to_owned(),
+            Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),
+        }
+    }
+
+    /// Whether it ends by itself within moments, so that nobody need be woken for it.
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
+    }
+}
+
+impl From<Doubt> for Hold {
+    fn from(doubt: Doubt) -> Self {
+        match doubt {
+            Doubt::Unconfirmed => Self::Unconfirmed,
+            Doubt::Unproven => Self::Unproven,
+            Doubt::OutcomeUnknown => Self::OutcomeUnknown,
+        }
+    }
+}
+
+/// The doubts about a mark; none means that it is a mark like others. A settled mark is held by nothing.
+pub fn doubts(mark: &MarkRow) -> Vec<Hold> {
+    if mark.settled.is_some() {
+        return Vec::new();
+    }
+    let nameless = mark.fqdn.is_none().then_some(Hold::NoFqdn);
+    nameless.into_iter().chain(mark.standing.doubt().map(Hold::from)).collect()
+}
+
+/// One reason that holds a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which.
+    pub hold: Hold,
+    /// When it ends by itself, where that is known.
+    pub until: Option<Timestamp>,
+    /// One sentence, the same for all marks that one thing holds.
+    pub why: Arc<str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::FencingId;
+    use marks::mark::{Proof, Settlement, Source, Standing};
+
+    use super::*;
+
+    #[test]
+    fn a_mark_without_a_name_is_held_until_it_has_one_or_is_settled() {
+        let now = Timestamp(0);
+        let node = HostName::parse("compute1").unwrap();
+        let id = FencingId::generate().into();
+        let nameless = MarkRow {
+            id,
+            node: node.clone(),
+            fqdn: None,
+            on_shared_storage: true,
+            failure_time: now,
+            generated_time: now,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: now,
+            returned_at: None,
+        };
+        assert_eq!(doubts(&nameless), [Hold::NoFqdn]);
+        assert!(doubts(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());
+        assert!(doubts(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
+    }
+
+    #[test]
+    fn words_round_trip_and_stand_in_the_order_of_precedence() {
+        assert!(Hold::ALL.into_iter().all(|hold| Hold::parse(hold.as_str()) == Some(hold)));
+        assert!(Hold::ALL.is_sorted());
+        assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 4);
+    }
+}

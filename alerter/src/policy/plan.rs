@@ -1,0 +1,245 @@
+//! The plan: which open marks may go now, and why the others may not. [`plan`] says it of all of them; [`Planner`] says what
+//! has changed since it was asked last, at the cost of what has changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use marks::id::MarkId;
+use marks::mark::Settlement;
+use marks::time::Timestamp;
+
+use super::hold::Held;
+use super::state::{Stage, State, Subject};
+
+/// What holds a mark: the first is the one that is shown. Nothing: it may go.
+pub type Holds = Vec<Held>;
+
+/// What becomes of every open mark at `now`, which is the time that the state was last told. Pure.
+pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
+    let mut decided = BTreeMap::new();
+    for (index, group) in state.groups.iter().enumerate() {
+        let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
+        for subject in state.open_of(index) {
+            let mut holds = state.holds_of(subject, now);
+            if holds.is_empty() && subject.stage == Stage::Ready {
+                match &mut places {
+                    Some(0) => holds.push(group.crowded()),
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+            }
+            decided.insert(subject.mark, holds);
+        }
+    }
+    decided
+}
+
+/// How many hosts of a group are being told. In a group that is told one after another, a host that was told counts until
+/// it is back, or for as long as a storm would hold.
+fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
+    let own = state.subjects.values().filter(|subject| subject.group == group);
+    own.filter(|subject| is_under_way(state, subject, now)).count()
+}
+
+fn is_under_way(state: &State, subject: &Subject, now: Timestamp) -> bool {
+    let rules = &state.groups[subject.group].rules;
+    let recovers = match subject.end {
+        Some((Settlement::Acknowledged, at)) => {
+            let is_back = subject.returned_at.is_some_and(|back| back + rules.healthy_delay <= now);
+            rules.serial && subject.is_member && !is_back && now < at + rules.max_hold
+        }
+        _ => false,
+    };
+    recovers || subject.stage == Stage::UnderWay
+}
+
+/// What has changed since the last plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Marks that are held now, or for other reasons than before.
+    pub held: Vec<(MarkId, Holds)>,
+    /// Marks that may go now, or have ended.
+    pub freed: Vec<MarkId>,
+    /// When something changes by itself.
+    pub next: Option<Timestamp>,
+}
+
+/// What was decided last, and what is to be decided anew when.
+#[derive(Clone, Debug, Default)]
+pub struct Planner {
+    /// What was said of marks that are held.
+    said: HashMap<MarkId, Holds>,
+    /// What holds marks but for the number of those that are told at once.
+    own: HashMap<MarkId, Holds>,
+    wakes: Wakes,
+    groups: Vec<Queue>,
+    /// Where a mark was counted.
+    queue_of: HashMap<MarkId, (usize, Timestamp)>,
+}
+
+/// Marks of a group that is told a few at a time.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    /// Whether a storm held when the group was looked at last.
+    is_stormy: bool,
+    /// Nothing else holds them, in the order in which they are told.
+    ready: BTreeSet<(Timestamp, MarkId)>,
+    /// The first of these: they may go.
+    admitted: BTreeSet<(Timestamp, MarkId)>,
+    /// They are being told.
+    busy: HashSet<MarkId>,
+}
+
+impl Queue {
+    fn remove(&mut self, mark: MarkId, failed_at: Timestamp) {
+        self.ready.remove(&(failed_at, mark));
+        self.busy.remove(&mark);
+    }
+
+    /// Lets the first go; gives those for which that is new, and those that have to wait again.
+    fn admit(&mut self, places: usize) -> Vec<MarkId> {
+        let left = places.saturating_sub(self.busy.len());
+        let admitted: BTreeSet<_> = self.ready.iter().take(left).copied().collect();
+        let changed = admitted.symmetric_difference(&self.admitted).map(|(_, mark)| *mark).collect();
+        self.admitted = admitted;
+        changed
+    }
+}
+
+/// When something about a mark changes by itself.
+#[derive(Clone, Debug, Default)]
+struct Wakes {
+    order: BTreeSet<(Timestamp, MarkId)>,
+    of: HashMap<MarkId, Timestamp>,
+}
+
+impl Wakes {
+    fn set(&mut self, mark: MarkId, at: Option<Timestamp>) {
+        if let Some(old) = self.of.remove(&mark) {
+            self.order.remove(&(old, mark));
+        }
+        if let Some(at) = at {
+            self.of.insert(mark, at);
+            self.order.insert((at, mark));
+        }
+    }
+
+    fn take(&mut self, now: Timestamp) -> Vec<MarkId> {
+        let due: Vec<MarkId> =
+            self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, mark)| *mark).collect();
+        due.iter().for_each(|mark| self.set(*mark, None));
+        due
+    }
+
+    fn next(&self) -> Option<Timestamp> {
+        self.order.first().map(|(at, _)| *at)
+    }
+}
+
+impl Planner {
+    /// What holds a mark.
+    pub fn holds_of(&self, mark: MarkId) -> &[Held] {
+        self.said.get(&mark).map_or(&[], Vec::as_slice)
+    }
+
+    /// Every mark that is held.
+    pub fn held(&self) -> impl Iterator<Item = (MarkId, &Holds)> {
+        self.said.iter().map(|(mark, holds)| (*mark, holds))
+    }
+
+    /// Decides anew what may have changed. Together, what it has said since the beginning is what [`plan`] says.
+    pub fn replan(&mut self, state: &mut State, now: Timestamp) -> Changes {
+        state.pass_to(now);
+        self.groups.resize_with(state.groups.len(), Queue::default);
+        let mut asked = std::mem::take(&mut state.changed);
+        asked.extend(self.wakes.take(now));
+        for (index, group) in state.groups.iter().enumerate() {
+            let is_stormy = group.storm().holds();
+            if std::mem::replace(&mut self.groups[index].is_stormy, is_stormy) != is_stormy {
+                asked.extend(state.open[index].iter().map(|(_, mark)| *mark));
+            }
+        }
+        let queues: BTreeSet<usize> =
+            asked.iter().filter_map(|mark| self.decide(state, *mark, now)).collect();
+        for index in queues {
+            let places = state.groups[index].places().unwrap_or(usize::MAX);
+            asked.extend(self.groups[index].admit(places));
+        }
+        let mut changes = Changes { next: self.next(state), ..Changes::default() };
+        asked.into_iter().for_each(|mark| self.say(state, mark, &mut changes));
+        changes
+    }
+
+    /// Gives the mark's group, where others may have to wait for it.
+    fn decide(&mut self, state: &State, mark: MarkId, now: Timestamp) -> Option<usize> {
+        let left = self.leave(mark);
+        let Some(subject) = state.subjects.get(&mark) else {
+            self.wakes.set(mark, None);
+            return left;
+        };
+        let is_open = subject.end.is_none();
+        let holds = if is_open { state.holds_of(subject, now) } else { Holds::new() };
+        self.wakes.set(mark, wake(state, subject, &holds, now));
+        let is_free = is_open && holds.is_empty();
+        if !holds.is_empty() {
+            self.own.insert(mark, holds);
+        }
+        if state.groups[subject.group].places().is_none() {
+            return left;
+        }
+        let queue = &mut self.groups[subject.group];
+        self.queue_of.insert(mark, (subject.group, subject.failed_at));
+        if is_under_way(state, subject, now) {
+            queue.busy.insert(mark);
+        } else if is_free && subject.stage == Stage::Ready {
+            queue.ready.insert((subject.failed_at, mark));
+        }
+        Some(subject.group)
+    }
+
+    fn leave(&mut self, mark: MarkId) -> Option<usize> {
+        self.own.remove(&mark);
+        let (index, failed_at) = self.queue_of.remove(&mark)?;
+        self.groups[index].remove(mark, failed_at);
+        Some(index)
+    }
+
+    fn say(&mut self, state: &State, mark: MarkId, changes: &mut Changes) {
+        let holds = self.effective(state, mark);
+        if holds.as_slice() == self.holds_of(mark) {
+            return;
+        }
+        if holds.is_empty() {
+            self.said.remove(&mark);
+            changes.freed.push(mark);
+        } else {
+            self.said.insert(mark, holds.clone());
+            changes.held.push((mark, holds));
+        }
+    }
+
+    fn effective(&self, state: &State, mark: MarkId) -> Holds {
+        if let Some(own) = self.own.get(&mark) {
+            return own.clone();
+        }
+        let Some(subject) = state.subjects.get(&mark) else { return Holds::new() };
+        let key = (subject.failed_at, mark);
+        let queue = &self.groups[subject.group];
+        let waits = queue.ready.contains(&key) && !queue.admitted.contains(&key);
+        if waits { vec![state.groups[subject.group].crowded()] } else { Holds::new() }
+    }
+
+    fn next(&self, state: &State) -> Option<Timestamp> {
+        let groups = state.groups.iter().filter_map(|group| group.tally.next(&group.rules));
+        groups.chain(self.wakes.next()).min()
+    }
+}
+
+/// When something about a mark changes by itself.
+fn wake(state: &State, subject: &Subject, holds: &[Held], now: Timestamp) -> Option<Timestamp> {
+    let own = holds.iter().filter_map(|held| held.until);
+    let rules = &state.groups[subject.group].rules;
+    let back = subject.returned_at.map(|at| at + rules.healthy_delay);
+    let given_up = subject.end.map(|(_, at)| at + rules.max_hold);
+    let serial = back.into_iter().chain(given_up).filter(|_| rules.serial && subject.end.is_some());
+    own.chain(serial).filter(|at| *at > now).min()
+}

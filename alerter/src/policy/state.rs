@@ -1,0 +1,447 @@
+//! What the policy knows: groups, marks, hosts, and what operators decided. Built up change by change, so that one host's
+//! change costs the same however many there are. Pure: time passes when it is told to.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Settlement;
+use marks::time::Timestamp;
+
+use super::hold::{Held, Hold, SKIP};
+use super::rules::{Limit, Rules};
+use super::storm::Storm;
+use super::tally::{Span, Tally};
+
+/// What the policy knows of one mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// The mark.
+    pub mark: MarkId,
+    /// Its host.
+    pub host: HostName,
+    /// The index of its host's group.
+    pub group: usize,
+    /// When its host failed.
+    pub failed_at: Timestamp,
+    /// When the mark was made.
+    pub known_at: Timestamp,
+    /// Since when its host is back.
+    pub returned_at: Option<Timestamp>,
+    /// How and when it ended.
+    pub end: Option<(Settlement, Timestamp)>,
+    /// Its doubts, which its own row keeps.
+    pub doubts: Vec<Hold>,
+    /// Whether its host is one that the group knows; one that was taken out of the cluster counts as down no longer.
+    pub is_member: bool,
+    /// An operator let it go.
+    pub is_released: bool,
+    /// What the group's probes say of its host.
+    pub probe: Probe,
+    /// How far it is told.
+    pub stage: Stage,
+}
+
+/// What probes say of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Probe {
+    /// Nothing yet.
+    #[default]
+    Open,
+    /// It is down.
+    Confirmed,
+    /// It answers: which probe says so, in a sentence.
+    Healthy(String),
+}
+
+/// How far a mark is told, for groups that limit how many may be told at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// An attempt could begin.
+    #[default]
+    Ready,
+    /// It is being told, or its route still asks what became of it.
+    UnderWay,
+    /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
+    Waiting,
+}
+
+/// Something that an operator decided about many marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Whom it is about.
+    pub whom: Whom,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
+    /// One sentence, with owner and reason.
+    pub why: Arc<str>,
+}
+
+/// Whom an order is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Everybody.
+    All,
+    /// The hosts of a group, by its index.
+    Group(usize),
+    /// One host.
+    Host(HostName),
+}
+
+impl Order {
+    fn is_about(&self, subject: &Subject) -> bool {
+        match &self.whom {
+            Whom::All => true,
+            Whom::Group(group) => *group == subject.group,
+            Whom::Host(host) => *host == subject.host,
+        }
+    }
+
+    fn is_in_force(&self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| until > now)
+    }
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub struct GroupState {
+    /// Its name.
+    pub name: String,
+    /// Its rules.
+    pub rules: Rules,
+    /// Whether it has probes.
+    pub probes: bool,
+    /// How many hosts it has, without those that are set aside.
+    pub size: usize,
+    /// Until when an operator released what a storm held.
+    pub released_at: Option<Timestamp>,
+    pub(super) tally: Tally,
+    storm_sentence: Arc<str>,
+    crowd_sentence: Arc<str>,
+}
+
+impl GroupState {
+    /// A group without hosts.
+    pub fn new(name: &str, rules: Rules, probes: bool) -> Self {
+        let storm_sentence = format!("too many hosts of group {name} are down at once").into();
+        let crowd_sentence = match rules.serial {
+            true => format!("the hosts of group {name} are told one after another"),
+            false => format!("as many hosts of group {name} as may be are being told"),
+        };
+        Self {
+            name: name.to_owned(),
+            rules,
+            probes,
+            size: 0,
+            released_at: None,
+            tally: Tally::new(),
+            storm_sentence,
+            crowd_sentence: crowd_sentence.into(),
+        }
+    }
+
+    /// How many of its hosts are down.
+    pub fn unhealthy(&self) -> usize {
+        self.tally.unhealthy()
+    }
+
+    /// Its storm.
+    pub fn storm(&self) -> Storm {
+        self.tally.storm()
+    }
+
+    /// How many hosts may be told at once.
+    pub(super) fn places(&self) -> Option<usize> {
+        let own = self.rules.max_in_flight.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+        if self.rules.serial { Some(1) } else { own }
+    }
+}
+
+/// Everything that the policy knows.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(super) groups: Vec<GroupState>,
+    pub(super) subjects: HashMap<MarkId, Subject>,
+    pub(super) by_host: HashMap<HostName, BTreeSet<MarkId>>,
+    /// Those that are open, of each group, in the order in which they are told.
+    pub(super) open: Vec<BTreeSet<(Timestamp, MarkId)>>,
+    skipped: HashSet<HostName>,
+    maintenance: Vec<Order>,
+    pauses: Vec<Order>,
+    /// What is closed and is of use until a time.
+    fading: BTreeSet<(Timestamp, MarkId)>,
+    /// Groups whose past has changed.
+    late: BTreeSet<usize>,
+    /// Marks of which something has changed since they were decided.
+    pub(super) changed: BTreeSet<MarkId>,
+    now: Timestamp,
+}
+
+impl State {
+    /// A state without marks.
+    pub fn new(groups: Vec<GroupState>) -> Self {
+        let count = groups.len();
+        Self {
+            groups,
+            subjects: HashMap::new(),
+            by_host: HashMap::new(),
+            open: vec![BTreeSet::new(); count],
+            skipped: HashSet::new(),
+            maintenance: Vec::new(),
+            pauses: Vec::new(),
+            fading: BTreeSet::new(),
+            late: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            now: Timestamp(i64::MIN),
+        }
+    }
+
+    /// The groups, in the order of the configuration.
+    pub fn groups(&self) -> &[GroupState] {
+        &self.groups
+    }
+
+    /// What is known of a mark.
+    pub fn subject(&self, mark: MarkId) -> Option<&Subject> {
+        self.subjects.get(&mark)
+    }
+
+    /// Every mark that is known.
+    pub fn subjects(&self) -> impl Iterator<Item = &Subject> {
+        self.subjects.values()
+    }
+
+    /// The open marks of a group, the first to be told first.
+    pub fn open_of(&self, group: usize) -> impl Iterator<Item = &Subject> {
+        self.open.get(group).into_iter().flatten().filter_map(|(_, mark)| self.subjects.get(mark))
+    }
+
+    /// Takes up what is known of a mark now.
+    pub fn see(&mut self, subject: Subject) {
+        self.forget(subject.mark);
+        let (mark, group) = (subject.mark, subject.group);
+        self.by_host.entry(subject.host.clone()).or_default().insert(mark);
+        if subject.end.is_none() {
+            self.open[group].insert((subject.failed_at, mark));
+        }
+        let span = self.counted(&subject);
+        let state = &mut self.groups[group];
+        if state.tally.is_late(mark, span) {
+            self.late.insert(group);
+        }
+        state.tally.put(mark, &subject.host, span, &state.rules, state.size);
+        if subject.end.is_some() {
+            self.fading.extend(self.of_use_until(&subject).map(|until| (until, mark)));
+        }
+        self.subjects.insert(mark, subject);
+        self.changed.insert(mark);
+    }
+
+    /// Until when a mark that has ended is of use: its host may be down all the same. None: nobody knows yet.
+    fn of_use_until(&self, subject: &Subject) -> Option<Timestamp> {
+        let rules = &self.groups[subject.group].rules;
+        let mut until = subject.end.map_or(self.now, |(_, at)| at);
+        if rules.limit != Limit::None {
+            until = until.max(self.span(subject).to? + rules.cooldown);
+        }
+        Some(if rules.serial { until + rules.max_hold } else { until })
+    }
+
+    /// Without a look at the storm: the mark may be back at once.
+    fn forget(&mut self, mark: MarkId) {
+        let Some(old) = self.subjects.remove(&mark) else { return };
+        self.open[old.group].remove(&(old.failed_at, mark));
+        let of_host = self.by_host.get_mut(&old.host);
+        if of_host.is_some_and(|marks| marks.remove(&mark) && marks.is_empty()) {
+            self.by_host.remove(&old.host);
+        }
+    }
+
+    /// From when to when a mark's host is down, as far as its group is concerned.
+    fn span(&self, subject: &Subject) -> Span {
+        let rules = &self.groups[subject.group].rules;
+        let untold = |how: Settlement| how != Settlement::Acknowledged;
+        let ends = [
+            rules.window.map(|window| subject.failed_at + window),
+            subject.returned_at.map(|at| at + rules.healthy_delay),
+            subject.end.filter(|(how, _)| untold(*how)).map(|(_, at)| at),
+        ];
+        Span { from: subject.known_at, to: ends.into_iter().flatten().min() }
+    }
+
+    /// The span that counts; none where it does not.
+    fn counted(&self, subject: &Subject) -> Option<Span> {
+        let has_limit = self.groups[subject.group].rules.limit != Limit::None;
+        let is_doubted = subject.doubts.iter().any(|doubt| *doubt != Hold::NoFqdn);
+        let counts = has_limit && !is_doubted && subject.is_member && !self.is_set_aside(subject);
+        counts.then(|| self.span(subject))
+    }
+
+    /// Hosts that are not told of leave the count and the size of their group.
+    fn is_set_aside(&self, subject: &Subject) -> bool {
+        self.skipped.contains(&subject.host) || self.maintenance.iter().any(|order| order.is_about(subject))
+    }
+
+    /// How many hosts a group has, without those that are set aside.
+    pub fn set_size(&mut self, group: usize, size: usize) {
+        let state = &mut self.groups[group];
+        if state.size != size {
+            state.size = size;
+            state.tally.look(&state.rules, size);
+        }
+    }
+
+    /// Which hosts have the attribute that asks not to tell of them.
+    pub fn set_skipped(&mut self, hosts: HashSet<HostName>) {
+        let touched: Vec<HostName> = hosts.symmetric_difference(&self.skipped).cloned().collect();
+        self.skipped = hosts;
+        for host in touched {
+            let marks = self.by_host.get(&host).cloned().unwrap_or_default();
+            marks.into_iter().for_each(|mark| self.see_again(mark));
+        }
+    }
+
+    /// What operators decided. It is said rarely, and everything is decided anew.
+    pub fn set_orders(&mut self, maintenance: Vec<Order>, pauses: Vec<Order>) {
+        if (&maintenance, &pauses) == (&self.maintenance, &self.pauses) {
+            return;
+        }
+        (self.maintenance, self.pauses) = (maintenance, pauses);
+        let all: Vec<MarkId> = self.subjects.keys().copied().collect();
+        all.into_iter().for_each(|mark| self.see_again(mark));
+    }
+
+    /// An operator let go what a group's storm held until then.
+    pub fn set_released(&mut self, group: usize, at: Option<Timestamp>) {
+        if self.groups[group].released_at != at {
+            self.groups[group].released_at = at;
+            self.changed.extend(self.open[group].iter().map(|(_, mark)| *mark));
+        }
+    }
+
+    fn see_again(&mut self, mark: MarkId) {
+        if let Some(subject) = self.subjects.get(&mark).cloned() {
+            self.see(subject);
+        }
+    }
+
+    /// What probes say of a mark's host.
+    pub fn set_probe(&mut self, mark: MarkId, probe: Probe) {
+        if let Some(subject) = self.subjects.get_mut(&mark).filter(|subject| subject.probe != probe) {
+            subject.probe = probe;
+            self.changed.insert(mark);
+        }
+    }
+
+    /// How far a mark is told.
+    pub fn set_stage(&mut self, mark: MarkId, stage: Stage) {
+        if let Some(subject) = self.subjects.get_mut(&mark).filter(|subject| subject.stage != stage) {
+            subject.stage = stage;
+            self.changed.insert(mark);
+        }
+    }
+
+    /// Time passes.
+    pub fn pass_to(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        for group in std::mem::take(&mut self.late) {
+            self.replay(group);
+        }
+        for state in &mut self.groups {
+            state.tally.pass_to(self.now, &state.rules, state.size);
+        }
+        while let Some((_, mark)) = self.fading.first().copied().filter(|(until, _)| *until <= self.now) {
+            self.fading.pop_first();
+            // It may have been said anew since.
+            let until = self.subjects.get(&mark).and_then(|subject| self.of_use_until(subject));
+            if until.is_some_and(|until| until <= self.now) && self.is_closed(mark) {
+                self.forget(mark);
+                self.changed.insert(mark);
+            }
+        }
+    }
+
+    fn is_closed(&self, mark: MarkId) -> bool {
+        self.subjects.get(&mark).is_some_and(|subject| subject.end.is_some())
+    }
+
+    fn replay(&mut self, group: usize) {
+        let own = self.subjects.values().filter(|subject| subject.group == group);
+        let spans = own.filter_map(|subject| Some((subject.mark, &subject.host, self.counted(subject)?)));
+        let state = &self.groups[group];
+        let tally = Tally::replay(spans, &state.rules, state.size, self.now);
+        self.groups[group].tally = tally;
+    }
+
+    /// Every reason that holds a mark now, but for the number of those that are told at once.
+    pub(super) fn holds_of(&self, subject: &Subject, now: Timestamp) -> Vec<Held> {
+        let mut held: Vec<Held> = subject.doubts.iter().map(|doubt| doubted(*doubt)).collect();
+        if subject.is_released {
+            return held;
+        }
+        if self.skipped.contains(&subject.host) {
+            held.push(say(Hold::Skip, None, format!("{} has the node attribute {SKIP}", subject.host)));
+        }
+        held.extend(first(&self.maintenance, subject, now).map(|order| ordered(Hold::Maintenance, order)));
+        held.extend(first(&self.pauses, subject, now).map(|order| ordered(Hold::Pause, order)));
+        let group = &self.groups[subject.group];
+        held.extend(group.probes.then(|| unconfirmed(subject)).flatten());
+        held.extend(waits(subject, &group.rules, now));
+        held.extend(stormy(subject, group, now));
+        held
+    }
+}
+
+fn say(hold: Hold, until: Option<Timestamp>, why: String) -> Held {
+    Held { hold, until, why: why.into() }
+}
+
+fn doubted(doubt: Hold) -> Held {
+    say(doubt, None, format!("the mark is {}", doubt.as_str()))
+}
+
+fn first<'o>(orders: &'o [Order], subject: &Subject, now: Timestamp) -> Option<&'o Order> {
+    orders.iter().find(|order| order.is_in_force(now) && order.is_about(subject))
+}
+
+fn ordered(hold: Hold, order: &Order) -> Held {
+    Held { hold, until: order.until, why: Arc::clone(&order.why) }
+}
+
+fn unconfirmed(subject: &Subject) -> Option<Held> {
+    let host = &subject.host;
+    let why = match &subject.probe {
+        Probe::Confirmed => return None,
+        Probe::Open => format!("{host} is being probed"),
+        Probe::Healthy(which) => format!("{host} answers: {which}"),
+    };
+    Some(say(Hold::Confirm, None, why))
+}
+
+/// What ends by time alone.
+fn waits(subject: &Subject, rules: &Rules, now: Timestamp) -> impl Iterator<Item = Held> {
+    let host = &subject.host;
+    let told = subject.failed_at + rules.deliver_after;
+    let delay = (now < told).then(|| say(Hold::Delay, Some(told), format!("{host} is told of later")));
+    let back = subject.returned_at.map(|at| at + rules.healthy_delay).filter(|healthy| now < *healthy);
+    let returning =
+        back.map(|at| say(Hold::Returning, Some(at), format!("{host} is back, not for long enough yet")));
+    delay.into_iter().chain(returning)
+}
+
+/// No mark is held longer than `max-hold` by a storm, and none that an operator let go.
+fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held> {
+    let until = subject.known_at + group.rules.max_hold;
+    let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
+    let is_held = group.storm().holds() && now < until && !is_released;
+    let why = Arc::clone(&group.storm_sentence);
+    is_held.then(|| Held { hold: Hold::Storm, until: Some(until), why })
+}
+
+impl GroupState {
+    /// A mark that has to wait for its turn.
+    pub(super) fn crowded(&self) -> Held {
+        Held { hold: Hold::MaxInFlight, until: None, why: Arc::clone(&self.crowd_sentence) }
+    }
+}

@@ -1,0 +1,132 @@
+//! How many hosts of a group are down, over time, and the storm that makes. Pure: time passes when it is told to.
+
+use std::collections::{BTreeSet, HashMap};
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::time::Timestamp;
+
+use super::rules::Rules;
+use super::storm::Storm;
+
+/// From when to when a mark's host counts as down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from: Timestamp,
+    /// None: nobody knows yet.
+    pub(super) to: Option<Timestamp>,
+}
+
+/// The count of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Tally {
+    /// Each host that is down, with its marks that say so.
+    down: HashMap<HostName, u32>,
+    /// The marks that count now.
+    live: HashMap<MarkId, (HostName, Option<Timestamp>)>,
+    /// When they stop doing so, where that is known.
+    ends: BTreeSet<(Timestamp, MarkId)>,
+    storm: Storm,
+    /// Everything up to here is in the storm.
+    clock: Timestamp,
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        let (down, live, ends) = (HashMap::new(), HashMap::new(), BTreeSet::new());
+        Self { down, live, ends, storm: Storm::Calm, clock: Timestamp(i64::MIN) }
+    }
+
+    /// The count of marks whose spans are all known, as it came about.
+    pub(super) fn replay<'a>(
+        spans: impl Iterator<Item = (MarkId, &'a HostName, Span)>,
+        rules: &Rules,
+        size: usize,
+        now: Timestamp,
+    ) -> Self {
+        let mut spans: Vec<_> =
+            spans.filter(|(_, _, span)| span.to.is_none_or(|to| to > span.from)).collect();
+        spans.sort_by_key(|(mark, _, span)| (span.from, *mark));
+        let mut tally = Self::new();
+        for (mark, host, span) in spans {
+            let from = span.from.min(now);
+            tally.put(mark, host, Some(Span { from, ..span }), rules, size);
+        }
+        tally.pass_to(now, rules, size);
+        tally
+    }
+
+    /// How many hosts are down.
+    pub(super) fn unhealthy(&self) -> usize {
+        self.down.len()
+    }
+
+    pub(super) fn storm(&self) -> Storm {
+        self.storm
+    }
+
+    /// Whether something is said of a time that has been counted already: then all is to be counted anew.
+    pub(super) fn is_late(&self, mark: MarkId, span: Option<Span>) -> bool {
+        !self.live.contains_key(&mark)
+            && span.is_some_and(|span| span.from < self.clock && span.to.is_none_or(|to| to > span.from))
+    }
+
+    /// Takes a mark's span in the place of what was known of it. What has passed meanwhile passes first.
+    pub(super) fn put(
+        &mut self,
+        mark: MarkId,
+        host: &HostName,
+        span: Option<Span>,
+        rules: &Rules,
+        size: usize,
+    ) {
+        if let Some(span) = span.filter(|span| span.from > self.clock) {
+            self.pass_to(span.from, rules, size);
+        }
+        self.remove(mark);
+        if let Some(span) = span.filter(|span| span.to.is_none_or(|to| to > self.clock)) {
+            *self.down.entry(host.clone()).or_default() += 1;
+            self.live.insert(mark, (host.clone(), span.to));
+            self.ends.extend(span.to.map(|to| (to, mark)));
+        }
+        self.look(rules, size);
+    }
+
+    fn remove(&mut self, mark: MarkId) {
+        let Some((host, to)) = self.live.remove(&mark) else { return };
+        if let Some(to) = to {
+            self.ends.remove(&(to, mark));
+        }
+        if let Some(count) = self.down.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.down.remove(&host);
+            }
+        }
+    }
+
+    /// What the count now means for the storm.
+    pub(super) fn look(&mut self, rules: &Rules, size: usize) {
+        let is_allowed = rules.limit.allows(self.down.len(), size);
+        self.storm = self.storm.after(is_allowed, self.clock, rules.cooldown);
+    }
+
+    /// Time passes: what ends until `now` ends at its own time.
+    pub(super) fn pass_to(&mut self, now: Timestamp, rules: &Rules, size: usize) {
+        while let Some((at, _)) = self.ends.first().copied().filter(|(at, _)| *at <= now) {
+            self.clock = self.clock.max(at);
+            while let Some((_, mark)) = self.ends.first().copied().filter(|(end, _)| *end <= at) {
+                self.remove(mark);
+            }
+            self.look(rules, size);
+        }
+        self.clock = self.clock.max(now);
+        self.storm = self.storm.at(self.clock, rules.cooldown);
+    }
+
+    /// When something changes by itself.
+    pub(super) fn next(&self, rules: &Rules) -> Option<Timestamp> {
+        let end = self.ends.first().map(|(at, _)| *at);
+        end.into_iter().chain(self.storm.ends(rules.cooldown)).min()
+    }
+}
