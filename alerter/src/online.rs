@@ -14,6 +14,10 @@ use crate::intake::roll::{self, Roll};
 pub struct Answers {
     /// How many hosts of the cluster were asked about; none where no cluster could be asked.
     pub hosts: Option<usize>,
+    /// How many of them each group has; nothing where no cluster could be asked.
+    pub groups: Vec<OfGroup>,
+    /// What an operator should know of groups of these sizes; nothing stands in the way for it.
+    pub warnings: Vec<String>,
     /// Why no cluster could be asked.
     pub no_cluster: Option<String>,
     /// Whether there is one to ask, by the configuration.
@@ -24,6 +28,15 @@ pub struct Answers {
     pub findings: Vec<Obstacle>,
     /// What each route's endpoint says.
     pub routes: Vec<OfRoute>,
+}
+
+/// How large a group is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfGroup {
+    /// The group.
+    pub group: String,
+    /// How many hosts of the cluster are in it.
+    pub hosts: usize,
 }
 
 /// What stands in the way of telling one host, or all of them.
@@ -70,25 +83,43 @@ impl From<Finding> for Obstacle {
 pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
     let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, cib));
     let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
-    let routes = settings.own_routes();
-    let under_way: Vec<_> =
-        routes.map(|route| tokio::spawn(of_route(route.clone(), named.clone()))).collect();
+    let grouped = cib.as_ref().map(|cib| roll::grouped(settings, cib)).unwrap_or_default();
+    let under_way: Vec<_> = settings
+        .own_routes()
+        .map(|route| tokio::spawn(of_route(route.clone(), told(settings, route, &named, cib.as_ref().ok()))))
+        .collect();
     let mut routes = Vec::new();
     for route in under_way {
         routes.push(route.await.expect("a panic anywhere ends the whole program"));
     }
     Answers {
         hosts: roll.is_ok().then_some(named.len() + clashes.len() + unnamed.len()),
+        groups: if roll.is_ok() { of_groups(settings, &grouped.sizes) } else { Vec::new() },
+        warnings: grouped.warnings,
         no_cluster: cib.err(),
         wants_cluster: settings.store.register != Register::None,
         unnamed,
-        findings: clashes.into_iter().map(Obstacle::from).collect(),
+        findings: clashes.into_iter().chain(grouped.twice).map(Obstacle::from).collect(),
         routes,
     }
 }
 
-async fn of_route(route: Route, mut hosts: Vec<Named>) -> OfRoute {
-    hosts.retain(|host| route.covers(&host.node));
+fn of_groups(settings: &Settings, sizes: &[usize]) -> Vec<OfGroup> {
+    let groups = settings.groups.iter().zip(sizes);
+    groups.map(|(group, size)| OfGroup { group: group.name.clone(), hosts: *size }).collect()
+}
+
+/// The hosts that a route is told of.
+fn told(settings: &Settings, route: &Route, hosts: &[Named], cib: Option<&Cib>) -> Vec<Named> {
+    let attribute = |node: &HostName, name: &str| cib?.node_attribute(node, name).map(str::to_owned);
+    let is_told = |host: &&Named| {
+        let routes = settings.routes_for(&host.node, &attribute).routes();
+        routes.iter().any(|own| own.name == route.name)
+    };
+    hosts.iter().filter(is_told).cloned().collect()
+}
+
+async fn of_route(route: Route, hosts: Vec<Named>) -> OfRoute {
     let answer = route.driver.check(&hosts).await;
     OfRoute {
         route: route.name.as_str().to_owned(),

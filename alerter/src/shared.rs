@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tracing::{error, warn};
 
 use crate::cluster::{Cluster, Seen};
-use crate::config::{Route, Settings};
+use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
@@ -109,13 +109,26 @@ impl Shared {
         self.settings.routes.iter().find(|route| route.name.as_str() == name)
     }
 
-    /// Says once of a host that it is in more than one group: all the routes of these are told of it.
-    pub fn report_groups(&self, node: &HostName) {
-        let groups = self.settings.groups_of(node);
+    /// What the newest CIB says of a node's permanent attributes.
+    pub fn attributes(&self) -> impl Fn(&HostName, &str) -> Option<String> + use<> {
+        let cib = self.cib();
+        move |node, name| cib.as_ref()?.node_attribute(node, name).map(str::to_owned)
+    }
+
+    /// Whether it is known which group a host is in: groups by attribute wait for the first look at the cluster.
+    pub fn knows_groups(&self) -> bool {
+        let by_attribute = |group: &Group| matches!(group.members, Members::Attribute { .. });
+        self.cluster.is_none() || self.cib().is_some() || !self.settings.groups.iter().any(by_attribute)
+    }
+
+    /// Says once of a host that it is in more than one group: the first of these counts.
+    pub fn report_groups(&self, node: &HostName, attribute: Attributes<'_>) {
+        let groups: Vec<&str> =
+            self.settings.groups_of(node, attribute).iter().map(|group| group.name.as_str()).collect();
         let mut reported = self.grouped_twice.lock().expect("a panic anywhere ends the whole daemon");
         if groups.len() > 1 && reported.insert(node.clone()) {
             warn!(
-                "{node} is in more than one group ({}), and the routes of all of them are told: let it match one of them",
+                "{node} is in more than one group ({}), and the first of these counts: let it be in one of them",
                 groups.join(", ")
             );
         }

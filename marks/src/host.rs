@@ -1,7 +1,9 @@
 //! Names of hosts: what is accepted, how they compare, how a node name becomes the name that is told.
 
+mod overlap;
+
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -162,6 +164,43 @@ impl HostPatterns {
     pub fn names_literally(&self, host: &HostName) -> bool {
         self.0.iter().any(|pattern| pattern.eq_ignore_ascii_case(host.as_str()))
     }
+
+    /// How many names stand in the list; `None` where a pattern is among them, and nobody knows.
+    pub fn count(&self) -> Option<usize> {
+        let (names, patterns) = self.split();
+        patterns.is_empty().then_some(names.len())
+    }
+
+    /// Whether some name could match both lists.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let ((names, patterns), (its_names, its_patterns)) = (self.split(), other.split());
+        let any = |patterns: &[&str], names: &BTreeSet<&str>| {
+            patterns.iter().any(|p| names.iter().any(|name| glob_matches(p.as_bytes(), name.as_bytes())))
+        };
+        let of_both =
+            |one: &&str| its_patterns.iter().any(|p| overlap::overlap(one.as_bytes(), p.as_bytes()));
+        !names.is_disjoint(&its_names)
+            || any(&patterns, &its_names)
+            || any(&its_patterns, &names)
+            || patterns.iter().any(of_both)
+    }
+
+    /// The place in this list, counted from 0, of the first entry that some name of the other list could match too.
+    pub fn first_overlap(&self, other: &Self) -> Option<usize> {
+        self.0.iter().position(|entry| other.overlaps(&Self(vec![entry.clone()])))
+    }
+
+    /// The entries in lower case, as a list for people.
+    pub fn shown(&self) -> String {
+        self.0.join(", ")
+    }
+
+    /// The names, and the patterns.
+    fn split(&self) -> (BTreeSet<&str>, Vec<&str>) {
+        let (patterns, names): (Vec<&str>, Vec<&str>) =
+            self.0.iter().map(String::as_str).partition(|entry| entry.contains(['*', '?']));
+        (names.into_iter().collect(), patterns)
+    }
 }
 
 /// Linear in practice: on a mismatch only the newest `*` is tried again.
@@ -247,6 +286,29 @@ mod tests {
         assert!(HostPatterns::parse("*,ctl1").unwrap().names_literally(&name("CTL1")));
         assert_eq!(HostPatterns::parse(" , "), Err(HostPatternError::Empty));
         assert_eq!(HostPatterns::parse("a;b"), Err(HostPatternError::Character));
+    }
+
+    #[test]
+    fn lists_overlap_that_could_match_one_name() {
+        let overlap = |one: &str, other: &str| {
+            let lists = [one, other].map(|list| HostPatterns::parse(list).unwrap());
+            assert_eq!(lists[0].overlaps(&lists[1]), lists[1].overlaps(&lists[0]), "{one} {other}");
+            assert_eq!(lists[0].overlaps(&lists[1]), lists[0].first_overlap(&lists[1]).is_some());
+            lists[0].overlaps(&lists[1])
+        };
+        assert!(overlap("x,C1", "c1,y") && overlap("r1-*", "y,R1-7") && overlap("r1-*", "r?-7"));
+        assert!(!overlap("c1,c2", "c3,c4") && !overlap("r1-*,c1", "r2-*,c2"));
+        let lists = ["a,b*,c*", "c1,b2"].map(|list| HostPatterns::parse(list).unwrap());
+        assert_eq!(
+            (lists[0].first_overlap(&lists[1]), lists[1].first_overlap(&lists[0])),
+            (Some(1), Some(0))
+        );
+    }
+
+    #[test]
+    fn names_are_counted_once_and_patterns_not_at_all() {
+        let count = |list| HostPatterns::parse(list).unwrap().count();
+        assert_eq!([count("a,b,A"), count("a,b?"), count("*")], [Some(2), None, None]);
     }
 
     /// S1-37: short name to FQDN, and an FQDN left as it is; the suffix test is by label.

@@ -1,56 +1,116 @@
-//! Groups of hosts: `[groups.NAME]`, and what a route's `groups` stand for.
+//! Groups of hosts: `[groups.NAME]`, who is in each, who is told of its hosts, and what is asked before.
 
-use std::collections::BTreeMap;
+mod members;
+mod rules;
+mod told;
 
-use marks::host::{HostName, HostPatterns};
+use marks::host::HostName;
 
+use super::problem::Place;
 use super::reader::{Section, shown, unknown_word};
-use super::settings::{is_plain_name, only_tables, patterns};
+use super::routes::Reach;
+use super::settings::{is_plain_name, only_tables};
+use crate::policy::rules::Rules;
+
+pub use members::{Attributes, Members};
+pub use told::{Link, Told};
+
+/// The group of every host that is in no other.
+const REST: &str = "default";
 
 /// Hosts that are told alike: those of a rack, of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its name: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub name: String,
-    /// The nodes in it.
-    pub hosts: HostPatterns,
+    /// Who is in it.
+    pub members: Members,
+    /// Who is told of its hosts.
+    pub told: Told,
+    /// Whether its hosts' instances are on shared storage; where unset, `[hosts]` says it.
+    pub on_shared_storage: Option<bool>,
+    /// What is asked of its hosts' marks before they are told.
+    pub rules: Rules,
 }
 
-/// What stands in `[groups]`. A group with a mistake in it is known by its name all the same.
-pub(super) struct Groups<'a>(BTreeMap<&'a str, Vec<&'a str>>);
+impl Group {
+    /// The group of every host that is in no other, where the configuration says nothing of it.
+    pub fn rest() -> Self {
+        Self {
+            name: REST.to_owned(),
+            members: Members::Rest,
+            told: Told::Covering,
+            on_shared_storage: None,
+            rules: Rules::default(),
+        }
+    }
+
+    /// What an operator should know once it is known how many hosts are in it.
+    pub fn warning(&self, size: usize) -> Option<String> {
+        rules::zero(self.rules.limit, size).map(|why| format!("[groups.{}]: {why}", self.name))
+    }
+}
+
+/// What stands in `[groups]`, in its order, and `default` at the end. A group with a mistake in it is known by its name
+/// all the same.
+pub(super) struct Groups<'a>(Vec<Draft<'a>>);
+
+struct Draft<'a> {
+    name: &'a str,
+    /// Whether it stands in a file.
+    is_written: bool,
+    place: Place<'a>,
+    members: Option<Members>,
+    said: told::Said<'a>,
+    on_shared_storage: Option<bool>,
+    rules: Rules,
+}
 
 impl<'a> Groups<'a> {
-    /// Reads every `[groups.NAME]`.
-    pub(super) fn read(mut section: Section<'a, '_>) -> Self {
+    /// Reads every `[groups.NAME]`. `is_alone` says that there is no cluster to ask about hosts.
+    pub(super) fn read(mut section: Section<'a, '_>, is_alone: bool) -> Self {
         only_tables(&mut section, "group");
-        let mut groups = Self(BTreeMap::new());
-        for name in section.sections() {
+        let mut names: Vec<(&'a str, Place<'a>)> = section
+            .entries()
+            .filter(|(_, entry)| entry.table.is_some())
+            .map(|(key, entry)| (key, entry.key))
+            .collect();
+        names.sort_by_key(|(name, place)| (*name == REST, place.source.rank, place.offset));
+        let mut groups = Self(Vec::new());
+        for (name, place) in names {
             let mut table = section.named_section(name);
-            let hosts = members(&mut table, name);
-            groups.refuse_repetition(&mut table, &hosts);
+            let draft = Draft::read(&mut table, name, place, is_alone);
+            groups.refuse_overlap(&mut table, &draft);
             table.finish();
-            groups.0.insert(name, hosts);
+            groups.0.push(draft);
+        }
+        if groups.0.last().is_none_or(|last| last.name != REST) {
+            groups.0.push(Draft::rest(section.place()));
         }
         groups
     }
 
-    /// A host may be in one group alone. Patterns that overlap are seen when there is such a host.
-    fn refuse_repetition(&self, table: &mut Section<'a, '_>, hosts: &[&str]) {
-        for (at, pattern) in hosts.iter().enumerate() {
-            let is_same = |other: &&str| other.trim().eq_ignore_ascii_case(pattern.trim());
-            if let Some((other, _)) = self.0.iter().find(|(_, list)| list.iter().any(is_same)) {
-                let message =
-                    format!("this stands in [groups.{}] too: a host may be in one group alone", shown(other));
-                table.complain_in_list("hosts", at, message);
+    /// A host may be in one group alone. Whether a name and an attribute are those of one host only the cluster knows.
+    fn refuse_overlap(&self, table: &mut Section<'a, '_>, draft: &Draft<'a>) {
+        for other in &self.0 {
+            match (&other.members, &draft.members) {
+                (Some(Members::Hosts(theirs)), Some(Members::Hosts(own))) if theirs.overlaps(own) => {
+                    let at = own.first_overlap(theirs).unwrap_or_default();
+                    table.complain_in_list("hosts", at, both(other.name, draft.name));
+                }
+                (Some(one @ Members::Attribute { .. }), Some(same)) if one == same => {
+                    table.complain("attribute", both(other.name, draft.name));
+                }
+                _ => {}
             }
         }
     }
 
-    /// The patterns of the groups that a route names; none where it names none, or one that is not there.
-    pub(super) fn named_by(&self, route: &mut Section<'a, '_>) -> Option<Vec<&'a str>> {
+    /// The groups that a route names; none where it names none, or one that is not there.
+    pub(super) fn named_by(&self, route: &mut Section<'a, '_>) -> Option<Vec<String>> {
         // What cannot be read may hold the group.
         let is_whole = route.is_whole();
-        let check = |name: &str| match self.0.contains_key(name) || !is_whole {
+        let check = |name: &str| match self.0.iter().any(|draft| draft.name == name) || !is_whole {
             true => Ok(()),
             false => Err(self.unknown(name)),
         };
@@ -58,48 +118,147 @@ impl<'a> Groups<'a> {
         if names.is_empty() {
             route.complain("groups", "the list is empty: name groups, or remove the key");
         }
-        Some(names.iter().filter_map(|name| self.0.get(name)).flatten().copied().collect())
+        Some(names.into_iter().map(str::to_owned).collect())
     }
 
     fn unknown(&self, name: &str) -> String {
-        let known = self.0.keys().copied().filter(|name| is_plain_name(name));
-        match self.0.is_empty() {
-            true => "there are no groups: add a table [groups.NAME] with its hosts".to_owned(),
-            false => unknown_word("group", name, known),
+        match self.0.iter().any(|draft| draft.is_written) {
+            false => "there are no groups: add a table [groups.NAME] with its hosts".to_owned(),
+            true => {
+                let known = self.0.iter().map(|draft| draft.name).filter(|name| is_plain_name(name));
+                unknown_word("group", name, known)
+            }
+        }
+    }
+
+    /// The first group that names a route in its `routes` or `chain`.
+    pub(super) fn naming(&self, route: &str) -> Option<&'a str> {
+        let names = |draft: &&Draft<'a>| draft.said.told.named().iter().any(|name| name.as_str() == route);
+        self.0.iter().find(names).map(|draft| draft.name)
+    }
+
+    /// What can be said only when all routes are known: which there are, and that somebody is surely told of every host.
+    pub(super) fn check(&self, root: &mut Section<'a, '_>, routes: &[Reach<'a>]) {
+        let untold = |draft: &&Draft<'a>| !self.is_surely_told(draft, routes);
+        let nobody_else = self.0.last().is_some_and(|rest| untold(&rest));
+        for draft in &self.0 {
+            let unknown = draft.unknown(routes);
+            // What cannot be read may hold the route.
+            if root.is_whole() {
+                unknown.iter().for_each(|place| root.complain_at(*place, "there is no route of this name"));
+            }
+            // Where the rest has nobody either, that is what must be mended.
+            let is_covered = nobody_else && draft.said.told == Told::Covering && draft.name != REST;
+            if unknown.is_empty() && !is_covered && untold(&draft) {
+                let message = self.says_untold(draft);
+                root.missing_at(if draft.name == REST { root.place() } else { draft.place }, message);
+            }
+        }
+    }
+
+    fn is_surely_told(&self, draft: &Draft<'a>, routes: &[Reach<'a>]) -> bool {
+        let mut required = routes.iter().filter(|route| route.required);
+        match &draft.said.told {
+            Told::Covering => {
+                required.any(|route| self.naming(route.name).is_none() && route.takes_all_of(draft.name))
+            }
+            Told::Each(names) => required.any(|route| names.iter().any(|name| name.as_str() == route.name)),
+            // Its last step is tried for ever.
+            Told::Chain(_) => true,
+        }
+    }
+
+    fn says_untold(&self, draft: &Draft<'a>) -> String {
+        let name = shown(draft.name);
+        let end = "so a mark could end untold";
+        match &draft.said.told {
+            Told::Covering
+                if self.0.iter().all(|draft| draft.said.told == Told::Covering) && name == REST =>
+            {
+                format!(
+                    "no required route takes every host, {end}: leave hosts, groups and required = false out of one route"
+                )
+            }
+            Told::Covering if name == REST => {
+                format!(
+                    "no required route takes every host in no group, {end}: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names"
+                )
+            }
+            Told::Covering => {
+                format!(
+                    "no required route takes every host of [groups.{name}], {end}: name one in its routes"
+                )
+            }
+            Told::Each(_) | Told::Chain(_) => {
+                format!(
+                    "no route that [groups.{name}] names is required, {end}: remove required = false from one"
+                )
+            }
         }
     }
 
     /// The groups as the daemon knows them.
-    pub(super) fn settled(&self) -> Vec<Group> {
-        let group = |(name, hosts): (&&str, &Vec<&str>)| {
-            let hosts = HostPatterns::from_entries(hosts.iter().copied()).ok()?;
-            Some(Group { name: (*name).to_owned(), hosts })
+    pub(super) fn settled(self) -> Vec<Group> {
+        let group = |draft: Draft<'a>| {
+            Some(Group {
+                name: draft.name.to_owned(),
+                members: draft.members?,
+                told: draft.said.told,
+                on_shared_storage: draft.on_shared_storage,
+                rules: draft.rules,
+            })
         };
-        self.0.iter().filter_map(group).collect()
+        self.0.into_iter().filter_map(group).collect()
     }
 }
 
-/// The hosts of one group.
-fn members<'a>(table: &mut Section<'a, '_>, name: &str) -> Vec<&'a str> {
-    if !is_plain_name(name) {
-        table.complain_here("a group's name must be 1 to 64 letters, digits, '-' or '_'");
+impl<'a> Draft<'a> {
+    fn read(table: &mut Section<'a, '_>, name: &'a str, place: Place<'a>, is_alone: bool) -> Self {
+        if !is_plain_name(name) {
+            table.complain_here("a group's name must be 1 to 64 letters, digits, '-' or '_'");
+        }
+        let members = members::read(table, name, is_alone);
+        let said = told::read(table);
+        let on_shared_storage = table.flag("on-shared-storage");
+        let rules = rules::read(table, members.as_ref(), is_alone);
+        Self { name, is_written: true, place, members, said, on_shared_storage, rules }
     }
-    let hosts = patterns(table, "hosts");
-    if !table.has("hosts") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no hosts: name them, or remove the table"));
+
+    /// What holds of hosts in no group where the configuration says nothing of them.
+    fn rest(place: Place<'a>) -> Self {
+        Self {
+            name: REST,
+            is_written: false,
+            place,
+            members: Some(Members::Rest),
+            said: told::Said::nothing(),
+            on_shared_storage: None,
+            rules: Rules::default(),
+        }
     }
-    if hosts.as_ref().is_some_and(Vec::is_empty) {
-        table.complain(
-            "hosts",
-            "the list is empty, so nobody is in this group: name hosts, or remove the table",
-        );
+
+    /// Where it names routes that are not there.
+    fn unknown(&self, routes: &[Reach<'a>]) -> Vec<Place<'a>> {
+        let is_there = |name: &str| routes.iter().any(|route| route.name == name);
+        let named = self.said.told.named().into_iter().zip(&self.said.places);
+        named.filter(|(name, _)| !is_there(name.as_str())).map(|(_, place)| *place).collect()
     }
-    hosts.unwrap_or_default()
 }
 
-/// The names of the groups that a host is in: one, if the patterns are as they should be.
-pub(super) fn of<'g>(groups: &'g [Group], node: &HostName) -> Vec<&'g str> {
-    let own = groups.iter().filter(|group| group.hosts.covers(node));
-    own.map(|group| group.name.as_str()).collect()
+fn both(one: &str, other: &str) -> String {
+    let (one, other) = (shown(one), shown(other));
+    format!("a host could be in [groups.{one}] and in [groups.{other}] by this: it may be in one group alone")
+}
+
+/// The groups that a node is in by what each says, in their order, without `default`: one at the most, if they are as they
+/// should be.
+pub(crate) fn all_of<'g>(groups: &'g [Group], node: &HostName, attribute: Attributes<'_>) -> Vec<&'g Group> {
+    let named = groups.iter().filter(|group| group.members != Members::Rest);
+    named.filter(|group| group.members.has(node, attribute)).collect()
+}
+
+/// The group that counts for a node: the first one that it is in, `default` at last.
+pub(crate) fn of<'g>(groups: &'g [Group], node: &HostName, attribute: Attributes<'_>) -> &'g Group {
+    let own = groups.iter().find(|group| group.members.has(node, attribute));
+    own.expect("the last group is default, and has every host")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fragments::Fragment;
@@ -28,12 +29,14 @@ pub struct Entry<'a> {
 }
 
 /// A plain value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Value<'a> {
     /// Where it stands.
     pub place: Place<'a>,
     /// What it is.
     pub value: &'a DeValue<'a>,
+    /// Of a list: the tables in it, in their order.
+    pub tables: Vec<Table<'a>>,
 }
 
 impl<'a> Table<'a> {
@@ -51,10 +54,25 @@ impl<'a> Table<'a> {
                 DeValue::Table(table) => {
                     entry.table.get_or_insert_with(|| Table::empty(key_place)).add(table, fragment);
                 }
-                plain => entry.values.push(Value { place: place(value.span().start), value: plain }),
+                plain => entry.values.push(Value {
+                    place: place(value.span().start),
+                    value: plain,
+                    tables: tables(plain, fragment),
+                }),
             }
         }
     }
+}
+
+fn tables<'a>(list: &'a DeValue<'a>, fragment: &'a Fragment<'a>) -> Vec<Table<'a>> {
+    let items = list.as_array().into_iter().flatten();
+    let table = |item: &'a Spanned<DeValue<'a>>| {
+        let place = Place { source: fragment.source, offset: item.span().start };
+        let mut table = Table::empty(place);
+        table.add(item.get_ref().as_table()?, fragment);
+        Some(table)
+    };
+    items.filter_map(table).collect()
 }
 
 /// Merges the files in their order. `start` is the place that stands for the configuration as a whole.

@@ -19,12 +19,13 @@ use problem::{Place, Problems, Source};
 use reader::Section;
 
 pub use file::{check_program, read_private, read_trusted};
-pub use groups::Group;
+pub(crate) use groups::of as group_of;
+pub use groups::{Attributes, Group, Link, Members, Told};
 pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use routes::{Route, RouteName};
-pub use settings::{HostRules, IntakeRules, Settings, StorePlace};
+pub use settings::{HostRules, IntakeRules, Recipients, Settings, StorePlace};
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
 /// file overrides the same key of an earlier one.
@@ -48,6 +49,6 @@ pub fn load_with(file: &Path, kinds: &'static [drivers::Kind]) -> Result<Setting
     let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
     let inputs = inputs::merge(&parsed, start);
     let settings = settings::read(Section::root(&inputs, &mut problems), file, kinds);
-    problems.into_result()?;
-    Ok(settings)
+    let warnings = problems.into_result()?;
+    Ok(Settings { warnings, ..settings })
 }

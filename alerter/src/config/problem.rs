@@ -83,6 +83,8 @@ impl Place<'_> {
 #[derive(Debug, Default)]
 pub struct Problems {
     found: Vec<(usize, Problem)>,
+    /// What an operator should know of, and what is no reason to refuse anything.
+    warnings: Vec<(usize, Problem)>,
     /// Lines (of files by rank) that are no valid TOML: what was made of them is a guess.
     broken: BTreeSet<(usize, usize)>,
     /// Whether anything could not be read, so that what seems to be missing may stand there.
@@ -97,6 +99,11 @@ impl Problems {
         if !self.broken.contains(&(place.source.rank, line)) {
             self.add(place, message.into());
         }
+    }
+
+    /// Notes what an operator should know, and what is good enough to run with.
+    pub fn warn(&mut self, place: Place<'_>, message: impl Into<String>) {
+        self.warnings.push((place.source.rank, problem(place, message.into())));
     }
 
     /// Notes that something is missing, unless it may stand in a part that could not be read.
@@ -130,24 +137,31 @@ impl Problems {
         self.found.len()
     }
 
-    /// All of them in order.
+    /// The warnings in order, if nothing is wrong.
     ///
     /// # Errors
-    /// If there is any.
-    pub fn into_result(mut self) -> Result<(), ConfigErrors> {
-        if self.found.is_empty() {
-            return Ok(());
+    /// If anything is: all problems in order.
+    pub fn into_result(self) -> Result<Vec<Problem>, ConfigErrors> {
+        match self.found.is_empty() {
+            true => Ok(in_order(self.warnings)),
+            false => Err(ConfigErrors(in_order(self.found))),
         }
-        self.found.sort_by_key(|(rank, problem)| (*rank, problem.line, problem.column));
-        self.found.dedup();
-        Err(ConfigErrors(self.found.into_iter().map(|(_, problem)| problem).collect()))
     }
 
     fn add(&mut self, place: Place<'_>, message: String) {
-        let (line, column) = place.line_and_column();
-        let file = printable(&place.source.file);
-        self.found.push((place.source.rank, Problem { file, line, column, message }));
+        self.found.push((place.source.rank, problem(place, message)));
     }
+}
+
+fn problem(place: Place<'_>, message: String) -> Problem {
+    let (line, column) = place.line_and_column();
+    Problem { file: printable(&place.source.file), line, column, message }
+}
+
+fn in_order(mut found: Vec<(usize, Problem)>) -> Vec<Problem> {
+    found.sort_by_key(|(rank, problem)| (*rank, problem.line, problem.column));
+    found.dedup();
+    found.into_iter().map(|(_, problem)| problem).collect()
 }
 
 /// A path on one line: a file's name may hold anything.

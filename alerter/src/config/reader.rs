@@ -101,12 +101,54 @@ impl<'a, 'p> Section<'a, 'p> {
     /// A whole number within `range`.
     pub fn number(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
         let entry = self.ask(key)?;
-        self.last(entry, "a whole number", |value| {
-            let integer = value.as_integer()?;
-            let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
-            let fits = number.filter(|number| range.contains(number));
-            Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
+        self.last(entry, "a whole number", |value| whole_number(value, &range))
+    }
+
+    /// A whole number within `range`, or a text; each made to what it means.
+    pub fn number_or_text<T>(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u32>,
+        mut of_number: impl FnMut(u32) -> T,
+        mut of_text: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number, or text in quotes", |value| match value.as_str() {
+            Some(text) => Some(of_text(text)),
+            None => whole_number(value, &range).map(|number| number.map(&mut of_number)),
         })
+    }
+
+    /// A list of tables, such as `example`; each is read by itself.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        mut read: impl FnMut(Section<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let entry = self.ask(key)?;
+        let title = self.path(key);
+        if entry.table.is_some() {
+            self.problems.at(entry.key, format!("must be a list of tables: write [{example}]"));
+        }
+        let mut last = None;
+        for value in &entry.values {
+            self.only_tables_in(value, example);
+            let mut each = |table| read(Section::new(title.clone(), Some(table), table.place, self.problems));
+            last = value.tables.iter().map(&mut each).collect();
+        }
+        last
+    }
+
+    fn only_tables_in(&mut self, value: &Value<'a>, example: &str) {
+        let Some(list) = value.value.as_array() else {
+            self.problems.at(value.place, wrong_type(&format!("a list such as [{example}]"), value.value));
+            return;
+        };
+        for item in list.into_iter().filter(|item| !item.get_ref().is_table()) {
+            let place = Place { offset: item.span().start, ..value.place };
+            self.problems.at(place, wrong_type(&format!("a table such as {example}"), item.get_ref()));
+        }
     }
 
     /// A list of texts; each entry is checked at its own place.
@@ -176,14 +218,28 @@ impl<'a, 'p> Section<'a, 'p> {
 
     /// Notes a problem with one entry of a key's last list, counted from 0; with the list where there is no such entry.
     pub fn complain_in_list(&mut self, key: &str, index: usize, message: impl Into<String>) {
-        let list = self.table.and_then(|table| table.entries.get(key)?.values.last());
-        let item = list.and_then(|list| list.value.as_array()?.into_iter().nth(index));
-        match (list, item) {
-            (Some(list), Some(item)) => {
-                self.problems.at(Place { offset: item.span().start, ..list.place }, message);
-            }
-            _ => self.complain(key, message),
+        match self.place_in_list(key, index) {
+            Some(place) => self.problems.at(place, message),
+            None => self.complain(key, message),
         }
+    }
+
+    /// Where an entry of a key's last list stands, counted from 0.
+    pub fn place_in_list(&self, key: &str, index: usize) -> Option<Place<'a>> {
+        let list = self.table?.entries.get(key)?.values.last()?;
+        let item = list.value.as_array()?.into_iter().nth(index)?;
+        Some(Place { offset: item.span().start, ..list.place })
+    }
+
+    /// Where the table stands.
+    pub fn place(&self) -> Place<'a> {
+        self.place
+    }
+
+    /// Notes with a key's last value what an operator should know; nothing is refused for it.
+    pub fn warn(&mut self, key: &str, message: impl Into<String>) {
+        let place = self.place_of(key).unwrap_or(self.place);
+        self.problems.warn(place, message);
     }
 
     /// Notes a problem at a place.
@@ -198,7 +254,12 @@ impl<'a, 'p> Section<'a, 'p> {
 
     /// Notes that something is not there.
     pub fn missing(&mut self, message: impl Into<String>) {
-        self.problems.missing(self.place, message);
+        self.missing_at(self.place, message);
+    }
+
+    /// Notes that something is not there that belongs to this place.
+    pub fn missing_at(&mut self, place: Place<'a>, message: impl Into<String>) {
+        self.problems.missing(place, message);
     }
 
     /// Whether the key stands in the table, with whatever value.
@@ -291,6 +352,13 @@ pub(super) fn unknown_word<'k>(
         Some(meant) => format!("unknown {what}; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
         None => format!("unknown {what}; known are: {}", list.join(", ")),
     }
+}
+
+fn whole_number(value: &DeValue<'_>, range: &RangeInclusive<u32>) -> Option<Result<u32, String>> {
+    let integer = value.as_integer()?;
+    let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+    let fits = number.filter(|number| range.contains(number));
+    Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
 }
 
 fn wrong_type(wanted: &str, found: &DeValue<'_>) -> String {

@@ -10,7 +10,7 @@ use marks::terms::{After, IfReturned, Terms};
 
 use super::groups::Groups;
 use super::problem::Place;
-use super::reader::Section;
+use super::reader::{Section, shown};
 use super::settings::{SECONDS, is_plain_name, only_tables, patterns};
 use crate::drivers::{self, Driver, Step};
 
@@ -22,8 +22,10 @@ const AFTER_LIMIT: u32 = 60;
 pub struct Route {
     /// Unique over all drivers.
     pub name: RouteName,
-    /// The nodes whose marks it gets, those of `hosts` and those of `groups`; none means all of them.
+    /// The nodes whose marks it gets: those of `hosts`, and those of `groups`; where both are absent, all of them.
     pub hosts: Option<HostPatterns>,
+    /// The groups whose hosts' marks it gets too.
+    pub groups: Vec<String>,
     /// `required`: whether a mark stays open until this route has it.
     pub required: bool,
     /// What it does for a mark. A route that does more than tell has one of these for each step.
@@ -35,9 +37,11 @@ pub struct Route {
 }
 
 impl Route {
-    /// Whether it gets the marks of this node.
-    pub fn covers(&self, node: &HostName) -> bool {
-        self.hosts.as_ref().is_none_or(|hosts| hosts.covers(node))
+    /// Whether it takes the marks of this node, which is in this group.
+    pub fn covers(&self, node: &HostName, group: &str) -> bool {
+        let everybody = self.hosts.is_none() && self.groups.is_empty();
+        let by_group = self.groups.iter().any(|own| own == group);
+        everybody || by_group || self.hosts.as_ref().is_some_and(|hosts| hosts.covers(node))
     }
 
     /// Whether it does this too, behind an acknowledgement.
@@ -104,13 +108,13 @@ pub(super) fn read<'a>(
                 of_kind.named_section(key).complain_here(message);
             }
             let mut section = of_kind.named_section(key);
-            let reach = reach(&mut section, groups);
-            found.surely_told.push(reach.hosts.is_none() && reach.required);
+            let reach = Reach::read(&mut section, key, groups);
             let after = after(&mut section).inspect(|after| found.note(key, after)).map(|after| after.of);
-            found.routes.extend(route(section, key, kind, reach, after));
+            found.routes.extend(route(section, kind, &reach, after));
+            found.reaches.push(reach);
         }
     }
-    found.check(root, kinds);
+    found.check(root, kinds, groups);
     found.routes.into_iter().flat_map(Route::with_further_steps).collect()
 }
 
@@ -121,7 +125,7 @@ struct Found<'a> {
     any: bool,
     /// The driver of each name.
     kinds: BTreeMap<&'a str, &'static str>,
-    surely_told: Vec<bool>,
+    reaches: Vec<Reach<'a>>,
     /// Which route comes before which, and where it stands.
     order: BTreeMap<&'a str, (String, Place<'a>)>,
 }
@@ -131,16 +135,14 @@ impl<'a> Found<'a> {
         self.order.insert(key, (after.of.route.clone(), after.place));
     }
 
-    fn check(&self, root: &mut Section<'a, '_>, kinds: &'static [drivers::Kind]) {
+    fn check(&self, root: &mut Section<'a, '_>, kinds: &'static [drivers::Kind], groups: &Groups<'a>) {
         if !self.any {
             root.missing(format!(
                 "no route is configured, so nobody would be told: add a table such as [{}.recovery]",
                 kinds[0].word
             ));
-        } else if !self.surely_told.is_empty() && !self.surely_told.contains(&true) {
-            root.missing(
-                "no required route takes every host, so a mark could end untold: leave hosts, groups and required = false out of one route",
-            );
+        } else if !self.reaches.is_empty() {
+            groups.check(root, &self.reaches);
         }
         for (key, (first, place)) in &self.order {
             if !self.kinds.contains_key(first.as_str()) {
@@ -168,23 +170,48 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Which hosts a route gets.
-struct Reach {
+/// Which hosts a route takes.
+pub(super) struct Reach<'a> {
+    /// Its name, which may be none.
+    pub(super) name: &'a str,
     hosts: Option<HostPatterns>,
-    required: bool,
+    groups: Vec<String>,
+    pub(super) required: bool,
 }
 
-fn reach<'a>(section: &mut Section<'a, '_>, groups: &Groups<'a>) -> Reach {
-    let hosts = patterns(section, "hosts");
-    if hosts.as_ref().is_some_and(Vec::is_empty) {
-        section.complain(
-            "hosts",
-            "the list is empty, so this route would get no mark: name hosts, or remove the key",
-        );
+impl<'a> Reach<'a> {
+    fn read(section: &mut Section<'a, '_>, name: &'a str, groups: &Groups<'a>) -> Self {
+        let hosts = patterns(section, "hosts");
+        if hosts.as_ref().is_some_and(Vec::is_empty) {
+            section.complain(
+                "hosts",
+                "the list is empty, so this route would get no mark: name hosts, or remove the key",
+            );
+        }
+        let named = groups.named_by(section).unwrap_or_default();
+        if let Some(group) = groups.naming(name) {
+            refuse_reach(section, &shown(group));
+        }
+        let hosts = HostPatterns::from_entries(hosts.into_iter().flatten()).ok();
+        Self { name, hosts, groups: named, required: section.flag("required").unwrap_or(true) }
     }
-    let named = hosts.into_iter().chain(groups.named_by(section)).flatten();
-    let hosts = HostPatterns::from_entries(named).ok();
-    Reach { hosts, required: section.flag("required").unwrap_or(true) }
+
+    /// Whether it surely takes every host of a group.
+    pub(super) fn takes_all_of(&self, group: &str) -> bool {
+        let everybody = self.hosts.is_none() && self.groups.is_empty();
+        everybody || self.groups.iter().any(|own| own == group)
+    }
+}
+
+fn refuse_reach(section: &mut Section<'_, '_>, group: &str) {
+    for key in ["hosts", "groups"] {
+        if section.has(key) {
+            let message = format!(
+                "[groups.{group}] names this route, which is told of that group's hosts alone: remove {key}"
+            );
+            section.complain(key, message);
+        }
+    }
 }
 
 /// `after`, and where it stands.
@@ -232,12 +259,11 @@ impl Said {
 
 fn route(
     mut section: Section<'_, '_>,
-    key: &str,
     kind: &drivers::Kind,
-    Reach { hosts, required }: Reach,
+    reach: &Reach<'_>,
     after: Option<After>,
 ) -> Option<Route> {
-    let name = RouteName::parse(key);
+    let name = RouteName::parse(reach.name);
     if name.is_none() {
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
@@ -246,7 +272,8 @@ fn route(
     section.finish();
     let driver = driver?;
     let terms = said.or(driver.terms());
-    Some(Route { name: name?, hosts, required, step: Step::Failure, terms, driver })
+    let (hosts, groups, required) = (reach.hosts.clone(), reach.groups.clone(), reach.required);
+    Some(Route { name: name?, hosts, groups, required, step: Step::Failure, terms, driver })
 }
 
 #[cfg(test)]
@@ -267,7 +294,7 @@ mod tests {
         let parsed = [fragments::parse(&source, &mut problems)];
         let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
         let mut root = Section::root(&inputs, &mut problems);
-        let groups = Groups::read(root.section("groups"));
+        let groups = Groups::read(root.section("groups"), false);
         let made = read(&mut root, &TWO, &groups);
         assert!(made.is_empty());
         problems.into_result().err().map(|e| e.to_string()).into_iter().collect()

@@ -9,10 +9,11 @@ use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
 use tracing::Level;
 
-use super::groups::{self, Group, Groups};
+use super::groups::{self, Attributes, Group, Groups, Told};
 use super::notice::{self, NoticeTarget};
+use super::problem::Problem;
 use super::reader::{Section, shown};
-use super::routes::{self, Route};
+use super::routes::{self, Route, RouteName};
 use crate::drivers::{self, Step};
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
@@ -25,7 +26,7 @@ pub struct Settings {
     pub store: StorePlace,
     /// `[hosts]`: which hosts are told, and as what.
     pub hosts: HostRules,
-    /// `[groups.NAME]`: hosts that routes name together.
+    /// `[groups.NAME]`: hosts that are told alike, in the order of the configuration; the last one is always `default`.
     pub groups: Vec<Group>,
     /// `[intake]`: when a record of a fencing makes a mark.
     pub intake: IntakeRules,
@@ -41,8 +42,29 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// `[notice.NAME]`: who is told of what an operator should know.
     pub notices: Vec<NoticeTarget>,
+    /// What an operator should know of it, though it is good enough to run with.
+    pub warnings: Vec<Problem>,
     /// The main file that this was read from.
     pub file: PathBuf,
+}
+
+/// The routes that are told of a host.
+#[derive(Clone, Debug)]
+pub enum Recipients<'s> {
+    /// All of them.
+    Each(Vec<&'s Route>),
+    /// One after the other, each with the time that it may take, until one has it.
+    Chain(Vec<(&'s Route, Duration)>),
+}
+
+impl<'s> Recipients<'s> {
+    /// Each of them once, whatever their order means.
+    pub fn routes(&self) -> Vec<&'s Route> {
+        match self {
+            Self::Each(routes) => routes.clone(),
+            Self::Chain(links) => links.iter().map(|(route, _)| *route).collect(),
+        }
+    }
 }
 
 impl Settings {
@@ -51,9 +73,35 @@ impl Settings {
         self.routes.iter().filter(|route| route.step == Step::Failure)
     }
 
-    /// The names of the groups that a host is in: one at the most, if their patterns are as they should be.
-    pub fn groups_of(&self, node: &HostName) -> Vec<&str> {
-        groups::of(&self.groups, node)
+    /// The group of a host: the first one, in the order of the configuration, that it is in, `default` at last.
+    pub fn group_of(&self, node: &HostName, attribute: Attributes<'_>) -> &Group {
+        groups::of(&self.groups, node, attribute)
+    }
+
+    /// All the groups that a host is in, without `default`: one at the most, if they are as they should be.
+    pub fn groups_of(&self, node: &HostName, attribute: Attributes<'_>) -> Vec<&Group> {
+        groups::all_of(&self.groups, node, attribute)
+    }
+
+    /// Who is told of a host, by its group.
+    pub fn routes_for(&self, node: &HostName, attribute: Attributes<'_>) -> Recipients<'_> {
+        let group = self.group_of(node, attribute);
+        let route = |name: &RouteName| self.own_routes().find(|route| route.name == *name);
+        match &group.told {
+            Told::Covering => {
+                let free = self.own_routes().filter(|route| !self.is_named(&route.name));
+                Recipients::Each(free.filter(|route| route.covers(node, &group.name)).collect())
+            }
+            Told::Each(names) => Recipients::Each(names.iter().filter_map(route).collect()),
+            Told::Chain(links) => Recipients::Chain(
+                links.iter().filter_map(|link| Some((route(&link.route)?, link.timeout))).collect(),
+            ),
+        }
+    }
+
+    /// Whether a group names this route, which is then told of the hosts of such groups alone.
+    fn is_named(&self, route: &RouteName) -> bool {
+        self.groups.iter().any(|group| group.told.names(route))
     }
 }
 
@@ -102,7 +150,7 @@ pub(super) fn is_plain_name(text: &str) -> bool {
 pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [drivers::Kind]) -> Settings {
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
-    let groups = Groups::read(root.section("groups"));
+    let groups = Groups::read(root.section("groups"), store.register == Register::None);
     let intake = intake(root.section("intake"));
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log_level = log(root.section("log"));
@@ -121,6 +169,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         log_level,
         routes,
         notices,
+        warnings: Vec::new(),
         file,
     }
 }

@@ -16,7 +16,7 @@ use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
 use super::{outage, register, start};
 use crate::cluster::View;
-use crate::config::Route;
+use crate::config::{Recipients, Route};
 use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
@@ -71,6 +71,7 @@ impl<'a> Intake<'a> {
             watermark: shared.seen().watermark.unwrap_or(now),
             controller: &shared.controller,
             hosts: &shared.settings.hosts,
+            groups: &shared.settings.groups,
             rules: &shared.settings.intake,
             cib,
             names: Names::new(&shared.settings.hosts, cib),
@@ -97,11 +98,13 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Once after a start: marks that were held for want of a name get it now that the cluster's other nodes are known.
+    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
+    /// held for want of a name get it, and those from before a route was configured are told there.
     fn name_held(&mut self) -> Done {
         if self.shared.seen().named {
             return Ok(());
         }
+        start::serve_new_routes(self.journal, self.shared, self.around.now)?;
         start::name_held(self.journal, self.shared, &self.around.names, self.around.now)?;
         self.shared.seen().named = true;
         Ok(())
@@ -256,16 +259,30 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     }
 }
 
-/// One for each route that gets the marks of this host.
+/// Those of the routes that are told of this mark's host.
 pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
-    shared.report_groups(&mark.node);
+    deliveries_of(&recipients(shared, &mark.node), journal, mark)
+}
+
+/// Who is told of a host, by its group.
+pub(super) fn recipients<'s>(shared: &'s Shared, node: &HostName) -> Recipients<'s> {
+    let attribute = shared.attributes();
+    shared.report_groups(node, &attribute);
+    shared.settings.routes_for(node, &attribute)
+}
+
+/// One for each route that is told of it. Of a chain the mark waits for every step.
+pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let earlier = earlier(journal, mark)?;
-    let new = |route: &Route| NewDelivery {
+    let new = |route: &Route, required| NewDelivery {
         route: route.name.as_str().to_owned(),
         body: route.driver.body_after(mark, &earlier),
-        required: route.required,
+        required,
     };
-    Ok(shared.settings.own_routes().filter(|route| route.covers(&mark.node)).map(new).collect())
+    Ok(match told {
+        Recipients::Each(routes) => routes.iter().map(|route| new(route, route.required)).collect(),
+        Recipients::Chain(links) => links.iter().map(|(route, _)| new(route, true)).collect(),
+    })
 }
 
 /// When the host's earlier marks were generated, in the order in which they are told.

@@ -14,7 +14,7 @@ use marks::time::Timestamp;
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
 use super::outage;
-use crate::config::{HostRules, IntakeRules};
+use crate::config::{self, Group, HostRules, IntakeRules};
 
 /// How old a confirmation by hand may be when it is seen, so that the cluster's present state says what it was worth.
 const CONFIRMATION: Duration = Duration::from_secs(60);
@@ -28,6 +28,7 @@ pub(super) struct Circumstances<'a> {
     pub(super) watermark: Timestamp,
     pub(super) controller: &'a str,
     pub(super) hosts: &'a HostRules,
+    pub(super) groups: &'a [Group],
     pub(super) rules: &'a IntakeRules,
     /// None where there is no cluster to ask.
     pub(super) cib: Option<&'a Cib>,
@@ -127,7 +128,10 @@ impl Circumstances<'_> {
         let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
             // rebuilds the disks from their images.
-            on_shared_storage: self.hosts.on_shared_storage.or(fencing.given_shared_storage).unwrap_or(true),
+            on_shared_storage: self
+                .shared_storage(&fencing.node)
+                .or(fencing.given_shared_storage)
+                .unwrap_or(true),
             failure_time: fencing.asked_at,
             generated_time: fencing.committed_at,
             incarnation: fencing.incarnation.clone(),
@@ -145,13 +149,20 @@ impl Circumstances<'_> {
             None => Standing::Doubtful(Doubt::Unconfirmed),
         };
         let row = MarkRow {
-            on_shared_storage: self.hosts.on_shared_storage.unwrap_or(true),
+            on_shared_storage: self.shared_storage(&sighting.node).unwrap_or(true),
             failure_time: sighting.at,
             generated_time: sighting.at,
             incarnation: connection,
             ..self.mark(sighting.mark_id(), &sighting.node, sighting.source(), standing)
         };
         named(row, self.names.of_node(&sighting.node))
+    }
+
+    /// What the configuration says: a host's group goes before what holds of all.
+    fn shared_storage(&self, node: &HostName) -> Option<bool> {
+        let attribute = |node: &HostName, name: &str| self.cib?.node_attribute(node, name).map(str::to_owned);
+        let group = config::group_of(self.groups, node, &attribute);
+        group.on_shared_storage.or(self.hosts.on_shared_storage)
     }
 
     fn mark(&self, id: MarkId, node: &HostName, source: Source, standing: Standing) -> MarkRow {
@@ -229,6 +240,7 @@ mod tests {
     use marks::mark::Settlement;
 
     use super::*;
+    use crate::config::Members;
 
     const STARTED: i64 = 10_000;
     const NOW: i64 = 10_100;
@@ -261,7 +273,9 @@ mod tests {
         });
         let xml = format!(
             r#"<cib><configuration><crm_config/>
-              <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes>
+              <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/>
+                <node id="compute1" uname="compute1" type="remote"><instance_attributes id="a">
+                  <nvpair id="z" name="zone" value="east"/></instance_attributes></node></nodes>
               <resources>
                 <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
                 <primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain">
@@ -276,25 +290,26 @@ mod tests {
 
     struct Scene {
         hosts: HostRules,
+        groups: Vec<Group>,
         cib: Option<Cib>,
     }
 
     impl Scene {
         fn gone() -> Self {
-            Self { hosts: hosts(), cib: Some(cib(false, Some(50), NOW)) }
+            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(false, Some(50), NOW)) }
         }
 
         fn back() -> Self {
-            Self { hosts: hosts(), cib: Some(cib(true, Some(NOW - 20), 0)) }
+            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(true, Some(NOW - 20), 0)) }
         }
 
         /// All controllers were stopped: nobody is connected yet, and the cluster remembers nothing.
         fn restarted() -> Self {
-            Self { hosts: hosts(), cib: Some(cib(false, None, 0)) }
+            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(false, None, 0)) }
         }
 
         fn alone() -> Self {
-            Self { hosts: hosts(), cib: None }
+            Self { hosts: hosts(), groups: vec![Group::rest()], cib: None }
         }
 
         fn at<T>(&self, now: i64, work: impl FnOnce(&Circumstances<'_>) -> T) -> T {
@@ -304,6 +319,7 @@ mod tests {
                 watermark: second(5_000),
                 controller: "ctl1",
                 hosts: &self.hosts,
+                groups: &self.groups,
                 rules: &rules(),
                 cib: self.cib.as_ref(),
                 names: Names::new(&self.hosts, self.cib.as_ref()),
@@ -364,6 +380,33 @@ mod tests {
         decided.hosts.on_shared_storage = Some(true);
         let Fate::Mark(mark, _) = decided.of(&first, false, false) else { panic!("no mark") };
         assert!(mark.on_shared_storage);
+    }
+
+    /// S4-3: what holds of a group goes before what holds of all, whatever says that the host was fenced.
+    #[test]
+    fn a_groups_storage_goes_before_that_of_all_hosts() {
+        let local = |name: &str, members: Members| Group {
+            name: name.into(),
+            members,
+            on_shared_storage: Some(false),
+            ..Group::rest()
+        };
+        let mut scene = Scene::gone();
+        scene.hosts.on_shared_storage = Some(true);
+        let hosts = HostPatterns::parse("compute1").unwrap();
+        for (group, told) in [
+            (local("rack", Members::Hosts(hosts)), false),
+            (local("east", Members::Attribute { name: "zone".into(), value: "east".into() }), false),
+            (local("west", Members::Attribute { name: "zone".into(), value: "west".into() }), true),
+        ] {
+            scene.groups = vec![group, Group::rest()];
+            let fencing = fencing("compute1", NOW - 30, Origin::Fencer);
+            let of_alert = scene.seen(NOW, &sighting("compute1", NOW - 30, alert()), &[]);
+            for fate in [scene.of(&fencing, false, false), of_alert] {
+                let Fate::Mark(mark, _) = fate else { panic!("no mark: {fate:?}") };
+                assert_eq!(mark.on_shared_storage, told, "{}", scene.groups[0].name);
+            }
+        }
     }
 
     #[test]

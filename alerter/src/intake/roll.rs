@@ -5,7 +5,7 @@ use marks::host::HostName;
 
 use super::coverage::{self, Coverage};
 use super::naming::Names;
-use crate::config::HostRules;
+use crate::config::{Group, HostRules, Settings};
 use crate::drivers::{Failure, Finding, Named};
 
 /// The hosts of a cluster.
@@ -22,12 +22,8 @@ pub struct Roll {
 /// Calls the roll, in the order of the names.
 pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
     let names = Names::new(rules, Some(cib));
-    let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();
-    nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Told);
-    nodes.sort();
-    nodes.dedup();
     let mut roll = Roll::default();
-    for node in nodes {
+    for node in nodes(rules, cib) {
         match names.of_node(&node) {
             Ok(Some(fqdn)) => roll.named.push(Named { node, fqdn }),
             Ok(None) => roll.unnamed.push(node),
@@ -41,6 +37,52 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
         }
     }
     roll
+}
+
+fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
+    let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();
+    nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Told);
+    nodes.sort();
+    nodes.dedup();
+    nodes
+}
+
+/// The hosts of a cluster by their groups.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grouped {
+    /// How many hosts are in each group, in the order of the groups.
+    pub sizes: Vec<usize>,
+    /// Those that are in more than one.
+    pub twice: Vec<Finding>,
+    /// What an operator should know of groups of these sizes.
+    pub warnings: Vec<String>,
+}
+
+/// Looks which host is in which group.
+pub fn grouped(settings: &Settings, cib: &Cib) -> Grouped {
+    let attribute = |node: &HostName, name: &str| cib.node_attribute(node, name).map(str::to_owned);
+    let mut sizes = vec![0; settings.groups.len()];
+    let mut twice = Vec::new();
+    for node in nodes(&settings.hosts, cib) {
+        let own = settings.group_of(&node, &attribute);
+        let at = settings.groups.iter().position(|group| group.name == own.name);
+        sizes[at.expect("it is one of these")] += 1;
+        twice.extend(in_two(&node, &settings.groups_of(&node, &attribute)));
+    }
+    // Of a list of names the configuration itself has said it.
+    let unlisted = settings.groups.iter().zip(&sizes).filter(|(group, _)| group.members.count().is_none());
+    let warnings = unlisted.filter_map(|(group, size)| group.warning(*size)).collect();
+    Grouped { sizes, twice, warnings }
+}
+
+fn in_two(node: &HostName, groups: &[&Group]) -> Option<Finding> {
+    let names: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
+    let says = format!(
+        "it is in more than one group ({}): let it be in one of them, or the first alone counts",
+        names.join(", ")
+    );
+    let is_twice = names.len() > 1;
+    is_twice.then(|| Finding { host: Some(node.clone()), why: Failure::new("groups", &says) })
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use marks::register::{Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
-use super::apply::{Done, announce, deliveries, too_old};
+use super::apply::{Done, announce, deliveries, deliveries_of, recipients, too_old};
 use super::fold::is_surely_down;
 use super::naming::{Names, Naming};
-use crate::config::Route;
+use crate::config::{Group, Recipients, Route};
 use crate::shared::Shared;
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
@@ -25,6 +25,15 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
     let now = Timestamp::now();
     if shared.cluster.is_none() {
         name_held(journal, shared, &Names::new(&shared.settings.hosts, None), now)?;
+    }
+    serve_new_routes(journal, shared, now)
+}
+
+/// Gives open marks the deliveries of routes that they have none of, once for each configuration, as soon as it is known
+/// which group each host is in.
+pub(super) fn serve_new_routes(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
+    if !shared.knows_groups() {
+        return Ok(());
     }
     let routes = served(shared);
     if journal.served()?.as_ref() == Some(&routes) {
@@ -48,6 +57,9 @@ pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
 /// # Errors
 /// As any write.
 pub fn serve_unserved(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
+    if !shared.knows_groups() {
+        return Ok(());
+    }
     journal.unserved_marks()?.sound.iter().try_for_each(|row| serve(journal, shared, row, now))
 }
 
@@ -60,8 +72,11 @@ fn serve(journal: &mut Journal, shared: &Shared, row: &MarkRow, now: Timestamp) 
 
 /// Everything that decides which marks get which deliveries.
 fn served(shared: &Shared) -> String {
-    let reach = |route: &Route| format!("{} {:?} {}", route.name, route.hosts, route.required);
-    shared.settings.routes.iter().map(reach).collect::<Vec<_>>().join("\n")
+    let reach =
+        |route: &Route| format!("{} {:?} {:?} {}", route.name, route.hosts, route.groups, route.required);
+    let group = |group: &Group| format!("{} {:?} {:?}", group.name, group.members, group.told);
+    let (routes, groups) = (&shared.settings.routes, &shared.settings.groups);
+    routes.iter().map(reach).chain(groups.iter().map(group)).collect::<Vec<_>>().join("\n")
 }
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
@@ -130,7 +145,12 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     if !existing.damaged.is_empty() {
         return Ok(());
     }
-    let mut missing = deliveries(shared, journal, mark)?;
+    let told = recipients(shared, &mark.node);
+    let mut missing = match told {
+        // A chain that is under way is gone through as it was made.
+        Recipients::Chain(_) if is_under_way(shared, &existing.sound) => Vec::new(),
+        _ => deliveries_of(&told, journal, mark)?,
+    };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
     let is_stuck =
         |old: &&Delivery| old.required && !old.state.is_final() && shared.route(&old.route).is_none();
@@ -138,6 +158,11 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
         warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
     }
     if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
+}
+
+/// Whether anybody is still to be told, on a route that is there.
+fn is_under_way(shared: &Shared, existing: &[Delivery]) -> bool {
+    existing.iter().any(|old| old.required && shared.route(&old.route).is_some())
 }
 
 /// Gives marks that were held for want of a name the one that they have now.

@@ -53,6 +53,12 @@ impl Cib {
         fenced.filter_map(|(name, second)| Some((HostName::parse(name).ok()?, second))).collect()
     }
 
+    /// A permanent attribute of a node, cluster node or remote node, as `crm_attribute` and `pcs node attribute` set it;
+    /// `None` where it has no such attribute.
+    pub fn node_attribute(&self, host: &HostName, name: &str) -> Option<&str> {
+        self.permanent(host).find_map(|list| value(list, name))
+    }
+
     pub(super) fn state_of(&self, name: &str) -> Option<&NodeState> {
         self.states.iter().find(|state| state.known_as().eq_ignore_ascii_case(name))
     }
@@ -72,11 +78,14 @@ impl Cib {
         lists.into_iter().flatten().find_map(|list| value(list, name))
     }
 
+    fn permanent(&self, host: &HostName) -> impl Iterator<Item = &Vec<(String, String)>> {
+        self.nodes.iter().filter(|node| is(host, &node.name)).map(|node| &node.attributes)
+    }
+
     /// Standby, or in maintenance, for good or until its next start.
     fn is_set_aside(&self, host: &HostName) -> bool {
-        let permanent = self.nodes.iter().filter(|node| is(host, &node.name)).map(|node| &node.attributes);
         let transient = self.state_of(host.as_str()).map(|state| &state.attributes);
-        permanent.chain(transient).any(|list| {
+        self.permanent(host).chain(transient).any(|list| {
             ["standby", "maintenance"].into_iter().any(|name| value(list, name).and_then(truth) == Some(true))
         })
     }

@@ -48,6 +48,45 @@ fn full_nodes_are_told_from_remote_ones() {
     assert_eq!(cib("").cluster_nodes(), [host("ctl1"), host("ctl2")]);
 }
 
+/// As `crm_attribute --lifetime forever`, `pcs node attribute` and `pcs node utilization` leave it; what lasts until the
+/// next start alone is no attribute for good.
+#[test]
+fn an_attribute_of_a_node_is_one_that_lasts() {
+    let nodes = r#"
+      <node id="1" uname="ctl1"><instance_attributes id="nodes-1"><nvpair id="nodes-1-standby" name="standby" value="off"/>
+        <nvpair id="nodes-1-zone" name="zone" value="a"/></instance_attributes></node>
+      <node id="2" uname="ctl2" type="member"/>
+      <node id="compute1" type="remote" uname="compute1">
+        <instance_attributes id="nodes-compute1"><nvpair id="c1" name="zone" value="b &lt; c"/>
+          <nvpair id="c2" name="empty" value=""/></instance_attributes>
+        <utilization id="u"><nvpair id="c3" name="memory" value="64"/></utilization></node>"#;
+    let status = r#"<node_state remote_node="true" id="compute1" uname="compute1"><transient_attributes id="compute1">
+      <instance_attributes id="status-compute1"><nvpair id="t" name="rack" value="7"/></instance_attributes>
+      </transient_attributes></node_state>"#;
+    let xml = format!(
+        r#"<cib validate-with="pacemaker-3.9"><configuration><crm_config/><nodes>{nodes}</nodes><resources/><constraints/>
+        </configuration><status>{status}</status></cib>"#
+    );
+    let cib = Cib::parse(&xml).unwrap();
+    let of = |node: &str, name: &str| cib.node_attribute(&host(node), name).map(str::to_owned);
+    assert_eq!(of("ctl1", "zone").as_deref(), Some("a"));
+    assert_eq!(
+        of("COMPUTE1", "zone").as_deref(),
+        Some("b < c"),
+        "Pacemaker compares node names without case"
+    );
+    assert_eq!(of("compute1", "empty").as_deref(), Some(""));
+    for (node, name) in [
+        ("ctl2", "zone"),
+        ("compute1", "Zone"),
+        ("compute1", "memory"),
+        ("compute1", "rack"),
+        ("compute2", "zone"),
+    ] {
+        assert_eq!(of(node, name), None, "{node} {name}");
+    }
+}
+
 #[test]
 fn mark_devices_are_found_in_groups_and_through_templates() {
     let devices = cib("").fence_mark_devices();
