@@ -84,8 +84,9 @@ impl State {
     pub fn may_become(self, next: Self) -> bool {
         use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
         match self {
+            // A receiver that had only accepted it may refuse it later: that parks it.
             Pending | Parked => {
-                matches!(next, InFlight | Held | Pending | Quarantined | Dismissed | Cancelled)
+                matches!(next, InFlight | Held | Pending | Parked | Quarantined | Dismissed | Cancelled)
             }
             InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Dismissed),
             Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
@@ -108,6 +109,10 @@ impl State {
 
 /// The words of attempts after which a route has a mark; without one of them only the whole mark is known to be told.
 pub const TAKEN: [&str; 2] = ["acknowledged", "acknowledged-elsewhere"];
+
+/// The word of an attempt after which the receiver has taken the message, and confirms later that it has the mark. Nothing is
+/// wrong with the route then.
+pub const ACCEPTED: &str = "accepted";
 
 /// One mark's way to one route.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,8 @@ pub enum Origin {
     Shell,
     /// An operator gave the word with `nova-host-alerter mark`.
     Operator,
+    /// A client of the API said so over the network, which proves nothing.
+    Api,
 }
 
 impl Origin {
@@ -25,12 +27,20 @@ impl Origin {
             Self::Fencer => "fencer",
             Self::Shell => "shell",
             Self::Operator => "operator",
+            Self::Api => "api",
         }
     }
 
     /// Reads the word of the journal.
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Fencer, Self::Shell, Self::Operator].into_iter().find(|origin| origin.as_str() == word)
+        [Self::Fencer, Self::Shell, Self::Operator, Self::Api]
+            .into_iter()
+            .find(|origin| origin.as_str() == word)
+    }
+
+    /// Whether it shows by itself, in the journal where it was written, that the host was fenced.
+    pub fn is_proof(self) -> bool {
+        matches!(self, Self::Fencer | Self::Operator)
     }
 }
 

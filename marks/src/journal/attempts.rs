@@ -9,7 +9,7 @@ use super::due::{self, DueDelivery, Gate, Room};
 use super::fencings::Damage;
 use super::marks::ALERTER;
 use super::{Fault, Journal, JournalError, NewDelivery, deliveries, endings};
-use crate::delivery::{Attempt, Delivery, State};
+use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::terms::Ruling;
 use crate::time::Timestamp;
@@ -290,6 +290,7 @@ fn apply(
             Ok(news.then_some(match state {
                 State::Parked => "refused",
                 State::Held => "held",
+                _ if kind == ACCEPTED => ACCEPTED,
                 _ if delivery.is_step() => "asked",
                 _ => "not-accepted",
             }))

@@ -1,6 +1,7 @@
 //! Deliveries in the journal: made, put off, woken, ended, read. Only the transition table decides what may change.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
@@ -11,7 +12,7 @@ use super::history::{self, NewHistory};
 use super::marks::ALERTER;
 use super::row::raw_text;
 use super::{Fault, Journal, JournalError, due};
-use crate::delivery::{Attempt, Delivery, State};
+use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
 use crate::terms::STALE;
@@ -53,19 +54,24 @@ pub(super) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 pub(super) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
 pub(super) const IS_STEP: &str = "instr(d.route, '.') > 0";
+/// No receiver may take longer to confirm what it has accepted (`ack-timeout`).
+const CONFIRMATION: Duration = Duration::from_secs(86_400);
 /// How many deliveries are changed in one transaction.
 const PAGE: usize = 256;
 
 impl Journal {
     /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
-    /// daemon, would wait too long. Says how many did.
+    /// daemon, would wait too long. One whose receiver is to confirm it has up to a day beyond that. Says how many did.
     ///
     /// # Errors
     /// As any write.
     pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
-        let (condition, now) = (format!("{WAITING} AND d.next_due > ?3"), Timestamp::now());
-        self.change_each(&condition, &[latest.0.into()], now, |delivery, _| {
-            delivery.next_due = delivery.next_due.min(latest);
+        let (confirmed, now) = (latest + CONFIRMATION, Timestamp::now());
+        let condition =
+            format!("{WAITING} AND d.next_due > ?3 AND (d.last_kind IS NOT '{ACCEPTED}' OR d.next_due > ?4)");
+        self.change_each(&condition, &[latest.0.into(), confirmed.0.into()], now, |delivery, _| {
+            let is_accepted = delivery.last.as_ref().is_some_and(|last| last.kind == ACCEPTED);
+            delivery.next_due = delivery.next_due.min(if is_accepted { confirmed } else { latest });
             Ok(())
         })
     }
@@ -190,7 +196,7 @@ impl Journal {
     }
 
     /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says
-    /// nothing of its route.
+    /// nothing of its route, and what was accepted nothing bad.
     ///
     /// # Errors
     /// As any read.
@@ -199,8 +205,10 @@ impl Journal {
         let sql = format!(
             "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
                (SELECT min(e.last_at) FROM delivery e
-                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}) AND e.state <> 'held')
-             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} AND d.state <> 'held' GROUP BY d.route"
+                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}) AND e.state <> 'held'
+                  AND e.last_kind <> '{ACCEPTED}')
+             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} AND d.state <> 'held' AND d.last_kind <> '{ACCEPTED}'
+             GROUP BY d.route"
         );
         let read = || {
             let mut query = self.connection.prepare(&sql)?;

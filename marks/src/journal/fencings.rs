@@ -44,7 +44,12 @@ impl Journal {
         self.all_folded.set(None);
         self.write(|transaction| {
             insert(transaction, fencing)?;
-            let detail = format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by);
+            let detail = match fencing.origin {
+                Origin::Api => {
+                    format!("a client of the API on {} calls {} failed", fencing.seen_by, fencing.node)
+                }
+                _ => format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by),
+            };
             Ok(history::append(
                 transaction,
                 &NewHistory {
@@ -57,6 +62,7 @@ impl Journal {
                     actor: match fencing.origin {
                         Origin::Fencer | Origin::Shell => "fence_mark",
                         Origin::Operator => "operator",
+                        Origin::Api => "api",
                     },
                 },
             )?)

@@ -500,6 +500,7 @@ mod tests {
         };
         let (unconfirmed, later) = (Standing::Doubtful(Doubt::Unconfirmed), NOW + Duration::from_secs(1));
         assert!(!proves(unconfirmed, Origin::Shell, false, None));
+        assert!(!proves(unconfirmed, Origin::Api, false, None), "anybody with a token can say so");
         assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Fencer, true, None));
         assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Operator, true, None));
         assert!(proves(unconfirmed, Origin::Fencer, false, None), "it ended before that could be said");

@@ -4,6 +4,7 @@
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
 mod attempts;
+mod callbacks;
 mod concerns;
 mod connections;
 mod decisions;
@@ -44,6 +45,7 @@ use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehav
 use uuid::Uuid;
 
 pub use attempts::{Ended, Turned, Verdict};
+pub use callbacks::{Callback, Heard, Says};
 pub use concerns::{Oldest, Quarantined};
 pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate, RETURN, Room};

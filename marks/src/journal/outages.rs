@@ -3,7 +3,7 @@
 use super::row::MarkRow;
 use super::{Journal, JournalError};
 use crate::evidence::{Sighting, Witness};
-use crate::fencing::{Fencing, Incarnation, Origin};
+use crate::fencing::{Fencing, Incarnation};
 use crate::host::HostName;
 use crate::id::MarkId;
 use crate::mark::{Doubt, Settlement, Standing};
@@ -76,7 +76,7 @@ impl Journal {
         if !doubted.contains(&mark.standing) || sightings.iter().any(is_proof) {
             return Ok(true);
         }
-        for fencing in fencings.iter().filter(|fencing| fencing.origin != Origin::Shell) {
+        for fencing in fencings.iter().filter(|fencing| fencing.origin.is_proof()) {
             if !self.is_imported(fencing.id)? {
                 return Ok(true);
             }

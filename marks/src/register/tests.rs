@@ -92,7 +92,8 @@ fn host() -> impl Strategy<Value = HostName> {
 }
 
 fn fencing() -> impl Strategy<Value = Fencing> {
-    let origin = prop_oneof![Just(Origin::Fencer), Just(Origin::Shell), Just(Origin::Operator)];
+    let origin =
+        prop_oneof![Just(Origin::Fencer), Just(Origin::Shell), Just(Origin::Operator), Just(Origin::Api)];
     let names = (host(), option::of(host()), "\\PC{0,40}");
     let times = (any::<i64>(), any::<i64>(), any::<u128>());
     let given = (

@@ -1,0 +1,410 @@
+//! What a receiver says later of a mark whose message it had only accepted: that it has the mark, or that it refuses it. And
+//! whether a host may be changed from outside now.
+
+use rusqlite::Transaction;
+
+use super::delivery_row::{self, update};
+use super::{Fault, Journal, JournalError, deliveries, endings};
+use crate::delivery::{Attempt, Delivery, State};
+use crate::host::HostName;
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// The word of a delivery that its receiver refused after it had accepted it.
+const REFUSED: &str = "refused";
+
+/// Who says it, of which mark, on which route.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route; where it is not said, the mark has one delivery that is confirmed like this.
+    pub route: Option<String>,
+    /// The routes whose receivers confirm.
+    pub confirming: Vec<String>,
+    /// Who says it, for the history.
+    pub actor: String,
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// The receiver has the mark.
+    Has {
+        /// Its own name for what it made of it.
+        reference: Option<String>,
+        /// Why, where it says so.
+        reason: Option<String>,
+    },
+    /// It does not take the mark after all.
+    Refuses {
+        /// Why.
+        reason: String,
+        /// When it is told again.
+        next_due: Timestamp,
+    },
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is written down, of this route.
+    Done(String),
+    /// This route had acknowledged it before: nothing has changed.
+    Already(String),
+    /// The delivery is held, and stays so; that its receiver refuses it stands in the history.
+    StaysHeld(String),
+    /// There is no such mark here.
+    NoMark,
+    /// The mark has no delivery that is confirmed like this, or the route that was named has none of it.
+    NoDelivery,
+    /// It has several: which one is meant?
+    Several(Vec<String>),
+    /// It has ended in another way, or its row is damaged: nothing has changed.
+    Over(State),
+}
+
+impl Journal {
+    /// Writes down what a receiver says of a mark that it had accepted. A confirmation counts whenever it comes, whatever
+    /// state its delivery is in: the mark ends with it as with any acknowledgement. A refusal parks the delivery and never
+    /// ends it.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn call_back(
+        &mut self,
+        callback: &Callback,
+        says: &Says,
+        now: Timestamp,
+    ) -> Result<Heard, JournalError> {
+        if self.find_mark(callback.mark)?.is_none() {
+            return Ok(Heard::NoMark);
+        }
+        self.write(|transaction| {
+            let route = match route_of(transaction, callback)? {
+                Ok(route) => route,
+                Err(heard) => return Ok(heard),
+            };
+            match delivery_row::find(transaction, (&callback.mark.to_string(), &route))? {
+                None => Ok(Heard::NoDelivery),
+                // A damaged row ends by an operator's word alone.
+                Some(Err(_)) => Ok(Heard::Over(State::Quarantined)),
+                Some(Ok(delivery)) => hear(transaction, delivery, says, &callback.actor, now),
+            }
+        })
+    }
+
+    /// Whether an attempt of any mark of this host is under way: what comes of it is not known yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_under_way(&self, node: &HostName) -> Result<bool, JournalError> {
+        let condition = format!(
+            "{} AND d.state = 'in-flight' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.node = ?1)",
+            deliveries::UNDER_WAY
+        );
+        Ok(!self.deliveries_that(&condition, [node.as_str()])?.sound.is_empty())
+    }
+}
+
+/// The route that is meant, among those that confirm.
+fn route_of(transaction: &Transaction<'_>, callback: &Callback) -> rusqlite::Result<Result<String, Heard>> {
+    let confirms = |route: &String| callback.confirming.contains(route);
+    if let Some(route) = &callback.route {
+        return Ok(if confirms(route) { Ok(route.clone()) } else { Err(Heard::NoDelivery) });
+    }
+    let all = delivery_row::load_all(transaction, callback.mark)?;
+    let routes = all.into_iter().flatten().map(|delivery| delivery.route);
+    let mut found: Vec<String> = routes.filter(confirms).collect();
+    Ok(match found.len() {
+        0 => Err(Heard::NoDelivery),
+        1 => Ok(found.remove(0)),
+        _ => Err(Heard::Several(found)),
+    })
+}
+
+fn hear(
+    transaction: &Transaction<'_>,
+    delivery: Delivery,
+    says: &Says,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    match (delivery.state, says) {
+        (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
+        (State::Acknowledged | State::Dismissed | State::Cancelled | State::Quarantined, _) => {
+            Ok(Heard::Over(delivery.state))
+        }
+        (_, Says::Has { reference, reason }) => {
+            confirm(transaction, delivery, (reference.clone(), reason.as_deref()), actor, now)
+        }
+        (_, Says::Refuses { reason, next_due }) => {
+            refuse(transaction, delivery, (reason, *next_due), actor, now)
+        }
+    }
+}
+
+/// One that is under way ends too: what comes back is history.
+fn confirm(
+    transaction: &Transaction<'_>,
+    mut delivery: Delivery,
+    (reference, reason): (Option<String>, Option<&str>),
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let detail = format!("the receiver of {} confirmed it{why}", delivery.route);
+    delivery.last = Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
+    delivery.reference = reference.or(delivery.reference);
+    deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, now)?;
+    note(transaction, &delivery, ("confirmed", &detail, actor), now)?;
+    endings::settle_if_done(transaction, &delivery, now)?;
+    Ok(Heard::Done(delivery.route))
+}
+
+/// Said again it is no news. What is held for another reason stays so, since nothing may be sent.
+fn refuse(
+    transaction: &Transaction<'_>,
+    mut delivery: Delivery,
+    (reason, next_due): (&str, Timestamp),
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    let detail = format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
+    if delivery.state == State::Held {
+        note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
+        return Ok(Heard::StaysHeld(delivery.route));
+    }
+    let said = delivery.last.as_ref().map(|last| (last.kind.as_str(), last.detail.as_str()));
+    let is_news = delivery.state != State::Parked || said != Some((REFUSED, &detail));
+    if is_news {
+        deliveries::move_to(&mut delivery, State::Parked)?;
+        delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
+        delivery.next_due = next_due;
+        update(transaction, &delivery)?;
+        note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
+    }
+    Ok(Heard::Done(delivery.route))
+}
+
+fn note(
+    transaction: &Transaction<'_>,
+    delivery: &Delivery,
+    (event, detail, actor): (&str, &str, &str),
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    deliveries::note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, actor)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::delivery::ACCEPTED;
+    use crate::journal::tests::{Home, NOW, again, attempt, events, fencing, marked, marked_for_two, states};
+    use crate::journal::{HistoryFilter, Role, Verdict};
+    use crate::mark::Settlement;
+    use crate::register::Entry;
+
+    const LATER: Timestamp = Timestamp(NOW.0 + 600_000);
+
+    fn accepted() -> Verdict {
+        Verdict::Again {
+            state: State::Pending,
+            ambiguous: false,
+            kind: ACCEPTED.into(),
+            detail: "it confirms later".into(),
+            next_due: LATER,
+        }
+    }
+
+    fn held() -> Verdict {
+        let (kind, detail) = ("stale".into(), "too late".into());
+        Verdict::Again { state: State::Held, ambiguous: false, kind, detail, next_due: NOW }
+    }
+
+    fn parked() -> Verdict {
+        let (kind, detail) = ("rejected".into(), "no".into());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due: LATER }
+    }
+
+    fn of(mark: MarkId, route: Option<&str>) -> Callback {
+        let confirming = vec!["recovery".to_owned()];
+        Callback { mark, route: route.map(str::to_owned), confirming, actor: "portal (192.0.2.7)".into() }
+    }
+
+    fn has() -> Says {
+        Says::Has { reference: Some("job 7".into()), reason: None }
+    }
+
+    fn refuses(reason: &str) -> Says {
+        Says::Refuses { reason: reason.into(), next_due: LATER }
+    }
+
+    fn heard(journal: &mut Journal, mark: MarkId, says: &Says) -> Heard {
+        journal.call_back(&of(mark, None), says, NOW).unwrap()
+    }
+
+    fn done() -> Heard {
+        Heard::Done("recovery".into())
+    }
+
+    #[test]
+    fn what_was_accepted_waits_and_is_sent_again_with_the_same_bytes() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let body = journal.deliveries_of(mark).unwrap().sound.remove(0).body;
+        attempt(&mut journal, mark, "recovery", &accepted());
+        assert!(journal.due(Timestamp(LATER.0 - 1), "recovery", 10, None).unwrap().sound.is_empty());
+        let due = journal.due(LATER, "recovery", 10, None).unwrap().sound.remove(0).delivery;
+        assert_eq!((due.state, due.body, due.ambiguous), (State::Pending, body, 0));
+        assert_eq!(events(&journal, mark), ["marked", "accepted"]);
+    }
+
+    /// A restart takes it for no trouble, and sends nothing before its time. The broken variant is what another attempt left.
+    #[test]
+    fn what_was_accepted_is_no_trouble_to_the_next_daemon() {
+        for (verdict, troubles, due) in [(accepted(), 0, LATER), (again(LATER), 1, NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            attempt(&mut journal, mark, "recovery", &verdict);
+            assert_eq!(journal.tried().unwrap().len(), troubles);
+            journal.put_off_no_longer_than(NOW).unwrap();
+            assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, due);
+        }
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        let back = LATER - Duration::from_secs(3 * 86_400);
+        assert_eq!(journal.put_off_no_longer_than(back).unwrap(), 1, "the clock was set back");
+        let due = journal.deliveries_of(mark).unwrap().sound[0].next_due;
+        assert_eq!(due, back + Duration::from_secs(86_400));
+    }
+
+    /// The register learns of it as of any acknowledgement.
+    #[test]
+    fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
+        for left in [None, Some(accepted()), Some(again(NOW)), Some(held()), Some(parked())] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            if let Some(verdict) = &left {
+                attempt(&mut journal, mark, "recovery", verdict);
+            }
+            assert_eq!(heard(&mut journal, mark, &has()), done(), "{left:?}");
+            assert_eq!(heard(&mut journal, mark, &has()), Heard::Already("recovery".into()));
+            assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::Over(State::Acknowledged));
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            assert_eq!((delivery.state, delivery.reference.as_deref()), (State::Acknowledged, Some("job 7")));
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+            let said = events(&journal, mark);
+            assert_eq!(said[said.len() - 2..], ["confirmed", "settled"]);
+            let entries = journal.entries(NOW, "ctl1").unwrap();
+            assert!(
+                entries.iter().any(|entry| matches!(entry, Entry::Acknowledged(taken) if taken.mark == mark))
+            );
+            assert!(entries.iter().any(|entry| matches!(entry, Entry::Settled(end) if end.mark == mark)));
+        }
+    }
+
+    #[test]
+    fn a_confirmation_while_an_attempt_is_under_way_makes_its_answer_history() {
+        for answer in [accepted(), again(NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let host = fencing("compute1").node;
+            assert!(journal.is_under_way(&host).unwrap());
+            assert!(!journal.is_under_way(&fencing("compute2").node).unwrap());
+            assert_eq!(heard(&mut journal, mark, &has()), done());
+            assert!(!journal.is_under_way(&host).unwrap());
+            assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
+            assert_eq!(states(&journal, mark), [State::Acknowledged]);
+            assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
+        }
+    }
+
+    /// Never dropped: it is tried again, slowly, and a late confirmation counts all the same.
+    #[test]
+    fn a_refusal_parks_and_is_said_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        for _ in 0..2 {
+            assert_eq!(heard(&mut journal, mark, &refuses("no such host")), done());
+        }
+        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused"]);
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.state, delivery.next_due), (State::Parked, LATER));
+        assert!(delivery.last.unwrap().detail.ends_with(": no such host"));
+        assert_eq!(journal.due(LATER, "recovery", 10, None).unwrap().sound.len(), 1);
+        assert_eq!(heard(&mut journal, mark, &has()), done());
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+    }
+
+    #[test]
+    fn a_refusal_lets_nothing_go_that_is_held() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &held());
+        assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::StaysHeld("recovery".into()));
+        assert_eq!(states(&journal, mark), [State::Held]);
+        assert_eq!(events(&journal, mark).last().unwrap(), "refused");
+    }
+
+    #[test]
+    fn only_a_route_that_confirms_is_meant() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        let unknown = fencing("compute9").id.into();
+        assert_eq!(heard(&mut journal, unknown, &has()), Heard::NoMark);
+        for route in ["wiki", "elsewhere"] {
+            let heard = journal.call_back(&of(mark, Some(route)), &has(), NOW).unwrap();
+            assert_eq!(heard, Heard::NoDelivery, "{route}");
+        }
+        let both = Callback { confirming: vec!["recovery".into(), "wiki".into()], ..of(mark, None) };
+        let several = Heard::Several(vec!["recovery".into(), "wiki".into()]);
+        assert_eq!(journal.call_back(&both, &has(), NOW).unwrap(), several);
+        assert_eq!(states(&journal, mark), [State::Pending; 2], "nothing has changed");
+        let named = Callback { route: Some("wiki".into()), ..both };
+        assert_eq!(journal.call_back(&named, &has(), NOW).unwrap(), Heard::Done("wiki".into()));
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "a required route has it not");
+    }
+
+    #[test]
+    fn what_an_operator_ended_or_damage_took_stays_so() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.dismiss(mark, "no", "alice", NOW).unwrap();
+        for says in [has(), refuses("no")] {
+            assert_eq!(heard(&mut journal, mark, &says), Heard::Over(State::Dismissed));
+        }
+        let other = marked(&mut journal, "compute2", NOW);
+        let damage = format!("UPDATE delivery SET body = x'00' WHERE mark = '{other}'");
+        home.raw().execute(&damage, []).unwrap();
+        let named = of(other, Some("recovery"));
+        let heard = journal.call_back(&named, &has(), NOW).unwrap();
+        assert_eq!(heard, Heard::Over(State::Quarantined));
+    }
+
+    #[test]
+    fn the_history_names_who_said_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        heard(&mut journal, mark, &has());
+        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        let rows = journal.history(&filter).unwrap().sound;
+        let row = rows.iter().find(|row| row.event == "confirmed").unwrap();
+        assert_eq!((row.actor.as_str(), row.route.as_deref()), ("portal (192.0.2.7)", Some("recovery")));
+    }
+}
