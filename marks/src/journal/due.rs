@@ -38,20 +38,21 @@ pub const RETURN: &str = ".return";
 pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 
 /// What is due on route `?3`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
-/// took. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host is under way
-/// there, nor is the host called back: the index has no more than that, and what is held.
+/// took. The policy does not hold it, unless this is a step of what was told already. No earlier mark of its host waits for
+/// its turn there, unless this is a step; and nothing of its host is under way there, nor is the host called back: the index has no more than that, and what is held.
 static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
            AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER}
+           AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))
            AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
              OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
                AND e.route = substr(d.route, 1, length(d.route) - length('{RETURN}'))))))
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-               AND e.state IN ('pending', 'parked')))
+               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id) AND e.state IN ('pending', 'parked')))
            AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
              WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
                AND e.route IN (d.route, d.route || '{RETURN}'))

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 27] = [
+const OBJECTS: [(&str, &str); 28] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -76,6 +76,13 @@ const OBJECTS: [(&str, &str); 27] = [
         "CREATE TABLE decision (
   id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, mark TEXT NOT NULL REFERENCES mark(id), at INTEGER NOT NULL,
   actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT, WITHOUT ROWID",
+    ),
+    (
+        "hold",
+        "CREATE TABLE hold (
+  mark TEXT NOT NULL PRIMARY KEY REFERENCES mark(id), words TEXT NOT NULL, until INTEGER, why TEXT NOT NULL,
+  since INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     (

@@ -1,0 +1,289 @@
+//! Marks that the policy holds: a row for each, which keeps its deliveries back for as long as it is there.
+//!
+//! A row has no digest: it only keeps back. One that is lost lets a proven mark go, and the next plan writes it again.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use super::fencings::Rows;
+use super::history::{self, NewHistory};
+use super::marks::ALERTER;
+use super::row::{self, MarkRow};
+use super::{Fault, Journal, JournalError};
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// So many rows are written in one transaction: `fence_mark` waits for each.
+const PAGE: usize = 256;
+
+/// What holds a mark, as the policy said it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldMark {
+    /// The mark.
+    pub mark: MarkId,
+    /// The policy's words, the one that is shown first.
+    pub words: Vec<String>,
+    /// When the first one ends by itself, where that is known.
+    pub until: Option<Timestamp>,
+    /// The first one in a sentence.
+    pub why: String,
+    /// Since when the mark is held, whatever for.
+    pub since: Timestamp,
+}
+
+/// What holds many marks alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldTogether {
+    /// The word that is shown.
+    pub word: String,
+    /// The sentence.
+    pub why: String,
+    /// How many marks.
+    pub marks: u32,
+    /// Since when the first of them.
+    pub since: Timestamp,
+    /// When the last of them is let go by itself, where that is known of all.
+    pub until: Option<Timestamp>,
+}
+
+impl Journal {
+    /// Writes down what the policy has decided anew: what is held, and what may go. `HeldMark::since` counts for what was
+    /// not held before.
+    ///
+    /// # Errors
+    /// As any write. What was written before an error stays.
+    pub fn hold(&mut self, held: &[HeldMark], freed: &[MarkId], now: Timestamp) -> Result<(), JournalError> {
+        for page in held.chunks(PAGE) {
+            self.write(|transaction| page.iter().try_for_each(|held| hold(transaction, held, now)))?;
+        }
+        for page in freed.chunks(PAGE) {
+            self.write(|transaction| page.iter().try_for_each(|mark| free(transaction, *mark, now)))?;
+        }
+        Ok(())
+    }
+
+    /// Every mark that is held by the policy.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn holds(&self) -> Result<BTreeMap<MarkId, HeldMark>, JournalError> {
+        let read = || {
+            let mut query =
+                self.connection.prepare_cached("SELECT mark, words, until, why, since FROM hold")?;
+            let rows = query.query_map([], decode)?;
+            let rows: Vec<Option<HeldMark>> = rows.collect::<rusqlite::Result<_>>()?;
+            Ok(rows.into_iter().flatten().map(|held| (held.mark, held)).collect())
+        };
+        self.sqlite(read())
+    }
+
+    /// What holds one mark.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn hold_of(&self, mark: MarkId) -> Result<Option<HeldMark>, JournalError> {
+        let sql = "SELECT mark, words, until, why, since FROM hold WHERE mark = ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            Ok(query.query_row([mark.to_string()], decode).optional()?.flatten())
+        };
+        self.sqlite(read())
+    }
+
+    /// What holds marks, those together that one thing holds; the longest held first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn held_together(&self, limit: u32) -> Result<Vec<HeldTogether>, JournalError> {
+        let sql = "SELECT substr(words, 1, instr(words || ' ', ' ') - 1) AS word, why, count(*), min(since),
+                   CASE WHEN count(until) = count(*) THEN max(until) END
+                   FROM hold GROUP BY word, why ORDER BY min(since), word, why LIMIT ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map([limit], |row| {
+                Ok(HeldTogether {
+                    word: row.get(0)?,
+                    why: row.get(1)?,
+                    marks: row.get(2)?,
+                    since: Timestamp(row.get(3)?),
+                    until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                })
+            })?;
+            rows.collect()
+        };
+        self.sqlite(read())
+    }
+
+    /// The marks of which something was written into the history behind the row number `after`, and the newest number.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn touched_since(&self, after: i64) -> Result<(Vec<MarkId>, i64), JournalError> {
+        let newest = self.newest_history()?;
+        let sql = "SELECT DISTINCT mark FROM history WHERE seq > ?1 AND seq <= ?2 AND mark IS NOT NULL";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map([after, newest], |row| Ok(row.get::<_, String>(0).ok()))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let touched = self.sqlite(read())?;
+        Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
+    }
+
+    /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_that_count(&self, since: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
+        let sql = format!(
+            "SELECT {} FROM mark m WHERE m.settlement IS NULL OR m.settled_at >= ?1 OR m.returned_at >= ?1
+             OR (m.settlement = 'acknowledged' AND m.returned_at IS NULL)",
+            row::COLUMNS
+        );
+        self.rows(&sql, [since.0], row::decode)
+    }
+}
+
+fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
+    let words: String = row.get(1)?;
+    let until = row.get::<_, Option<i64>>(2)?.map(Timestamp);
+    let (why, since) = (row.get(3)?, Timestamp(row.get(4)?));
+    let mark = MarkId::parse(&row.get::<_, String>(0)?).ok();
+    let words = words.split(' ').map(str::to_owned).collect();
+    Ok(mark.map(|mark| HeldMark { mark, words, until, why, since }))
+}
+
+fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Result<(), Fault> {
+    let mark = held.mark.to_string();
+    let before: Option<String> = transaction
+        .prepare_cached("SELECT words FROM hold WHERE mark = ?1")?
+        .query_row([&mark], |row| row.get(0))
+        .optional()?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO hold (mark, words, until, why, since) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4",
+        )?
+        .execute(params![mark, held.words.join(" "), held.until.map(|at| at.0), held.why, held.since.0])?;
+    let first = held.words.first().map_or("", String::as_str);
+    let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
+    if is_news {
+        note(transaction, held.mark, "held", &format!("{first}: {}", held.why), now)?;
+    }
+    Ok(())
+}
+
+fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
+    let deleted =
+        transaction.prepare_cached("DELETE FROM hold WHERE mark = ?1")?.execute([mark.to_string()])?;
+    // What has ended is not freed.
+    if deleted == 1 && row::load_open(transaction, mark)?.is_some() {
+        note(transaction, mark, "freed", "nothing holds it any more", now)?;
+    }
+    Ok(())
+}
+
+/// A damaged mark has no name; its history goes on.
+fn note(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    event: &str,
+    detail: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let row = row::load(transaction, mark).ok().flatten();
+    let node = row.as_ref().map(|row| &row.node);
+    let new = NewHistory { at: now, event, mark: Some(mark), node, route: None, detail, actor: ALERTER };
+    Ok(history::append(transaction, &new)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::journal::tests::{Home, NOW, acknowledged, attempt, events, marked};
+    use crate::journal::{Role, Room};
+
+    const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
+
+    fn held(mark: MarkId, words: &[&str]) -> HeldMark {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        HeldMark { mark, words, until: None, why: "too many hosts are down".into(), since: NOW }
+    }
+
+    fn begun(journal: &mut Journal) -> Vec<MarkId> {
+        let turned = journal.turn(&[], &[Room::of("recovery", 8)], None, LATER).unwrap();
+        turned.begun.iter().map(|due| due.mark.id).collect()
+    }
+
+    /// S4-11: what is held is not told and stands in no later mark's way. The broken variant is the same mark set free.
+    #[test]
+    fn a_held_mark_is_not_told_until_it_is_freed_and_stands_in_nobodys_way() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let other = marked(&mut journal, "compute2", NOW);
+        journal.hold(&[held(first, &["storm", "delay"])], &[], NOW).unwrap();
+        assert_eq!(begun(&mut journal), [other]);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        assert_eq!(begun(&mut journal), [later]);
+        journal.finish_attempt(later, "recovery", &acknowledged(), LATER).unwrap();
+        journal.hold(&[], &[first], LATER).unwrap();
+        assert_eq!(begun(&mut journal), [first]);
+        assert_eq!(events(&journal, first), ["marked", "held", "freed"]);
+    }
+
+    #[test]
+    fn what_is_held_is_read_as_it_was_written() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let first = HeldMark { until: Some(LATER), ..held(mark, &["pause", "storm"]) };
+        journal.hold(std::slice::from_ref(&first), &[], NOW).unwrap();
+        assert_eq!(journal.hold_of(mark).unwrap(), Some(first.clone()));
+        let again = HeldMark { since: LATER, words: vec!["storm".into()], ..first.clone() };
+        journal.hold(std::slice::from_ref(&again), &[], LATER).unwrap();
+        let expected = HeldMark { since: NOW, ..again };
+        assert_eq!(journal.holds().unwrap(), BTreeMap::from([(mark, expected)]));
+        assert_eq!(events(&journal, mark), ["marked", "held", "held"]);
+        journal.hold(&[], &[mark, mark], LATER).unwrap();
+        assert_eq!((journal.hold_of(mark).unwrap(), journal.holds().unwrap().len()), (None, 0));
+    }
+
+    #[test]
+    fn those_that_one_thing_holds_are_counted_together() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks: Vec<MarkId> = (0..3).map(|n| marked(&mut journal, &format!("compute{n}"), NOW)).collect();
+        let paused = HeldMark { why: "paused by alice".into(), ..held(marks[2], &["pause", "storm"]) };
+        let rows = [
+            HeldMark { until: Some(LATER), ..held(marks[0], &["storm"]) },
+            HeldMark { until: Some(NOW), since: LATER, ..held(marks[1], &["storm", "delay"]) },
+            paused,
+        ];
+        journal.hold(&rows, &[], NOW).unwrap();
+        let found = journal.held_together(10).unwrap();
+        let shown: Vec<(&str, u32, Option<Timestamp>)> =
+            found.iter().map(|held| (held.word.as_str(), held.marks, held.until)).collect();
+        assert_eq!(shown, [("pause", 1, None), ("storm", 2, Some(LATER))]);
+    }
+
+    #[test]
+    fn what_was_touched_since_is_named_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let (touched, seq) = journal.touched_since(0).unwrap();
+        assert_eq!(touched, [first]);
+        let second = marked(&mut journal, "compute2", NOW);
+        assert!(attempt(&mut journal, second, "recovery", &acknowledged()));
+        assert_eq!(journal.touched_since(seq).unwrap().0, [second]);
+        let counts = |journal: &Journal, since| journal.marks_that_count(since).unwrap().sound.len();
+        assert_eq!(counts(&journal, LATER), 2, "it was told, and its host is not back");
+        assert!(journal.note_return(second, NOW, NOW).unwrap());
+        let late = LATER + Duration::from_secs(86_400);
+        assert_eq!(counts(&journal, late), 1);
+    }
+}
