@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use marks::id::MarkId;
+use marks::id::{MarkId, NoteId};
 use marks::register::{Entries, Entry, Key};
 use marks::time::Timestamp;
 
-/// How long a settled mark stays: longer than anybody asks about it, and much longer than the horizon.
+/// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
-/// At most so many settled marks stay, so that the register stays small.
+/// At most so many settled marks stay, and so many ended decisions, so that the register stays small.
 const SETTLED_MAX: usize = 1000;
 /// So many are written in one go: each costs about 20 ms.
 const BATCH: usize = 50;
@@ -18,18 +18,14 @@ const CLEARED_MIN: usize = 20;
 /// Unless they wait for so long.
 const CLEARED_LATEST: Duration = Duration::from_secs(86_400);
 
-/// Of more settled marks than may stay, only the newest.
+/// Of more settled marks and ended decisions than may stay, only the newest.
 pub fn bounded(wanted: Vec<Entry>) -> Vec<Entry> {
     let found = Entries {
         sound: wanted.iter().map(|entry| (entry.key(), entry.clone())).collect(),
         ..Entries::default()
     };
-    let settled = settled(&found);
-    let stays = |entry: &Entry| {
-        let mark = mark_of(entry).and_then(|mark| settled.get(&mark));
-        mark.is_none_or(|at| *at != LONG_AGO)
-    };
-    wanted.into_iter().filter(stays).collect()
+    let ends = Ends::of(&found);
+    wanted.into_iter().filter(|entry| ends.of_what(entry) != Some(LONG_AGO)).collect()
 }
 
 /// What should stand in the register and does not.
@@ -41,8 +37,8 @@ pub fn missing(wanted: &[Entry], found: &Entries) -> Vec<Entry> {
 /// What has had its time, once it is worth a change; `wanted` never has.
 pub fn over(wanted: &[Entry], found: &Entries, now: Timestamp) -> Vec<Key> {
     let wanted: BTreeSet<Key> = wanted.iter().map(Entry::key).collect();
-    let settled = settled(found);
-    let age = |entry: &Entry| over_for(entry, &settled, now);
+    let ends = Ends::of(found);
+    let age = |entry: &Entry| over_for(entry, &ends, now);
     let old = found.sound.iter().filter(|(key, _)| !wanted.contains(key));
     let old: Vec<(&Key, Duration)> = old.filter_map(|(key, entry)| Some((key, age(entry)?))).collect();
     let worth = old.len() >= CLEARED_MIN || old.iter().any(|(_, since)| *since >= CLEARED_LATEST);
@@ -59,33 +55,57 @@ fn mark_of(entry: &Entry) -> Option<MarkId> {
         Entry::Acknowledged(entry) => Some(entry.mark),
         Entry::Settled(entry) => Some(entry.mark),
         Entry::Returned(entry) => Some(entry.mark),
-        Entry::Decision(entry) => Some(entry.mark),
-        Entry::Watermark(_) => None,
+        Entry::Decision(entry) => entry.about.mark(),
+        Entry::Ending(_) | Entry::Watermark(_) => None,
     }
 }
 
-/// When each mark was settled; of too many, the oldest count as settled long ago.
-fn settled(found: &Entries) -> BTreeMap<MarkId, Timestamp> {
-    let ends = found.sound.values().filter_map(|entry| match entry {
-        Entry::Settled(settled) => Some((settled.at, settled.mark)),
-        _ => None,
-    });
-    let mut ends: Vec<(Timestamp, MarkId)> = ends.collect();
+/// When each mark was settled and each decision ended by an operator; of too many, the oldest count as ended long ago.
+struct Ends {
+    settled: BTreeMap<MarkId, Timestamp>,
+    decided: BTreeMap<NoteId, Timestamp>,
+}
+
+impl Ends {
+    fn of(found: &Entries) -> Self {
+        let (mut settled, mut decided) = (Vec::new(), Vec::new());
+        for entry in found.sound.values() {
+            match entry {
+                Entry::Settled(end) => settled.push((end.at, end.mark)),
+                Entry::Ending(end) => decided.push((end.at, end.id)),
+                _ => {}
+            }
+        }
+        Self { settled: dated(settled), decided: dated(decided) }
+    }
+
+    /// The end of what an entry belongs to, where it has been ended.
+    fn of_what(&self, entry: &Entry) -> Option<Timestamp> {
+        let decided = match entry {
+            Entry::Decision(decision) => self.decided.get(&decision.id),
+            Entry::Ending(end) => self.decided.get(&end.id),
+            _ => None,
+        };
+        decided.or_else(|| mark_of(entry).and_then(|mark| self.settled.get(&mark))).copied()
+    }
+}
+
+fn dated<T: Ord>(mut ends: Vec<(Timestamp, T)>) -> BTreeMap<T, Timestamp> {
     ends.sort_unstable();
     let crowd = ends.len().saturating_sub(SETTLED_MAX);
-    let dated = ends
-        .into_iter()
-        .enumerate()
-        .map(|(rank, (at, mark))| (mark, if rank < crowd { LONG_AGO } else { at }));
+    let dated =
+        ends.into_iter().enumerate().map(|(rank, (at, id))| (id, if rank < crowd { LONG_AGO } else { at }));
     dated.collect()
 }
 
-/// For how long an entry has been past its time; none while it has its time. What belongs to a mark goes with the mark.
-fn over_for(entry: &Entry, settled: &BTreeMap<MarkId, Timestamp>, now: Timestamp) -> Option<Duration> {
-    let end = mark_of(entry).and_then(|mark| settled.get(&mark)).copied();
+/// For how long an entry has been past its time; none while it has its time. What belongs to a mark goes with the mark, and
+/// the end of a decision with the decision.
+fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
+    let end = ends.of_what(entry);
     let end = match entry {
         // One that is not its mark's first is only seconds younger than the mark.
         Entry::Fencing(fencing) => end.unwrap_or(fencing.asked_at),
+        Entry::Decision(decision) => decision.over_at(end)?,
         _ => end?,
     };
     now.since(end).checked_sub(KEPT)
@@ -96,7 +116,7 @@ mod tests {
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
     use marks::mark::{Mark, Settlement, Source};
-    use marks::register::{Acknowledgement, MarkEntry, Settled, Watermark};
+    use marks::register::{About, Acknowledgement, Decision, Ending, MarkEntry, Scope, Settled, Watermark};
 
     use super::*;
 
@@ -161,5 +181,51 @@ mod tests {
         let many: Vec<Entry> = (0..1010).flat_map(|n| story(NOW - Duration::from_secs(2000 - n))).collect();
         assert_eq!(over(&[], &entries(&many), NOW).len(), 30);
         assert_eq!(bounded(many).len(), 3000);
+    }
+
+    fn decision(about: About, at: Timestamp) -> Entry {
+        let (id, actor, reason) = (NoteId::generate(), "alice".into(), "new switch".into());
+        Entry::Decision(Decision { id, about, at, actor, reason })
+    }
+
+    fn end_of(decision: &Entry, at: Timestamp) -> Entry {
+        let Key::Decision(id) = decision.key() else { panic!("this is no decision") };
+        Entry::Ending(Ending { id, at, actor: "bob".into(), reason: "it is in".into() })
+    }
+
+    /// S0-40: what is in force stays, however old it is. The broken variant lets a pause go by its own age, and the next
+    /// alerter on another controller tells what is paused.
+    #[test]
+    fn a_decision_goes_seven_days_after_its_end_and_its_end_with_it() {
+        let begun = NOW - 60 * DAY;
+        let pause = || decision(About::Pause { scope: Scope::All, until: None }, begun);
+        let maintenance = |until| {
+            let scope = Scope::Group("rack1".into());
+            decision(About::Maintenance { scope, until }, begun)
+        };
+        let kept = [pause(), maintenance(NOW + DAY), maintenance(NOW - 6 * DAY), pause()];
+        let young = end_of(&kept[3], NOW - 6 * DAY);
+        let released = decision(About::ReleaseGroup("rack1".into()), begun);
+        let (by_itself, ended) = (maintenance(NOW - 8 * DAY), pause());
+        let long_over = end_of(&ended, NOW - 8 * DAY);
+        let gone = [by_itself, ended, long_over, released];
+        let all: Vec<Entry> = kept.iter().chain(&gone).cloned().chain([young]).collect();
+        let mut wanted: Vec<Key> = gone.iter().map(Entry::key).collect();
+        wanted.sort();
+        assert_eq!(over(&[], &entries(&all), NOW), wanted);
+        assert_eq!(over(&gone, &entries(&all), NOW), []);
+    }
+
+    #[test]
+    fn of_too_many_ended_decisions_the_oldest_go() {
+        let ended = |second: u32| {
+            let pause = decision(About::Pause { scope: Scope::All, until: None }, NOW - DAY);
+            let end = end_of(&pause, NOW - Duration::from_secs(u64::from(second)));
+            [pause, end]
+        };
+        let mut many: Vec<Entry> = (0..1010).flat_map(ended).collect();
+        many.push(decision(About::Pause { scope: Scope::All, until: None }, NOW - DAY));
+        assert_eq!(over(&[], &entries(&many), NOW).len(), 20);
+        assert_eq!(bounded(many).len(), 2001);
     }
 }

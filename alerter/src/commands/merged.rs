@@ -128,7 +128,7 @@ impl Look {
             Entry::Decision(decision) => Some(decision),
             _ => None,
         });
-        decisions.filter(|decision| decision.mark == mark).cloned().collect()
+        decisions.filter(|decision| decision.about.mark() == Some(mark)).cloned().collect()
     }
 
     /// The keys of what stands there about a mark and its fencings.
@@ -136,7 +136,7 @@ impl Look {
         let is_its_fencing = |id: FencingId| MarkId::from(id) == mark || fencings.iter().any(|f| f.id == id);
         let is_about = |entry: &&Entry| match entry {
             Entry::Fencing(fencing) => is_its_fencing(fencing.id),
-            Entry::Decision(decision) => decision.mark == mark,
+            Entry::Decision(decision) => decision.about.mark() == Some(mark),
             other => other.key().mark() == Some(mark),
         };
         self.all().filter(is_about).map(|entry| entry.key().to_string()).collect()
@@ -283,10 +283,11 @@ pub(super) mod tests {
 
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
+
     use marks::id::NoteId;
     use marks::journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
-    use marks::register::DecisionKind;
+    use marks::register::About;
 
     use super::*;
     use crate::commands::report::{report, unfinished};
@@ -519,9 +520,9 @@ pub(super) mod tests {
         let first = fencing("compute1", "ctl1");
         let other = fencing("compute2", "ctl1");
         let mark = first.id.into();
-        let (id, kind) = (NoteId::generate(), DecisionKind::Release);
+        let (id, about) = (NoteId::generate(), About::Release(mark));
         let (actor, reason) = ("alice".to_owned(), "seen".to_owned());
-        let decision = Decision { id, kind, mark, at: NOW, actor, reason };
+        let decision = Decision { id, about, at: NOW, actor, reason };
         let look = look(vec![
             Entry::Fencing(first.clone()),
             Entry::Fencing(other.clone()),

@@ -73,7 +73,7 @@ fn sighting(sighting: &Sighting) -> String {
 }
 
 fn decision(decision: &Decision) -> String {
-    format!("an operator's word: {} by {} ({})", decision.kind.as_str(), decision.actor, decision.reason)
+    format!("an operator's word: {} by {} ({})", decision.about.kind(), decision.actor, decision.reason)
 }
 
 fn made_of(mark: &MarkRow) -> String {
@@ -140,7 +140,7 @@ pub(super) fn kept_in(found: &Found, records: &[Record], look: &Look, journal: (
 #[cfg(test)]
 mod tests {
     use marks::id::{NoteId, OperationId};
-    use marks::register::{DecisionKind, Entry, MarkEntry};
+    use marks::register::{About, Entry, MarkEntry};
     use marks::time::Timestamp;
 
     use super::*;
@@ -169,8 +169,7 @@ mod tests {
         let alert = Witness::Alert(OperationId::parse(OPERATION).unwrap());
         let decision = Decision {
             id: NoteId::generate(),
-            kind: DecisionKind::Release,
-            mark: found.mark.id,
+            about: About::Release(found.mark.id),
             at: Timestamp(0),
             actor: "alice".into(),
             reason: "it is off".into(),

@@ -355,9 +355,9 @@ async fn release(
         let now = Timestamp::now();
         let mut released = 0;
         for mark in marks {
-            let was_doubtful = journal.release(mark, &reason, &user, now)?.is_some();
+            let is_new = journal.release(mark, &reason, &user, now)?.is_some();
             let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
-            released += usize::from(was_doubtful || was_held);
+            released += usize::from(is_new || was_held);
         }
         Ok(released)
     };
@@ -366,8 +366,10 @@ async fn release(
     shared.poke.notify_one();
     let target = plain(&request.target);
     let message = match changed {
-        0 => format!("the newest mark of {target} is not held: to release an older one, give its id"),
-        changed => format!("{changed} held mark(s) of {target} released by you"),
+        0 => format!(
+            "the newest mark of {target} is settled, or released already: to release an older one, give its id"
+        ),
+        changed => format!("{changed} mark(s) of {target} released by you"),
     };
     Ok(Json(ChangeAnswer { changed, message }))
 }

@@ -47,8 +47,8 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
     intake.fold_fencings(Some(entries))?;
-    intake.take_in_decisions(entries)?;
     intake.take_in_sightings(view, &cib)?;
+    intake.take_in_decisions(entries)?;
     intake.take_in_ends(entries)?;
     intake.note_returns(&cib)?;
     intake.call_back(entries)

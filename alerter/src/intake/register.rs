@@ -4,9 +4,9 @@ use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
 use marks::mark::{Doubt, Proof, Settlement, Source, Standing};
-use marks::register::{Entries, Entry, Key, MarkEntry, Watermark};
+use marks::register::{Decision, Entries, Entry, Key, MarkEntry, Watermark};
 use marks::time::Timestamp;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::apply::{Done, Intake};
 
@@ -96,15 +96,39 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// After the marks that they are about, which may have been made a moment ago.
+    /// After the marks that they are about, which may have been made a moment ago, and before any of these is told.
     pub(super) fn take_in_decisions(&mut self, entries: &Entries) -> Done {
+        if self.is_known(entries) && self.shared.seen().touched.is_empty() {
+            return Ok(());
+        }
+        let now = self.around.now;
         for entry in entries.sound.values() {
-            if let Entry::Decision(decision) = entry
-                && self.journal.adopt_decision(decision, self.around.now)?
-            {
-                let (mark, actor) = (decision.mark, &decision.actor);
-                warn!(mark = %mark, "{actor} released it on another controller: if it is held here, run `nova-host-alerter release {mark}` again");
+            match entry {
+                Entry::Decision(decision) if self.journal.adopt_decision(decision, now)? => {
+                    self.announce_decision(decision)?;
+                }
+                Entry::Ending(ending) if self.journal.adopt_ending(ending, now)? => {
+                    info!("{} ended the decision {} on another controller", ending.actor, ending.id);
+                }
+                _ => {}
             }
+        }
+        Ok(())
+    }
+
+    fn announce_decision(&self, decision: &Decision) -> Done {
+        let (id, actor, kind) = (decision.id, &decision.actor, decision.about.kind());
+        match (decision.about.mark(), decision.about.scope()) {
+            (Some(mark), _) => {
+                let row = self.find_sound(mark)?;
+                if row.is_some_and(|row| row.settled.is_none() && row.standing.doubt().is_some()) {
+                    warn!(mark = %mark, "{actor} released it on another controller, which proves nothing here: if the host is off, run `nova-host-alerter release {mark}` again");
+                }
+            }
+            (None, Some(scope)) => {
+                info!(%id, "{actor} decided on another controller about {scope}: {kind} ({})", decision.reason);
+            }
+            (None, None) => {}
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
 use marks::mark::{Mark, Source};
-use marks::register::{Decision, DecisionKind, Entry, MarkEntry};
+use marks::register::{About, Decision, Entry, MarkEntry};
 
 use crate::site::{Alerter, CONTROLLERS, Site, lacks_evidence};
 
@@ -194,8 +194,7 @@ fn a_forged_release() {
     site.publish(Entry::Fencing(fencing));
     site.publish(Entry::Decision(Decision {
         id: NoteId::generate(),
-        kind: DecisionKind::Release,
-        mark,
+        about: About::Release(mark),
         at,
         actor,
         reason,

@@ -4,11 +4,11 @@ use super::row::MarkRow;
 use super::{Journal, JournalError};
 use crate::delivery::{Delivery, TAKEN};
 use crate::fencing::Fencing;
-use crate::register::{Acknowledgement, Decision, Entry, MarkEntry, Returned, Settled};
+use crate::register::{Acknowledgement, Entry, MarkEntry, Returned, Settled};
 use crate::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
-const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
+pub(super) const CURRENT: &str = "(m.settlement IS NULL OR m.settled_at >= ?1)";
 
 /// What a fencing `f` was folded into.
 const FOLDED: &str = "FROM folded g LEFT JOIN mark m ON m.id = g.mark
@@ -25,7 +25,12 @@ impl Journal {
         let marks = self.marks_that(CURRENT, [since.0])?.sound;
         let (open, ended): (Vec<&MarkRow>, Vec<&MarkRow>) =
             marks.iter().partition(|row| row.settled.is_none());
+        let decisions = self.current_decisions(since)?.into_iter();
+        let (of_marks, of_scopes): (Vec<_>, Vec<_>) = decisions.partition(|it| it.about.mark().is_some());
         let mut all: Vec<Entry> = Vec::new();
+        // The end of a decision before the decision: no other alerter takes it for one that is in force.
+        all.extend(self.current_endings(since)?.into_iter().map(Entry::Ending));
+        all.extend(of_scopes.into_iter().map(Entry::Decision));
         all.extend(self.open_fencings()?.into_iter().map(Entry::Fencing));
         all.extend(open.into_iter().filter_map(mark_entry).map(Entry::Mark));
         all.extend(ended.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
@@ -34,7 +39,7 @@ impl Journal {
         all.extend(marks.iter().filter_map(|row| returned_entry(row, by)).map(Entry::Returned));
         all.extend(self.ended_fencings(since)?.into_iter().map(Entry::Fencing));
         all.extend(ended.into_iter().filter_map(mark_entry).map(Entry::Mark));
-        all.extend(self.current_decisions(since)?.into_iter().map(Entry::Decision));
+        all.extend(of_marks.into_iter().map(Entry::Decision));
         all.extend(self.watermarks()?.into_iter().map(Entry::Watermark));
         Ok(all)
     }
@@ -59,11 +64,6 @@ impl Journal {
             "d.state = 'acknowledged' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
         );
         Ok(self.deliveries_that(&condition, [since.0])?.sound)
-    }
-
-    fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
-        let condition = format!("EXISTS (SELECT 1 FROM mark m WHERE m.id = p.mark AND {CURRENT})");
-        Ok(self.decisions_that(&condition, [since.0])?.sound)
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use crate::journal::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, row_of, to_recovery};
     use crate::journal::{Role, Taken};
     use crate::mark::{Doubt, Settlement, Standing};
-    use crate::register::Watermark;
+    use crate::register::{About, Decision, Ending, Scope, Watermark};
 
     const HELD: Standing = Standing::Doubtful(Doubt::Unproven);
     const BEFORE: Timestamp = Timestamp(NOW.0 - 1);
@@ -238,5 +238,38 @@ mod tests {
         raw.execute("UPDATE delivery SET ended_at = 0", []).unwrap();
         raw.execute("UPDATE mark SET fqdn = 'compute9.example.org'", []).unwrap();
         assert_eq!(keys(&journal, NOW), [format!("f.{}", first.id)]);
+    }
+
+    /// What is in force never goes; what has ended goes after `since`. The broken variant writes a pause before its end,
+    /// and another alerter holds everything in between.
+    #[test]
+    fn decisions_stand_there_while_they_are_in_force_and_their_ends_before_them() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let decide = |journal: &mut Journal, about| {
+            let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "disk".to_owned());
+            journal.decide(&Decision { id, about, at: NOW, actor, reason }).unwrap();
+            id
+        };
+        let pause = || About::Pause { scope: Scope::All, until: None };
+        let (ended, kept) = (decide(&mut journal, pause()), decide(&mut journal, pause()));
+        let (until, scope) = (NOW + Duration::from_secs(60), Scope::Group("rack1".into()));
+        let over = decide(&mut journal, About::Maintenance { scope, until });
+        let group = decide(&mut journal, About::ReleaseGroup("rack1".into()));
+        let end = Ending { id: ended, at: NOW, actor: "bob".into(), reason: "done".into() };
+        assert!(journal.end_decision(&end).unwrap());
+        let found = keys(&journal, NOW);
+        let mut wanted = [ended, kept, over, group].map(|id| format!("p.{id}"));
+        wanted.sort();
+        assert_eq!(found[0], format!("p.{ended}.end"));
+        let mut rest = found[1..].to_vec();
+        rest.sort();
+        assert_eq!(rest, wanted);
+        let mut found = keys(&journal, NOW + Duration::from_secs(1));
+        found.sort();
+        let mut wanted = [kept, over].map(|id| format!("p.{id}"));
+        wanted.sort();
+        assert_eq!(found, wanted);
+        assert_eq!(keys(&journal, until + Duration::from_secs(1)), [format!("p.{kept}")]);
     }
 }

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 28] = [
+const OBJECTS: [(&str, &str); 31] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -74,9 +74,17 @@ const OBJECTS: [(&str, &str); 28] = [
     (
         "decision",
         "CREATE TABLE decision (
-  id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, mark TEXT NOT NULL REFERENCES mark(id), at INTEGER NOT NULL,
-  actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
-) STRICT, WITHOUT ROWID",
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, mark TEXT REFERENCES mark(id),
+  scope TEXT, until INTEGER, at INTEGER NOT NULL, actor TEXT NOT NULL, reason TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT",
+    ),
+    // Apart from the decision, which is written once. It may be known before the decision is.
+    (
+        "ending",
+        "CREATE TABLE ending (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, decision TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, actor TEXT NOT NULL,
+  reason TEXT NOT NULL, digest BLOB NOT NULL
+) STRICT",
     ),
     (
         "hold",
@@ -153,6 +161,8 @@ const OBJECTS: [(&str, &str); 28] = [
         "delivery_tried",
         "CREATE INDEX delivery_tried ON delivery (route, last_at) WHERE last_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
     ),
+    ("decision_mark", "CREATE INDEX decision_mark ON decision (mark) WHERE mark IS NOT NULL"),
+    ("decision_until", "CREATE INDEX decision_until ON decision (until) WHERE mark IS NULL"),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),
     (

@@ -31,12 +31,13 @@ pub(super) fn clear(
     confirm(register, tools, &keys, deadline)
 }
 
-/// A fencing goes first and a settlement last: whatever remains in between is of a mark that has ended, and is not told.
+/// A fencing goes first and a settlement last: whatever remains in between is of a mark that has ended, and is not told. So
+/// it is with a decision and its end.
 fn turn(key: &Key) -> u8 {
     match key {
         Key::Fencing(_) => 0,
         Key::Mark(_) | Key::Acknowledged(..) | Key::Returned(_) | Key::Decision(_) | Key::Watermark(_) => 1,
-        Key::Settled(_) => 2,
+        Key::Settled(_) | Key::Ending(_) => 2,
     }
 }
 

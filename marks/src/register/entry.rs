@@ -1,7 +1,7 @@
 //! One entry of the register: a key that says what it is, and a value that holds all of it.
 
 use super::key::Key;
-use super::notes::{Acknowledgement, Decision, MarkEntry, Returned, Settled, Watermark};
+use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Returned, Settled, Watermark};
 use super::value;
 use crate::fencing::Fencing;
 
@@ -23,6 +23,8 @@ pub enum Entry {
     Returned(Returned),
     /// An operator's decision.
     Decision(Decision),
+    /// The end of one.
+    Ending(Ending),
     /// When the alerter first ran.
     Watermark(Watermark),
 }
@@ -59,6 +61,7 @@ impl Entry {
             Self::Settled(entry) => Key::Settled(entry.mark),
             Self::Returned(entry) => Key::Returned(entry.mark),
             Self::Decision(entry) => Key::Decision(entry.id),
+            Self::Ending(entry) => Key::Ending(entry.id),
             Self::Watermark(entry) => Key::Watermark(entry.id),
         }
     }
@@ -72,6 +75,7 @@ impl Entry {
             Self::Settled(entry) => value::of_settled(entry),
             Self::Returned(entry) => value::of_returned(entry),
             Self::Decision(entry) => value::of_decision(entry),
+            Self::Ending(entry) => value::of_ending(entry),
             Self::Watermark(entry) => value::of_watermark(entry),
         };
         format!("{VERSION};{fields}")
@@ -101,14 +105,15 @@ impl Entry {
             Key::Settled(mark) => Self::Settled(value::settled(mark, fields)?),
             Key::Returned(mark) => Self::Returned(value::returned(mark, fields)?),
             Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
+            Key::Ending(id) => Self::Ending(value::ending(id, fields)?),
             Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),
         })
     }
 
     /// Compares it with the value that was read under its key; an empty one is none.
     ///
-    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark may
-    /// differ in time and name; the first word stands.
+    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark,
+    /// or two operators of the end of one decision, may differ in time and name; the first word stands.
     pub(super) fn held(&self, value: &str) -> Held {
         let own_id = matches!(self, Self::Fencing(_) | Self::Decision(_));
         match value {

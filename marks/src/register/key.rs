@@ -5,6 +5,9 @@ use std::fmt;
 use super::code::{escape, unescape};
 use crate::id::{FencingId, MarkId, NoteId};
 
+/// Behind the key of a decision: that of its end.
+const END: &str = ".end";
+
 /// What an entry is about. Every record has a key of its own, so that no two writers ever write the same one; where two
 /// alerters say the same of a mark, either word will do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +24,8 @@ pub enum Key {
     Returned(MarkId),
     /// `p.<id>`: an operator's decision.
     Decision(NoteId),
+    /// `p.<id>.end`: it has ended.
+    Ending(NoteId),
     /// `w.<id>`: when the alerter first ran.
     Watermark(NoteId),
 }
@@ -38,7 +43,10 @@ impl Key {
             }
             "s" => Self::Settled(mark(rest)?),
             "r" => Self::Returned(mark(rest)?),
-            "p" => Self::Decision(NoteId::parse(rest).ok()?),
+            "p" => match rest.strip_suffix(END) {
+                Some(id) => Self::Ending(NoteId::parse(id).ok()?),
+                None => Self::Decision(NoteId::parse(rest).ok()?),
+            },
             "w" => Self::Watermark(NoteId::parse(rest).ok()?),
             _ => return None,
         };
@@ -50,7 +58,7 @@ impl Key {
     pub fn mark(&self) -> Option<MarkId> {
         match self {
             Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) | Self::Returned(id) => Some(*id),
-            Self::Fencing(_) | Self::Decision(_) | Self::Watermark(_) => None,
+            Self::Fencing(_) | Self::Decision(_) | Self::Ending(_) | Self::Watermark(_) => None,
         }
     }
 }
@@ -68,6 +76,7 @@ impl fmt::Display for Key {
             Self::Settled(id) => write!(f, "s.{id}"),
             Self::Returned(id) => write!(f, "r.{id}"),
             Self::Decision(id) => write!(f, "p.{id}"),
+            Self::Ending(id) => write!(f, "p.{id}{END}"),
             Self::Watermark(id) => write!(f, "w.{id}"),
         }
     }

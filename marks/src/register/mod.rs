@@ -20,7 +20,7 @@ pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, ValueError};
 pub use error::RegisterError;
 pub use key::Key;
-pub use notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Returned, Settled, Watermark};
+pub use notes::{About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark};
 pub use publish::Published;
 pub use tools::Tools;
 

@@ -1,6 +1,9 @@
 //! What the alerter writes into the register beside fencings: marks, what became of them, and operators' decisions.
 
+use std::fmt;
+
 use crate::fencing::Incarnation;
+use crate::host::HostName;
 use crate::id::{MarkId, NoteId};
 use crate::mark::{Mark, Settlement, Source};
 use crate::time::Timestamp;
@@ -62,10 +65,21 @@ pub struct Returned {
 pub struct Decision {
     /// Its own id.
     pub id: NoteId,
-    /// What was decided.
-    pub kind: DecisionKind,
-    /// The mark that it is about.
-    pub mark: MarkId,
+    /// What was decided, and of what.
+    pub about: About,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// Why, in the operator's words.
+    pub reason: String,
+}
+
+/// `p.<id>.end`: an operator has ended a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The decision's id.
+    pub id: NoteId,
     /// When.
     pub at: Timestamp,
     /// Who.
@@ -75,23 +89,152 @@ pub struct Decision {
 }
 
 /// What an operator can decide for the whole cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecisionKind {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
     /// A held mark may go.
-    Release,
+    Release(MarkId),
+    /// The marks of a group may go that are held now.
+    ReleaseGroup(String),
+    /// Nothing of it is told until an operator says so, or until that time.
+    Pause {
+        /// All groups, or one.
+        scope: Scope,
+        /// When it ends by itself.
+        until: Option<Timestamp>,
+    },
+    /// It is worked on, and nothing of it is told meanwhile.
+    Maintenance {
+        /// A group, or one host.
+        scope: Scope,
+        /// When it ends by itself, also where nobody ends it.
+        until: Timestamp,
+    },
 }
 
-impl DecisionKind {
+/// What a decision holds for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every host.
+    All,
+    /// The hosts of a group.
+    Group(String),
+    /// One host, by its node name.
+    Host(HostName),
+}
+
+const RELEASE: &str = "release";
+const RELEASE_GROUP: &str = "release-group";
+const PAUSE: &str = "pause";
+const MAINTENANCE: &str = "maintenance";
+
+impl About {
     /// The word in the register.
-    pub fn as_str(self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
-            Self::Release => "release",
+            Self::Release(_) => RELEASE,
+            Self::ReleaseGroup(_) => RELEASE_GROUP,
+            Self::Pause { .. } => PAUSE,
+            Self::Maintenance { .. } => MAINTENANCE,
         }
     }
 
-    /// Reads that word.
-    pub fn parse(word: &str) -> Option<Self> {
-        [Self::Release].into_iter().find(|kind| kind.as_str() == word)
+    /// Whether that word is followed by a mark.
+    pub(crate) fn is_of_a_mark(kind: &str) -> bool {
+        kind == RELEASE
+    }
+
+    /// What a word means with what follows it; `None` for what no operator can decide.
+    pub(crate) fn of_scope(kind: &str, scope: Scope, until: Option<Timestamp>) -> Option<Self> {
+        match (kind, scope, until) {
+            (RELEASE_GROUP, Scope::Group(name), None) => Some(Self::ReleaseGroup(name)),
+            (PAUSE, scope @ (Scope::All | Scope::Group(_)), until) => Some(Self::Pause { scope, until }),
+            (MAINTENANCE, scope @ (Scope::Group(_) | Scope::Host(_)), Some(until)) => {
+                Some(Self::Maintenance { scope, until })
+            }
+            _ => None,
+        }
+    }
+
+    /// The mark, where it is about one.
+    pub fn mark(&self) -> Option<MarkId> {
+        match self {
+            Self::Release(mark) => Some(*mark),
+            Self::ReleaseGroup(_) | Self::Pause { .. } | Self::Maintenance { .. } => None,
+        }
+    }
+
+    /// What it holds for, where it is not about one mark.
+    pub fn scope(&self) -> Option<Scope> {
+        match self {
+            Self::Release(_) => None,
+            Self::ReleaseGroup(name) => Some(Scope::Group(name.clone())),
+            Self::Pause { scope, .. } | Self::Maintenance { scope, .. } => Some(scope.clone()),
+        }
+    }
+
+    /// When it ends by itself, where it does.
+    pub fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Release(_) | Self::ReleaseGroup(_) => None,
+            Self::Pause { until, .. } => *until,
+            Self::Maintenance { until, .. } => Some(*until),
+        }
+    }
+
+    /// Whether it holds marks back until it ends.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Pause { .. } | Self::Maintenance { .. })
+    }
+}
+
+impl Decision {
+    /// When it is over: by itself, or because an operator ended it at that time. The release of a mark has no end but its
+    /// mark's.
+    pub fn over_at(&self, ended: Option<Timestamp>) -> Option<Timestamp> {
+        let own = match &self.about {
+            About::ReleaseGroup(_) => Some(self.at),
+            other => other.until(),
+        };
+        own.into_iter().chain(ended).min()
+    }
+}
+
+impl Scope {
+    /// Its word and the name behind that, as they are kept.
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::All => ("all", ""),
+            Self::Group(name) => ("group", name),
+            Self::Host(name) => ("host", name.as_str()),
+        }
+    }
+
+    /// Reads these.
+    pub fn of_parts(word: &str, name: &str) -> Option<Self> {
+        match word {
+            "all" if name.is_empty() => Some(Self::All),
+            "group" if !name.is_empty() => Some(Self::Group(name.to_owned())),
+            "host" => HostName::parse(name).ok().map(Self::Host),
+            _ => None,
+        }
+    }
+
+    /// The host, where it is one.
+    pub fn host(&self) -> Option<&HostName> {
+        match self {
+            Self::Host(host) => Some(host),
+            Self::All | Self::Group(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all groups"),
+            Self::Group(name) => write!(f, "group {name}"),
+            Self::Host(name) => write!(f, "host {name}"),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ fn entry() -> Entry {
 }
 
 /// One entry of each kind, as it stands in the register.
-fn samples() -> [(&'static str, &'static str); 7] {
+fn samples() -> [(&'static str, &'static str); 13] {
     [
         (KEY, VALUE),
         (
@@ -51,12 +51,30 @@ fn samples() -> [(&'static str, &'static str); 7] {
             "p.0199c2a4-7d1e-7b3a-9f00-0123456789ab",
             "1;release;0199c2a4-7d1e-7b3a-9f00-0123456789ab;1795191518000;root;power_20was_20cut_3b_20seen",
         ),
+        (
+            "p.0199c2a4-7d1e-7b3a-9f00-0123456789b1",
+            "1;release-group;group:_52ack_5f1;;1795191521000;root;seen",
+        ),
+        ("p.0199c2a4-7d1e-7b3a-9f00-0123456789b2", "1;pause;all:;;1795191522000;root;move"),
+        (
+            "p.0199c2a4-7d1e-7b3a-9f00-0123456789b3",
+            "1;pause;group:_52ack_5f1;1795191600000;1795191523000;root;move",
+        ),
+        (
+            "p.0199c2a4-7d1e-7b3a-9f00-0123456789b4",
+            "1;maintenance;host:_43ompute1;1795191601000;1795191524000;root;new_20disk",
+        ),
+        (
+            "p.0199c2a4-7d1e-7b3a-9f00-0123456789b5",
+            "1;maintenance;group:_52ack_5f1;1795191602000;1795191525000;root;new_20disk",
+        ),
+        ("p.0199c2a4-7d1e-7b3a-9f00-0123456789b5.end", "1;1795191526000;root;done"),
         ("w.0199c2a4-7d1e-7b3a-9f00-0123456789ab", "1;1795191519000;ctl1"),
     ]
 }
 
 /// The same entries.
-fn sample_entries() -> [Entry; 7] {
+fn sample_entries() -> [Entry; 13] {
     let (mark, note) = (MarkId::parse(ID).unwrap(), NoteId::parse(ID).unwrap());
     let (at, by) = (|second: i64| Timestamp(1_795_191_000_000 + second * 1000), || "ctl1".to_owned());
     let told = Mark {
@@ -68,7 +86,13 @@ fn sample_entries() -> [Entry; 7] {
         generated_time: Timestamp(1_795_191_514_200),
     };
     let incarnation = Some(Incarnation::new("ctl2", 12, 1_795_191_000));
-    let (kind, actor, reason) = (DecisionKind::Release, "root".into(), "power was cut; seen".into());
+    let rack = || Scope::Group("Rack_1".into());
+    let host = Scope::Host(HostName::parse("Compute1").unwrap());
+    let decided = |number: u8, about, second, reason: &str| {
+        let id = NoteId::parse(&format!("{}b{number}", &ID[..34])).unwrap();
+        Entry::Decision(Decision { id, about, at: at(second), actor: "root".into(), reason: reason.into() })
+    };
+    let (about, actor, reason) = (About::Release(mark), "root".into(), "power was cut; seen".into());
     [
         entry(),
         Entry::Mark(MarkEntry {
@@ -81,7 +105,18 @@ fn sample_entries() -> [Entry; 7] {
         Entry::Acknowledged(Acknowledgement { mark, route: "East_masakari.1".into(), at: at(516), by: by() }),
         Entry::Settled(Settled { mark, how: Settlement::Acknowledged, at: at(517), by: by() }),
         Entry::Returned(Returned { mark, at: at(520), by: by() }),
-        Entry::Decision(Decision { id: note, kind, mark, at: at(518), actor, reason }),
+        Entry::Decision(Decision { id: note, about, at: at(518), actor, reason }),
+        decided(1, About::ReleaseGroup("Rack_1".into()), 521, "seen"),
+        decided(2, About::Pause { scope: Scope::All, until: None }, 522, "move"),
+        decided(3, About::Pause { scope: rack(), until: Some(at(600)) }, 523, "move"),
+        decided(4, About::Maintenance { scope: host, until: at(601) }, 524, "new disk"),
+        decided(5, About::Maintenance { scope: rack(), until: at(602) }, 525, "new disk"),
+        Entry::Ending(Ending {
+            id: NoteId::parse("0199c2a4-7d1e-7b3a-9f00-0123456789b5").unwrap(),
+            at: at(526),
+            actor: "root".into(),
+            reason: "done".into(),
+        }),
         Entry::Watermark(Watermark { id: note, at: at(519), by: by() }),
     ]
 }
@@ -155,6 +190,18 @@ fn mark_entry() -> impl Strategy<Value = Entry> {
     )
 }
 
+fn about() -> impl Strategy<Value = About> {
+    let group = || "\\PC{1,40}".prop_map(Scope::Group);
+    prop_oneof![
+        mark_id().prop_map(About::Release),
+        "\\PC{1,40}".prop_map(About::ReleaseGroup),
+        (prop_oneof![Just(Scope::All), group()], option::of(time()))
+            .prop_map(|(scope, until)| About::Pause { scope, until }),
+        (prop_oneof![group(), host().prop_map(Scope::Host)], time())
+            .prop_map(|(scope, until)| About::Maintenance { scope, until }),
+    ]
+}
+
 fn any_entry() -> impl Strategy<Value = Entry> {
     let settlements = prop_oneof![
         Just(Settlement::Acknowledged),
@@ -174,11 +221,11 @@ fn any_entry() -> impl Strategy<Value = Entry> {
             at,
             by
         })),
-        (note_id(), mark_id(), time(), "\\PC{0,40}", "\\PC{0,200}").prop_map(
-            |(id, mark, at, actor, reason)| {
-                Entry::Decision(Decision { id, kind: DecisionKind::Release, mark, at, actor, reason })
-            }
+        (note_id(), about(), time(), "\\PC{0,40}", "\\PC{0,200}").prop_map(
+            |(id, about, at, actor, reason)| Entry::Decision(Decision { id, about, at, actor, reason })
         ),
+        (note_id(), time(), "\\PC{0,40}", "\\PC{0,200}")
+            .prop_map(|(id, at, actor, reason)| Entry::Ending(Ending { id, at, actor, reason })),
         (note_id(), time(), "\\PC{0,40}").prop_map(|(id, at, by)| Entry::Watermark(Watermark { id, at, by })),
     ]
 }
@@ -263,6 +310,32 @@ fn a_field_more_or_less_is_malformed() {
     }
 }
 
+/// What nobody can decide is nobody's value: a pause of one host, a maintenance of everything or without an end.
+#[test]
+fn a_decision_that_nobody_can_take_is_malformed() {
+    let key = Key::parse("p.0199c2a4-7d1e-7b3a-9f00-0123456789ab").unwrap();
+    for (about, sound) in [
+        ("pause;all:;", true),
+        ("pause;host:c1;", false),
+        ("pause;all:x;", false),
+        ("pause;group:;", false),
+        ("pause;rack:1;", false),
+        ("pause;group:a;+5", false),
+        ("maintenance;host:c1;5", true),
+        ("maintenance;host:c1;", false),
+        ("maintenance;all:;5", false),
+        ("maintenance;host:..;5", false),
+        ("release-group;group:a;", true),
+        ("release-group;group:a;5", false),
+        ("release-group;all:;", false),
+        ("release;all:;", false),
+        ("stop;all:;", false),
+    ] {
+        let read = Entry::parse(key.clone(), &format!("1;{about};1;root;why"));
+        assert_eq!(read.is_ok(), sound, "{about}: {read:?}");
+    }
+}
+
 #[test]
 fn keys_of_others_are_none_of_ours() {
     for other in [
@@ -275,6 +348,9 @@ fn keys_of_others_are_none_of_ours() {
         "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab.Masakari",
         "a.0199c2a4-7d1e-7b3a-9f00-0123456789ab._61",
         "m.0199c2a4-7d1e-7b3a-9f00-0123456789ab.x",
+        "p.0199c2a4-7d1e-7b3a-9f00-0123456789ab.",
+        "p.0199c2a4-7d1e-7b3a-9f00-0123456789ab.END",
+        "p..end",
         &KEY.to_uppercase(),
         &KEY.replace('-', ""),
     ] {

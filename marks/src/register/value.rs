@@ -1,7 +1,9 @@
 //! The fields of each kind of entry, in their fixed order, between semicolons.
 
 use super::code::{escape, escape_maybe, unescape, unescape_maybe};
-use super::notes::{Acknowledgement, Decision, DecisionKind, MarkEntry, Returned, Settled, Watermark};
+use super::notes::{
+    About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
+};
 use crate::fencing::{Fencing, Incarnation, Origin};
 use crate::host::HostName;
 use crate::id::{FencingId, MarkId, NoteId};
@@ -109,26 +111,47 @@ pub(super) fn settled(mark: MarkId, text: &str) -> Option<Settled> {
 }
 
 pub(super) fn of_decision(entry: &Decision) -> String {
-    [
-        entry.kind.as_str(),
-        &entry.mark.to_string(),
-        &number(entry.at),
-        &escape(&entry.actor),
-        &escape(&entry.reason),
-    ]
-    .join(";")
+    let words = [number(entry.at), escape(&entry.actor), escape(&entry.reason)].join(";");
+    let until = || entry.about.until().map(number).unwrap_or_default();
+    match (entry.about.mark(), entry.about.scope()) {
+        (Some(mark), _) => format!("{};{mark};{words}", entry.about.kind()),
+        (None, scope) => {
+            let scope = scope.as_ref().map(of_scope).unwrap_or_default();
+            format!("{};{scope};{};{words}", entry.about.kind(), until())
+        }
+    }
 }
 
 pub(super) fn decision(id: NoteId, text: &str) -> Option<Decision> {
-    let [kind, mark, at, actor, reason] = fields(text)?;
-    Some(Decision {
-        id,
-        kind: DecisionKind::parse(kind)?,
-        mark: MarkId::parse(mark).ok()?,
-        at: time(at)?,
-        actor: unescape(actor)?,
-        reason: unescape(reason)?,
-    })
+    let (kind, _) = text.split_once(';')?;
+    let (about, [at, actor, reason]) = if About::is_of_a_mark(kind) {
+        let [_, mark, at, actor, reason] = fields(text)?;
+        (About::Release(MarkId::parse(mark).ok()?), [at, actor, reason])
+    } else {
+        let [_, scope_of, until, at, actor, reason] = fields(text)?;
+        let until = if until.is_empty() { None } else { Some(time(until)?) };
+        (About::of_scope(kind, scope(scope_of)?, until)?, [at, actor, reason])
+    };
+    Some(Decision { id, about, at: time(at)?, actor: unescape(actor)?, reason: unescape(reason)? })
+}
+
+pub(super) fn of_ending(entry: &Ending) -> String {
+    [number(entry.at), escape(&entry.actor), escape(&entry.reason)].join(";")
+}
+
+pub(super) fn ending(id: NoteId, text: &str) -> Option<Ending> {
+    let [at, actor, reason] = fields(text)?;
+    Some(Ending { id, at: time(at)?, actor: unescape(actor)?, reason: unescape(reason)? })
+}
+
+fn of_scope(scope: &Scope) -> String {
+    let (word, name) = scope.parts();
+    format!("{word}:{}", escape(name))
+}
+
+fn scope(text: &str) -> Option<Scope> {
+    let (word, name) = text.split_once(':')?;
+    Scope::of_parts(word, &unescape(name)?)
 }
 
 pub(super) fn of_watermark(entry: &Watermark) -> String {
