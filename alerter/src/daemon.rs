@@ -87,6 +87,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.own_routes().count(), "nova-host-alerter runs on {}", path.display());
+    for warning in &shared.settings.warnings {
+        warn!("{warning}");
+    }
     for route in shared.settings.own_routes() {
         for warning in route.driver.warnings() {
             warn!("route {}: {warning}", route.name);

@@ -10,6 +10,7 @@ mod parse;
 mod pattern;
 mod topology;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::host::HostName;
@@ -53,6 +54,8 @@ impl CibError {
 pub struct Cib {
     quorum: Option<bool>,
     nodes: Vec<Node>,
+    /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
+    places: HashMap<HostName, Vec<usize>>,
     resources: Vec<Resource>,
     resource_defaults: Vec<(String, String)>,
     levels: Vec<Level>,

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
 use crate::cli::{self, Cli};
-use crate::config::{self, Settings};
-use crate::online::{self, Answers, Obstacle, OfRoute};
+use crate::config::{self, Group, Settings};
+use crate::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 
 /// How long the cluster may take to say which hosts there are.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,9 +19,31 @@ const LIMIT: Duration = Duration::from_secs(10);
 struct Verdict<'a> {
     valid: bool,
     routes: usize,
+    groups: Vec<GroupLine<'a>>,
     problems: &'a [config::Problem],
+    warnings: &'a [config::Problem],
     #[serde(skip_serializing_if = "Option::is_none")]
     online: Option<&'a Answers>,
+}
+
+/// A group in one line.
+#[derive(Serialize)]
+struct GroupLine<'a> {
+    name: &'a str,
+    members: String,
+    told: String,
+    limit: String,
+}
+
+impl<'a> From<&'a Group> for GroupLine<'a> {
+    fn from(group: &'a Group) -> Self {
+        Self {
+            name: &group.name,
+            members: group.members.shown(),
+            told: group.told.shown(),
+            limit: group.limit_shown(),
+        }
+    }
 }
 
 pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitCode> {
@@ -32,7 +54,14 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
             Ok(ExitCode::SUCCESS)
         }
         Err(problems) => {
-            let verdict = Verdict { valid: false, routes: 0, problems: problems.problems(), online: None };
+            let verdict = Verdict {
+                valid: false,
+                routes: 0,
+                groups: Vec::new(),
+                problems: problems.problems(),
+                warnings: &[],
+                online: None,
+            };
             if cli.json {
                 print_json(&verdict)?;
             } else {
@@ -45,12 +74,24 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
 
 fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<()> {
     let routes = settings.own_routes().count();
+    let groups: Vec<GroupLine<'_>> = settings.groups.iter().map(GroupLine::from).collect();
+    let warnings = settings.warnings.as_slice();
     if cli.json {
-        return print_json(&Verdict { valid: true, routes, problems: &[], online });
+        return print_json(&Verdict { valid: true, routes, groups, problems: &[], warnings, online });
     }
-    let more = online.map(lines).unwrap_or_default();
-    println_all(&format!("{} is valid, with {routes} route(s)\n{more}", cli.config.display()));
+    let mut said = vec![format!("{} is valid, with {routes} route(s)", cli.config.display())];
+    // Of the group that is always there nothing is said where nothing was configured.
+    if settings.groups != [Group::rest()] {
+        said.extend(groups.iter().map(group_line));
+    }
+    said.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+    said.extend(online.map(lines));
+    println_all(&said.join("\n"));
     Ok(())
+}
+
+fn group_line(GroupLine { name, members, told, limit }: &GroupLine<'_>) -> String {
+    format!("group {name}: {members}; told: {told}; {limit}")
 }
 
 fn online(cli: &Cli, settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -77,6 +118,12 @@ fn lines(answers: &Answers) -> String {
             format!("{} host(s) of this cluster are told if they fail", hosts.unwrap_or_default())
         }
     }];
+    let size = |of: &OfGroup| format!("group {}: {} host(s) now", of.group, of.hosts);
+    // The group of all hosts was counted above.
+    if answers.groups.len() > 1 {
+        lines.extend(answers.groups.iter().map(size));
+    }
+    lines.extend(answers.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.extend(answers.unnamed.iter().map(|node| {
         format!("{node}: not asked about: its full name is not in [hosts], and what fence_mark was given is not known here")
     }));

@@ -45,6 +45,11 @@ impl Group {
         }
     }
 
+    /// Its limit, for people.
+    pub fn limit_shown(&self) -> String {
+        rules::shown(self.rules.limit)
+    }
+
     /// What an operator should know once it is known how many hosts are in it.
     pub fn warning(&self, size: usize) -> Option<String> {
         rules::zero(self.rules.limit, size).map(|why| format!("[groups.{}]: {why}", self.name))

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
-use super::{outage, register, start};
+use super::{outage, register, roll, start};
 use crate::cluster::View;
 use crate::config::{Recipients, Route};
 use crate::shared::Shared;
@@ -41,7 +41,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     let (Some(view), Some(cib)) = (view, shared.cib()) else { return Ok(()) };
     let Ok(entries) = view.permits() else { return Ok(()) };
     let mut intake = Intake::new(journal, shared, now, Some(&cib));
-    intake.name_held()?;
+    intake.look_first(&cib)?;
     intake.register = Some(entries);
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
@@ -100,14 +100,24 @@ impl<'a> Intake<'a> {
 
     /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
     /// held for want of a name get it, and those from before a route was configured are told there.
-    fn name_held(&mut self) -> Done {
+    fn look_first(&mut self, cib: &Cib) -> Done {
         if self.shared.seen().named {
             return Ok(());
         }
         start::serve_new_routes(self.journal, self.shared, self.around.now)?;
         start::name_held(self.journal, self.shared, &self.around.names, self.around.now)?;
+        self.report_groups(cib);
         self.shared.seen().named = true;
         Ok(())
+    }
+
+    /// What only the cluster knows of the groups: how many hosts each has, and which host is in two.
+    fn report_groups(&self, cib: &Cib) {
+        let (grouped, attribute) = (roll::grouped(&self.shared.settings, cib), self.shared.attributes());
+        grouped.warnings.iter().for_each(|warning| warn!("{warning}"));
+        for node in grouped.twice.iter().filter_map(|finding| finding.host.as_ref()) {
+            self.shared.report_groups(node, &attribute);
+        }
     }
 
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.

@@ -240,7 +240,7 @@ fn a_route_takes_all_hosts_or_some_and_is_required_unless_it_says_otherwise() {
     let read: Vec<(&str, bool, bool, bool)> = routes
         .iter()
         .map(|route| {
-            let covers = |name| route.covers(&host(name));
+            let covers = |name| route.covers(&host(name), "default");
             (route.name.as_str(), route.required, covers("COMPUTE-EAST-7") && covers("gpu1"), covers("gpu11"))
         })
         .collect();
@@ -276,35 +276,14 @@ fn a_route_takes_groups_and_hosts_together() {
     ];
     let settings = Site::new(&format!("{groups}{ROUTE}{}", more.concat())).settings();
     let told_of = |name: &str| -> Vec<&str> {
-        let own = settings.routes.iter().filter(|route| route.covers(&host(name)));
-        own.map(|route| route.name.as_str()).collect()
+        let routes = settings.routes_for(&host(name), &|_, _| None).routes();
+        routes.into_iter().map(|route| route.name.as_str()).collect()
     };
     assert_eq!(told_of("Compute-East-9"), ["a", "b", "recovery"]);
     assert_eq!(told_of("compute7"), ["a", "b", "recovery"]);
     assert_eq!(told_of("gpu1"), ["b", "recovery"]);
     assert_eq!(told_of("c1"), ["b", "c", "recovery"]);
     assert_eq!(told_of("old1"), ["recovery"]);
-    assert_eq!(settings.groups_of(&host("gpu1")), ["gpu"]);
-    assert!(settings.groups_of(&host("c1")).is_empty());
-}
-
-/// S4-44: what two groups name alike is refused; where only their patterns overlap, the host is in both.
-#[test]
-fn a_host_is_in_one_group() {
-    let groups = |one: &str, other: &str| {
-        Site::new(&format!("[groups.a]\nhosts = [{one}]\n[groups.b]\nhosts = [\"x\", {other}]\n{ROUTE}"))
-    };
-    for (one, other) in [("\"c1\"", "\"C1\""), ("\"c*\", \"d\"", "\" c* \"")] {
-        assert_eq!(
-            groups(one, other).problem(),
-            "alerter.toml:4:15: this stands in [groups.a] too: a host may be in one group alone"
-        );
-    }
-    let overlapping = groups("\"c*\"", "\"c1\"").settings();
-    assert_eq!(overlapping.groups_of(&host("c1")), ["a", "b"]);
-    let overridden =
-        groups("\"c1\"", "\"c1\"").with("alerter.d/1.toml", "[groups.a]\nhosts = [\"c2\"]\n").settings();
-    assert_eq!(overridden.groups_of(&host("c1")), ["b"], "what a later file overrides does not count");
 }
 
 #[test]
@@ -314,14 +293,17 @@ fn each_mistake_in_groups_has_its_sentence() {
             "[groups]\nhosts = [\"c1\"]",
             "2:9: groups.hosts belongs into a group: write [groups.NAME], one table for each",
         ),
-        ("[groups.a]", "1:9: [groups.a] has no hosts: name them, or remove the table"),
+        (
+            "[groups.a]",
+            "1:9: [groups.a] has no hosts: name them or give it an attribute, or remove the table",
+        ),
         (
             "[groups.a]\nhosts = []",
             "2:9: the list is empty, so nobody is in this group: name hosts, or remove the table",
         ),
         (
-            "[groups.a]\nhosts = [\"c1\"]\nroutes = [\"x\"]",
-            "3:1: unknown key routes in [groups.a]; known are: hosts",
+            "[groups.a]\nhosts = [\"c1\"]\nroute = [\"x\"]",
+            "3:1: unknown key route in [groups.a]; did you mean routes?",
         ),
         (
             "[groups.\"a b\"]\nhosts = [\"c1\"]",
@@ -333,11 +315,11 @@ fn each_mistake_in_groups_has_its_sentence() {
         ),
         (
             "[groups.east]\nhosts = [\"c1\"]\n[groups.west]\nhosts = [\"c2\"]\n[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"west\", \"eats\"]",
-            "7:19: unknown group; did you mean \"east\"? Known are: \"east\", \"west\"",
+            "7:19: unknown group; did you mean \"east\"? Known are: \"east\", \"west\", \"default\"",
         ),
         (
             "[groups.east]\nhosts = [\"c1\"]\n[http.b]\nurl = \"http://[::1]/\"\ngroups = [\"north\"]",
-            "5:11: unknown group; known are: \"east\"",
+            "5:11: unknown group; known are: \"east\", \"default\"",
         ),
         (
             "[http.b]\nurl = \"http://[::1]/\"\ngroups = []",
@@ -567,6 +549,13 @@ fn no_message_holds_a_value() {
         ("hosts", "match"),
         ("groups", "a"),
         ("groups.a", "hosts"),
+        ("groups.a", "attribute"),
+        ("groups.a", "routes"),
+        ("groups.a", "chain"),
+        ("groups.a", "max-unhealthy"),
+        ("groups.a", "unhealthy-range"),
+        ("groups.a", "rounding"),
+        ("groups.a", "window"),
         ("http.a", "groups"),
         ("intake", "coalesce"),
         ("delivery", "degraded-after"),
@@ -603,6 +592,7 @@ fn no_message_holds_a_value() {
             format!("\"https://{SECRET}:{SECRET}@{SECRET}/{SECRET}#{SECRET}\""),
             format!("[\"{SECRET}/\"]"),
             format!("{{ x = \"{SECRET}\" }}"),
+            format!("[{{ route = \"{SECRET}/\", timeout = \"{SECRET}\" }}, \"{SECRET}\"]"),
             format!("\"{SECRET}\nx\""),
             SECRET.to_owned(),
             format!("\"{SECRET}"),

@@ -18,6 +18,7 @@ mod exec_examples;
 mod failover;
 mod folding;
 mod forged;
+mod groups;
 mod heat;
 mod heat_config;
 mod http_answers;

@@ -1,7 +1,6 @@
 //! What the configured routes make of marks: who is told of a host, and what becomes of a delivery whose route is gone.
 
 use std::process::Command;
-use std::time::Duration;
 
 use alerter::intake::{apply, start};
 use alerter::shared::Shared;
@@ -15,26 +14,23 @@ use marks::time::Timestamp;
 use serde_json::Value;
 
 use crate::config::Site;
-use crate::warnings::Warnings;
-
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// A daemon at its start, without its engine.
-struct Daemon {
-    journal: Journal,
-    shared: Shared,
+pub(crate) struct Daemon {
+    pub(crate) journal: Journal,
+    pub(crate) shared: Shared,
 }
 
 /// A site whose journal stays the same while its configuration changes.
-struct Place(Site);
+pub(crate) struct Place(pub(crate) Site);
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Site::new(""))
     }
 
     /// Starts a daemon with this configuration.
-    fn start(&self, text: &str) -> Daemon {
+    pub(crate) fn start(&self, text: &str) -> Daemon {
         self.configure(text);
         let settings = self.0.settings();
         let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
@@ -45,7 +41,7 @@ impl Place {
         Daemon { journal, shared }
     }
 
-    fn configure(&self, text: &str) {
+    pub(crate) fn configure(&self, text: &str) {
         let store = self.0.path("state/marks.db");
         let head = format!("[store]\npath = \"{}\"\nregister = \"none\"\n", store.display());
         std::fs::write(self.0.path("alerter.toml"), format!("{head}[hosts]\ndomain = \"x.y\"\n{text}"))
@@ -66,7 +62,7 @@ impl Place {
 }
 
 impl Daemon {
-    fn fence(&mut self, host: &str, at: Timestamp) -> MarkId {
+    pub(crate) fn fence(&mut self, host: &str, at: Timestamp) -> MarkId {
         let fencing = fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
         apply::take_in(&mut self.journal, &self.shared, None).unwrap();
@@ -74,7 +70,7 @@ impl Daemon {
     }
 
     /// The routes of a mark, with the states of its deliveries.
-    fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
+    pub(crate) fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
         let rows = self.journal.deliveries_of(mark).unwrap();
         assert!(rows.damaged.is_empty());
         rows.sound.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
@@ -108,37 +104,12 @@ pub(crate) fn fencing(host: &str, at: Timestamp) -> Fencing {
     }
 }
 
-fn route(name: &str, keys: &str) -> String {
+pub(crate) fn route(name: &str, keys: &str) -> String {
     format!("[http.{name}]\nurl = \"http://127.0.0.1:9/{name}\"\n{keys}\n")
 }
 
 fn to(route: &str, state: State) -> (String, State) {
     (route.to_owned(), state)
-}
-
-/// S0-24, S4-44: the routes of both groups, nothing dropped, and said once for each host.
-#[test]
-fn a_host_in_two_groups_is_told_to_the_routes_of_both() {
-    let warnings = Warnings::default();
-    let _here = warnings.listen();
-    let groups = "[groups.a]\nhosts = [\"c*\"]\n[groups.b]\nhosts = [\"c1\", \"d1\"]\n";
-    let routes = route("all", "") + &route("a", "groups = [\"a\"]") + &route("b", "groups = [\"b\"]");
-    let place = Place::new();
-    let mut daemon = place.start(&format!("{groups}{routes}"));
-    let now = Timestamp::now();
-    let mut told = |host: &str, at| -> Vec<String> {
-        let mark = daemon.fence(host, at);
-        daemon.deliveries(mark).into_iter().map(|(route, _)| route).collect()
-    };
-    assert_eq!(
-        (told("c2", now), told("d1", now)),
-        (vec!["a".into(), "all".into()], vec!["all".into(), "b".into()])
-    );
-    assert!(warnings.take().is_empty(), "each is in one");
-    assert_eq!(told("c1", now - HOUR), ["a", "all", "b"]);
-    assert_eq!(told("c1", now), ["a", "all", "b"]);
-    let said = warnings.take();
-    assert!(said.len() == 1 && said[0].contains("c1 is in more than one group (a, b)"), "{said:?}");
 }
 
 /// S1-15, S1-16: a delivery whose route is gone is kept, and made when the route is there again; until then the mark is open

@@ -79,7 +79,8 @@ impl Cib {
     }
 
     fn permanent(&self, host: &HostName) -> impl Iterator<Item = &Vec<(String, String)>> {
-        self.nodes.iter().filter(|node| is(host, &node.name)).map(|node| &node.attributes)
+        let places = self.places.get(host).into_iter().flatten();
+        places.filter_map(|at| Some(&self.nodes.get(*at)?.attributes))
     }
 
     /// Standby, or in maintenance, for good or until its next start.

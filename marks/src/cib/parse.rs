@@ -6,6 +6,7 @@ use quick_xml::reader::Reader;
 use super::hosts::truth;
 use super::operations::{History, Operation};
 use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
+use crate::host::HostName;
 use crate::xml::Attributes;
 
 /// The elements that are open, by name.
@@ -53,7 +54,7 @@ impl Builder {
             return Ok(true);
         }
         match name.as_ref() {
-            "node" if self.parent_is("nodes") => self.cib.nodes.push(node(&read(element, at)?)),
+            "node" if self.parent_is("nodes") => self.node(node(&read(element, at)?)),
             "primitive" => self.cib.resources.push(resource(&read(element, at)?, false)),
             "template" if self.parent_is("resources") => {
                 self.cib.resources.push(resource(&read(element, at)?, true));
@@ -73,6 +74,13 @@ impl Builder {
 
     fn parent_is(&self, name: &str) -> bool {
         self.open.last().is_some_and(|open| open == name)
+    }
+
+    fn node(&mut self, node: Node) {
+        if let Ok(name) = HostName::parse(&node.name) {
+            self.cib.places.entry(name).or_default().push(self.cib.nodes.len());
+        }
+        self.cib.nodes.push(node);
     }
 
     /// An nvpair belongs to the nearest node, resource or property set that is open.

@@ -63,7 +63,9 @@ pub(super) fn read(table: &mut Section<'_, '_>, name: &str, is_alone: bool) -> O
             let key = if by_hosts { "hosts" } else { "attribute" };
             table.complain(key, format!("[{title}] is for every host in no other group: remove {key}"));
         }
-        (false, false) => table.missing(format!("[{title}] has no hosts: name them, or remove the table")),
+        (false, false) => table.missing(format!(
+            "[{title}] has no hosts: name them or give it an attribute, or remove the table"
+        )),
         (true, true) => table.complain("attribute", "a group has hosts or attribute: remove one of them"),
         (true, false) if hosts.as_ref().is_some_and(Vec::is_empty) => table.complain(
             "hosts",

@@ -96,6 +96,21 @@ fn check_size(table: &mut Section<'_, '_>, limit: Limit, members: Option<&Member
     }
 }
 
+/// For people.
+pub(super) fn shown(limit: Limit) -> String {
+    match limit {
+        Limit::None => "no limit".to_owned(),
+        Limit::AtMost(Amount::Hosts(most)) => format!("held above {most} unhealthy"),
+        Limit::AtMost(Amount::Percent { percent, rounding: Rounding::Down }) => {
+            format!("held above {percent}% unhealthy, rounded down")
+        }
+        Limit::AtMost(Amount::Percent { percent, rounding: Rounding::Up }) => {
+            format!("held above {percent}% unhealthy, rounded up")
+        }
+        Limit::Range { low, high } => format!("held outside of {low} to {high} unhealthy"),
+    }
+}
+
 /// What an operator should know of a percentage that is nobody in a group of this size.
 pub(super) fn zero(limit: Limit, size: usize) -> Option<String> {
     match limit {
