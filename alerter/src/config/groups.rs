@@ -115,9 +115,13 @@ impl<'a> Groups<'a> {
     pub(super) fn named_by(&self, route: &mut Section<'a, '_>) -> Option<Vec<String>> {
         // What cannot be read may hold the group.
         let is_whole = route.is_whole();
-        let check = |name: &str| match self.0.iter().any(|draft| draft.name == name) || !is_whole {
-            true => Ok(()),
-            false => Err(self.unknown(name)),
+        let check = |name: &str| match self.0.iter().find(|draft| draft.name == name) {
+            Some(draft) if draft.said.told != Told::Covering => Err(format!(
+                "[groups.{}] says itself who is told of its hosts: add this route there, or leave the group out here",
+                shown(name)
+            )),
+            None if is_whole => Err(self.unknown(name)),
+            _ => Ok(()),
         };
         let names = route.texts("groups", check)?;
         if names.is_empty() {

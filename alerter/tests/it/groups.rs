@@ -361,6 +361,27 @@ fn a_route_that_a_group_names_is_told_of_nobody_else() {
     );
 }
 
+/// Else it would never be told, and nobody would know why.
+#[test]
+fn a_route_cannot_join_a_group_that_names_its_routes() {
+    for told in ["routes = [\"mine\"]", "chain = [{ route = \"mine\", timeout = 60 }]"] {
+        let group = format!("[groups.a]\nhosts = [\"c1\"]\n{told}\n[groups.b]\nhosts = [\"c2\"]\n");
+        let site = |groups: &str| {
+            let joins = route("joins", &format!("groups = [{groups}]"));
+            Site::new(&format!("{group}{joins}{}{}", route("mine", ""), route("all", "")))
+        };
+        assert_eq!(
+            site("\"b\", \"a\"").problem(),
+            "alerter.toml:8:16: [groups.a] says itself who is told of its hosts: add this route there, or leave the group out here"
+        );
+        assert_eq!(told_all(&site("\"b\"").settings()), [vec!["mine"], vec!["all", "joins"]]);
+    }
+}
+
+fn told_all(settings: &Settings) -> [Vec<&str>; 2] {
+    ["c1", "c2"].map(|node| told(settings, node))
+}
+
 /// S1-15: of every group somebody is surely told.
 #[test]
 fn every_group_has_a_required_route() {

@@ -15,6 +15,8 @@ pub(crate) fn group() -> Group {
         as_shipped_only_a_route_is_missing,
         every_commented_setting_is_valid,
         every_key_of_a_route_is_named,
+        every_key_of_a_group_is_named,
+        the_example_with_groups_is_valid,
     ];
     Group { cannot: None, tests }
 }
@@ -67,27 +69,57 @@ fn secrets() -> TempDir {
     room
 }
 
-/// The keys of a route, as the program lists them for one that it does not know.
-fn keys_of_a_route() -> Vec<String> {
-    let said = String::from_utf8(check("[http.a]\nnothing-like-any-of-these = 1\n").stdout).unwrap();
+/// The keys of a table, as the program lists them for one that it does not know.
+fn keys_of(title: &str) -> Vec<String> {
+    let said =
+        String::from_utf8(check(&format!("[{title}]\nnothing-like-any-of-these = 1\n")).stdout).unwrap();
     let (_, list) = said.split_once("known are: ").unwrap();
     list.lines().next().unwrap().split(", ").map(str::to_owned).collect()
 }
 
+/// Those that a text gives no value, and no table of their own.
+fn unnamed(keys: &[String], text: &str) -> Vec<String> {
+    let is_there = |line: &str, key: &str| {
+        line.starts_with(&format!("#{key} = "))
+            || line.starts_with('#') && line.ends_with(&format!(".{key}]"))
+    };
+    let named = |key: &String| text.lines().any(|line| is_there(line, key));
+    keys.iter().filter(|key| !named(key)).cloned().collect()
+}
+
 /// A key that the file does not name is one that nobody finds.
 fn every_key_of_a_route_is_named() {
-    let keys = keys_of_a_route();
+    let keys = keys_of("http.a");
     assert!(keys.len() > 15, "{keys:?}");
-    let unnamed = |text: &str| -> Vec<String> {
-        let named = |key: &String| text.lines().any(|line| line.starts_with(&format!("#{key} = ")));
-        keys.iter().filter(|key| !named(key)).cloned().collect()
-    };
-    assert_eq!(unnamed(&shipped()), Vec::<String>::new());
-    assert_eq!(
-        unnamed(&shipped().replace("#tls-min", "#tls-mni")),
-        ["tls-min"],
-        "a missing key must be seen"
-    );
+    assert_eq!(unnamed(&keys, &shipped()), Vec::<String>::new());
+    let misspelled = shipped().replace("#tls-min", "#tls-mni");
+    assert_eq!(unnamed(&keys, &misspelled), ["tls-min"], "a missing key must be seen");
+}
+
+/// S4-3: the same of a group; and the table of the manual has them all.
+fn every_key_of_a_group_is_named() {
+    let keys = keys_of("groups.a");
+    assert!(keys.len() > 10, "{keys:?}");
+    assert_eq!(unnamed(&keys, &shipped()), Vec::<String>::new());
+    let misspelled = shipped().replace("#cooldown", "#coldown");
+    assert_eq!(unnamed(&keys, &misspelled), ["cooldown"], "a missing key must be seen");
+    let manual = fs::read_to_string(source("README.md")).unwrap();
+    let absent = |key: &&String| !manual.contains(&format!("| `{key}` |"));
+    assert_eq!(keys.iter().filter(absent).count(), 0, "{keys:?}");
+}
+
+/// S1-48, S4-13: it is whole, and `check-config` shows its groups.
+fn the_example_with_groups_is_valid() {
+    let example = fs::read_to_string(source("docs/examples/groups.toml")).unwrap();
+    let output = check(&example);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for line in ["group rack1: hosts r1-compute?", "group east: nodes with zone=east", "group default: "] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert!(!said.contains("warning"), "{said}");
+    let unknown = example.replace("route = \"pager\"", "route = \"nobody\"");
+    assert_eq!(check(&unknown).status.code(), Some(78), "a route that is not there must be seen");
 }
 
 /// A machine that was only installed has told nobody where to report: that is said, and nothing else.
