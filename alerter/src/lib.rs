@@ -17,6 +17,7 @@ pub mod notice;
 pub mod online;
 pub mod openstack;
 pub mod policy;
+pub mod probes;
 pub mod shared;
 pub mod store;
 pub mod watch;

@@ -11,6 +11,7 @@ use super::reader::{Section, shown, unknown_word};
 use super::routes::Reach;
 use super::settings::{is_plain_name, only_tables};
 use crate::policy::rules::Rules;
+use crate::probes::{self, Confirm};
 
 pub use members::{Attributes, Members};
 pub use told::{Link, Told};
@@ -31,6 +32,8 @@ pub struct Group {
     pub on_shared_storage: Option<bool>,
     /// What is asked of its hosts' marks before they are told.
     pub rules: Rules,
+    /// What is asked about a host before its mark is told.
+    pub confirm: Option<Confirm>,
 }
 
 impl Group {
@@ -42,6 +45,7 @@ impl Group {
             told: Told::Covering,
             on_shared_storage: None,
             rules: Rules::default(),
+            confirm: None,
         }
     }
 
@@ -69,6 +73,7 @@ struct Draft<'a> {
     said: told::Said<'a>,
     on_shared_storage: Option<bool>,
     rules: Rules,
+    confirm: Option<Confirm>,
 }
 
 impl<'a> Groups<'a> {
@@ -215,6 +220,7 @@ impl<'a> Groups<'a> {
                 told: draft.said.told,
                 on_shared_storage: draft.on_shared_storage,
                 rules: draft.rules,
+                confirm: draft.confirm,
             })
         };
         self.0.into_iter().filter_map(group).collect()
@@ -230,7 +236,8 @@ impl<'a> Draft<'a> {
         let said = told::read(table);
         let on_shared_storage = table.flag("on-shared-storage");
         let rules = rules::read(table, members.as_ref(), is_alone);
-        Self { name, is_written: true, place, members, said, on_shared_storage, rules }
+        let confirm = confirm(table, is_alone);
+        Self { name, is_written: true, place, members, said, on_shared_storage, rules, confirm }
     }
 
     /// What holds of hosts in no group where the configuration says nothing of them.
@@ -243,6 +250,7 @@ impl<'a> Draft<'a> {
             said: told::Said::nothing(),
             on_shared_storage: None,
             rules: Rules::default(),
+            confirm: None,
         }
     }
 
@@ -252,6 +260,15 @@ impl<'a> Draft<'a> {
         let named = self.said.told.named().into_iter().zip(&self.said.places);
         named.filter(|(name, _)| !is_there(name.as_str())).map(|(_, place)| *place).collect()
     }
+}
+
+/// Its probes. One that asks Pacemaker would never know anything where there is none.
+fn confirm(table: &mut Section<'_, '_>, is_alone: bool) -> Option<Confirm> {
+    let confirm = probes::keys::read(table.section("confirm"))?;
+    if is_alone && confirm.asks_pacemaker() {
+        table.complain_here("only a cluster knows whether a node is online, and [store] register = \"none\" asks none: remove the probes of pacemaker-state");
+    }
+    Some(confirm)
 }
 
 fn both(one: &str, other: &str) -> String {

@@ -262,6 +262,11 @@ impl<'a, 'p> Section<'a, 'p> {
         self.problems.missing(place, message);
     }
 
+    /// Whether the table is written at all.
+    pub fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// Whether the key stands in the table, with whatever value.
     pub fn has(&self, key: &str) -> bool {
         self.table.is_some_and(|table| table.entries.contains_key(key))

@@ -141,7 +141,7 @@ pub struct HostRules {
 }
 
 /// What routes and groups may be called.
-pub(super) fn is_plain_name(text: &str) -> bool {
+pub(crate) fn is_plain_name(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
     plain && (1..=64).contains(&text.len())
 }
@@ -295,7 +295,7 @@ fn log(mut section: Section<'_, '_>) -> Level {
 }
 
 /// `[http]` itself holds nothing but routes, and `[groups]` nothing but groups.
-pub(super) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
+pub(crate) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
     for (key, entry) in section.entries() {
         if let Some(value) = entry.values.first() {
             let (title, key) = (section.title().to_owned(), shown(key));

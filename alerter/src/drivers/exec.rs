@@ -20,6 +20,10 @@ use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use crate::config::{TableReader, check_program};
 use answer::Words;
 
+// What runs a program of a probe too.
+pub(crate) use self::answer::End;
+pub(crate) use self::program::run as run_program;
+
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "exec", configure };
 
@@ -126,7 +130,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
 }
 
 /// Reads `command`. It may hold a secret: nothing of its arguments stands in a message.
-fn command(table: &mut TableReader<'_, '_>) -> Option<Vec<String>> {
+pub(crate) fn command(table: &mut TableReader<'_, '_>) -> Option<Vec<String>> {
     let no_nul = |text: &str| match text.contains('\0') {
         true => Err("a program cannot be given a zero byte".to_owned()),
         false => Ok(()),

@@ -26,13 +26,13 @@ use tokio::sync::Semaphore;
 // What the clients of other drivers must not do otherwise.
 pub(crate) use self::answer::{SHORTEST_THROTTLE, is_too_large, wish};
 pub use self::client::Unusable;
-pub(crate) use self::client::{CONNECT_TIME, HEADER_FIELDS, IDLE, USER_AGENT};
+pub(crate) use self::client::{CONNECT_TIME, HEADER_FIELDS, IDLE, USER_AGENT, build as client_of};
 pub use self::credentials::Credentials;
 pub(crate) use self::fault::Fault;
 pub use self::identity::IdentityFiles;
 pub(crate) use self::identity::authorities;
 pub(crate) use self::kept::{Files, Kept};
-pub(crate) use self::keys::{absolute, address};
+pub(crate) use self::keys::{absolute, address, identity, tls_min, without_tls};
 use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
@@ -72,6 +72,8 @@ pub struct Options {
     pub server_name: Option<String>,
     /// The oldest TLS that is spoken.
     pub tls_min: tls::Version,
+    /// Whether the endpoint's certificate must be good; a route always wants it.
+    pub verify: bool,
     /// Whether a connection may serve one exchange after the other.
     pub keep_alive: bool,
     /// Limit of the whole exchange.
@@ -111,6 +113,7 @@ impl Options {
             identity: None,
             server_name: None,
             tls_min: tls::Version::TLS_1_2,
+            verify: true,
             keep_alive: false,
             timeout: LONGEST,
             body: Body::default(),
@@ -204,7 +207,7 @@ impl Http {
 }
 
 /// The url for people: its query may be a token.
-fn shown(url: &Url) -> String {
+pub(crate) fn shown(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
     shown.set_fragment(None);

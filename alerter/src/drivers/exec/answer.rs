@@ -11,7 +11,7 @@ pub(super) const STDOUT_BYTES: usize = 64 * 1024;
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// There was none: the system's reason, and whether it may pass by itself.
     NotStarted {
         /// For people.

@@ -25,17 +25,18 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const REAPING: Duration = Duration::from_secs(1);
 
 /// What came of a run.
-pub(super) struct Ran {
-    pub(super) end: End,
+pub(crate) struct Ran {
+    /// How it ended.
+    pub(crate) end: End,
     /// The beginning: at most [`STDOUT_BYTES`], and one more where there was more.
-    pub(super) stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
     /// The end, at most 4 KiB.
-    pub(super) stderr: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
 }
 
 /// Runs a program, within `limit`. What it leaves behind in its process group is killed with its end; dropped, the run
 /// kills the whole group.
-pub(super) async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
+pub(crate) async fn run(command: &[String], input: &[u8], limit: Duration) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let end = match Group::start(command) {
         Err(error) => not_started(&error),

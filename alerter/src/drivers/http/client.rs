@@ -38,7 +38,7 @@ impl Unusable {
 }
 
 /// Makes the client. The files of its certificates are read here.
-pub(super) fn build(options: &Options) -> Result<Client, Unusable> {
+pub(crate) fn build(options: &Options) -> Result<Client, Unusable> {
     let unusable = |why: String| Unusable::new("ca-file", why);
     let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
     let alone = builder(options, ca.clone()).build().map_err(|_| no_ca(options))?;
@@ -91,6 +91,7 @@ fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate
     let tls = options.url.scheme() == "https";
     let client = client.https_only(tls).tls_version_min(options.tls_min);
     match ca {
+        _ if tls && !options.verify => client.tls_danger_accept_invalid_certs(true),
         Some(certificates) => client.tls_certs_only(certificates),
         // Without TLS no certificates are needed, and a host without any would refuse to make a client.
         None if !tls => client.tls_certs_only([]),

@@ -80,7 +80,8 @@ impl Fault {
         }
     }
 
-    fn detail(&self) -> String {
+    /// What happened, for people.
+    pub(crate) fn detail(&self) -> String {
         let sentence = match self {
             Self::Connect(Some(reason)) => return format!("the endpoint cannot be reached: {reason}"),
             Self::Connect(None) => "the endpoint cannot be reached",

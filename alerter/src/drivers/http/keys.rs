@@ -49,8 +49,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
     let identity = identity(table);
     let server_name = table.text("server-name", server_name);
-    let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
-    let tls_min = table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2);
+    let tls_min = tls_min(table);
     let keep_alive = table.flag("keep-alive").unwrap_or(false);
     let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
@@ -68,6 +67,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         identity,
         server_name,
         tls_min,
+        verify: true,
         keep_alive,
         timeout,
         body,
@@ -108,8 +108,14 @@ fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
     bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
 }
 
+/// The oldest TLS that is spoken.
+pub(crate) fn tls_min(table: &mut TableReader<'_, '_>) -> tls::Version {
+    let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
+    table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2)
+}
+
 /// `certificate-file` and `key-file`; the client reads them.
-fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
+pub(crate) fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
     let certificate = table.text("certificate-file", absolute);
     let key = table.text("key-file", absolute);
     both_or_neither(table, "certificate-file", "key-file");
@@ -172,7 +178,12 @@ fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
         }
         return;
     }
-    for key in ["ca-file", "certificate-file", "key-file", "server-name", "tls-min"] {
+    without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
+}
+
+/// Says which of these keys have no meaning without TLS.
+pub(crate) fn without_tls(table: &mut TableReader<'_, '_>, keys: &[&str]) {
+    for key in keys {
         if table.has(key) {
             table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));
         }

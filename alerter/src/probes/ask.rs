@@ -1,0 +1,267 @@
+//! One probe of one host: its tries, and what each kind of them says.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::time::Duration;
+
+use marks::host::HostName;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::keeper::CibNow;
+use super::template::Template;
+use super::verdict::{Said, State, conclusion};
+use super::{Probe, Way};
+use crate::drivers::exec::{End, run_program};
+
+/// How often a probe tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tries {
+    /// After the first try.
+    pub retries: u32,
+    /// Between a try's end and the next one's beginning.
+    pub interval: Duration,
+    /// Limit of one try.
+    pub timeout: Duration,
+}
+
+/// A `tcp` probe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Where to.
+    pub host: Template,
+    /// Which port.
+    pub port: u16,
+    /// How often.
+    pub tries: Tries,
+}
+
+/// An `exec` probe. Its arguments may hold a secret, so that they do not print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Exec {
+    /// The program's absolute path, and its arguments.
+    pub command: Vec<Template>,
+    /// Limit of its one run.
+    pub timeout: Duration,
+}
+
+impl fmt::Debug for Exec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exec").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+impl Probe {
+    /// Asks about a host, with all the tries that it takes. Dropped, it leaves nothing running.
+    pub async fn ask(&self, node: &HostName, cib: &CibNow) -> Said {
+        match &self.way {
+            Way::PollUrl(poll) => poll.tries().of(|| poll.once(node)).await,
+            Way::Tcp(tcp) => tcp.tries.of(|| tcp.once(node)).await,
+            Way::PacemakerState => membership(node, cib),
+            Way::Exec(exec) => exec.once(node).await,
+        }
+    }
+}
+
+impl Tries {
+    /// The longest that they all can take.
+    pub fn longest(&self) -> Duration {
+        self.timeout.saturating_mul(self.retries.saturating_add(1))
+            + self.interval.saturating_mul(self.retries)
+    }
+
+    async fn of<F: Future<Output = Said>>(&self, mut once: impl FnMut() -> F) -> Said {
+        let mut said: Vec<Said> = Vec::new();
+        loop {
+            said.push(once().await);
+            let states: Vec<State> = said.iter().map(|said| said.state).collect();
+            if let Some(state) = conclusion(&states, self.retries) {
+                return last_of(said, state);
+            }
+            sleep(self.interval).await;
+        }
+    }
+}
+
+/// What the last try with this state said, and how many there were.
+fn last_of(said: Vec<Said>, state: State) -> Said {
+    let count = said.len();
+    let last = said.into_iter().rev().find(|said| said.state == state);
+    let last = last.expect("a probe says what one of its tries said");
+    match (count, state) {
+        (2.., State::Unhealthy) => Said::new(state, format!("{} ({count} tries)", last.words)),
+        _ => last,
+    }
+}
+
+impl Tcp {
+    async fn once(&self, node: &HostName) -> Said {
+        timeout(self.tries.timeout, self.connect(node)).await.unwrap_or_else(|_| no_answer_in_time())
+    }
+
+    async fn connect(&self, node: &HostName) -> Said {
+        let host = self.host.fill(node.as_str());
+        let Ok(addresses) = tokio::net::lookup_host((host, self.port)).await else { return no_address() };
+        let addresses: Vec<_> = addresses.collect();
+        match TcpStream::connect(addresses.as_slice()).await {
+            Ok(_connected) => Said::new(State::Healthy, "got a connection"),
+            Err(error) => no_connection(error.kind(), State::Unhealthy),
+        }
+    }
+}
+
+/// A try that got no connection: a failed one, as far as that can be the host's doing.
+pub(super) fn no_connection(kind: io::ErrorKind, failed: State) -> Said {
+    use io::ErrorKind::{
+        ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut,
+    };
+    match kind {
+        ConnectionRefused | ConnectionReset | ConnectionAborted | TimedOut | HostUnreachable
+        | NetworkUnreachable => Said::new(failed, format!("got no connection: {kind}")),
+        // No descriptor, no port, no permission: that is so on this controller.
+        _ => Said::new(State::Unknown, format!("could not try to connect from this controller: {kind}")),
+    }
+}
+
+/// A name without an address says nothing about the host: the name service may be away, or the name mistyped.
+pub(super) fn no_address() -> Said {
+    Said::new(State::Unknown, "found no address for the host's name")
+}
+
+fn no_answer_in_time() -> Said {
+    Said::new(State::Unhealthy, "got no answer in time")
+}
+
+/// A node that Pacemaker does not know is none that it sees online.
+fn membership(node: &HostName, cib: &CibNow) -> Said {
+    let Some(cib) = cib.borrow().clone() else {
+        return Said::new(State::Unknown, "cannot read what Pacemaker says");
+    };
+    match cib.membership(node) {
+        Some(true) => Said::new(State::Healthy, "sees it online in Pacemaker"),
+        Some(false) => Said::new(State::Unhealthy, "sees it offline in Pacemaker"),
+        None => Said::new(State::Unhealthy, "does not see it in Pacemaker"),
+    }
+}
+
+impl Exec {
+    /// Only its program's end counts, not what it prints.
+    async fn once(&self, node: &HostName) -> Said {
+        let command: Vec<String> = self.command.iter().map(|part| part.fill(node.as_str())).collect();
+        of_end(&run_program(&command, b"", self.timeout).await.end)
+    }
+}
+
+/// What a program's end says of a host.
+fn of_end(end: &End) -> Said {
+    let unknown = |words: String| Said::new(State::Unknown, words);
+    match end {
+        End::Exit(0) => Said::new(State::Healthy, "ended with 0, which means healthy"),
+        End::Exit(1) => Said::new(State::Unhealthy, "ended with 1, which means unhealthy"),
+        End::Exit(75) => unknown("ended with 75, which means that it is to be asked later".to_owned()),
+        End::Exit(code) => {
+            unknown(format!("ended with {code}, which means neither healthy (0) nor unhealthy (1)"))
+        }
+        End::Signal(signal) => unknown(format!("was ended by signal {signal}")),
+        End::Timeout(limit) => unknown(format!("did not end within {} s and was killed", limit.as_secs())),
+        End::Lost => unknown("ended, and the system does not say how".to_owned()),
+        End::NotStarted { why, .. } => unknown(format!("cannot be started: {why}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use marks::cib::Cib;
+    use tokio::sync::watch;
+
+    use super::*;
+
+    /// Only 0 and 1 say something. The broken variant takes every failure of a program for a failure of the host: a script
+    /// that is not found ends with 127.
+    #[test]
+    fn only_two_codes_say_something() {
+        let careless = |code: i32| if code == 0 { State::Healthy } else { State::Unhealthy };
+        let mut differ = 0;
+        for code in 0..=255 {
+            let expected = [State::Healthy, State::Unhealthy].get(code as usize).copied();
+            let state = of_end(&End::Exit(code)).state;
+            assert_eq!(state, expected.unwrap_or(State::Unknown), "{code}");
+            differ += usize::from(careless(code) != state);
+        }
+        assert_eq!(differ, 254);
+        let not_started = End::NotStarted { why: "Permission denied".to_owned(), passes: false };
+        for end in [End::Signal(9), End::Timeout(Duration::from_secs(5)), End::Lost, not_started] {
+            assert_eq!(of_end(&end).state, State::Unknown, "{end:?}");
+        }
+    }
+
+    /// S0-9: what lacks on this controller is no failure of a host.
+    #[test]
+    fn only_an_unreachable_host_is_unhealthy() {
+        for kind in [
+            io::ErrorKind::ConnectionRefused,
+            io::ErrorKind::HostUnreachable,
+            io::ErrorKind::NetworkUnreachable,
+            io::ErrorKind::TimedOut,
+        ] {
+            assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unhealthy, "{kind}");
+        }
+        let too_many_files = io::Error::from_raw_os_error(24).kind();
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::AddrNotAvailable, too_many_files] {
+            assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unknown, "{kind}");
+        }
+    }
+
+    /// S0-7: unhealthy unless Pacemaker sees the node online now.
+    #[test]
+    fn pacemaker_is_asked_for_the_node() {
+        let (now, cib) = watch::channel(None);
+        let node = HostName::parse("Compute1").unwrap();
+        assert_eq!(membership(&node, &cib).state, State::Unknown);
+        for (states, expected) in [
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="true"/>"#, State::Healthy),
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="false"/>"#, State::Unhealthy),
+            (r#"<node_state uname="compute2" remote_node="true" in_ccm="true"/>"#, State::Unhealthy),
+            ("", State::Unhealthy),
+        ] {
+            let xml = format!("<cib><configuration/><status>{states}</status></cib>");
+            now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
+            assert_eq!(membership(&node, &cib).state, expected, "{states}");
+        }
+        now.send_replace(None);
+        assert_eq!(
+            membership(&node, &cib).state,
+            State::Unknown,
+            "what cannot be read any more says nothing"
+        );
+    }
+
+    #[test]
+    fn the_longest_that_a_probe_can_take_is_known() {
+        let seconds = Duration::from_secs;
+        let tries = Tries { retries: 3, interval: seconds(3), timeout: seconds(5) };
+        assert_eq!(tries.longest(), seconds(4 * 5 + 3 * 3));
+        assert_eq!(Tries { retries: 0, ..tries }.longest(), seconds(5));
+    }
+
+    #[tokio::test]
+    async fn what_is_said_is_of_a_try_that_said_it() {
+        let tries = Tries { retries: 2, interval: Duration::ZERO, timeout: Duration::ZERO };
+        let says = async |all: &[(State, &str)]| {
+            let mut left = all.iter();
+            let once = || {
+                let (state, words) = left.next().expect("no more tries than there may be");
+                std::future::ready(Said::new(*state, *words))
+            };
+            let said = tries.of(once).await;
+            (said.state, said.words)
+        };
+        let (up, down, unknown) = ((State::Healthy, "up"), (State::Unhealthy, "down"), (State::Unknown, "?"));
+        assert_eq!(says(&[down, unknown, up]).await, (State::Healthy, "up".to_owned()));
+        assert_eq!(says(&[unknown, down, down]).await, (State::Unknown, "?".to_owned()));
+        assert_eq!(says(&[down, down, down]).await, (State::Unhealthy, "down (3 tries)".to_owned()));
+    }
+}

@@ -1,0 +1,223 @@
+//! Who asks: the probes of every mark that waits for them run beside the daemon, and their verdicts stand in memory.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::cib::Cib;
+use marks::host::HostName;
+use marks::id::MarkId;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{info, warn};
+
+use super::Confirm;
+use super::verdict::{self, Answer, Decision, Said, State, Verdict};
+
+/// So many hosts are asked at once; the others wait in the order in which they came.
+pub const AT_ONCE: usize = 16;
+/// A probe that does not know is asked again after this time, or after `again` where that is shorter.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The newest CIB, and `None` while it cannot be read.
+pub type CibNow = watch::Receiver<Option<Arc<Cib>>>;
+
+/// All probing of a daemon. Nothing of it is stored: another daemon asks anew.
+pub struct Prober {
+    asked: HashMap<MarkId, Asked>,
+    board: Board,
+    news: watch::Receiver<HashMap<MarkId, Standing>>,
+    places: Arc<Semaphore>,
+    cib: watch::Sender<Option<Arc<Cib>>>,
+}
+
+/// A mark that is asked about; dropped, nobody asks any more.
+struct Asked {
+    node: HostName,
+    confirm: Confirm,
+    _asking: AbortOnDropHandle<()>,
+}
+
+/// What is known of a mark.
+struct Standing {
+    verdict: Verdict,
+    /// Why it is open, as far as the probes say it.
+    doubt: Option<String>,
+}
+
+type Board = Arc<watch::Sender<HashMap<MarkId, Standing>>>;
+
+impl Default for Prober {
+    fn default() -> Self {
+        let (board, news) = watch::channel(HashMap::new());
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        Self { asked: HashMap::new(), board: Arc::new(board), news, places, cib: watch::Sender::new(None) }
+    }
+}
+
+impl Prober {
+    /// Has a mark's host asked about, from now on. A mark that is asked about already goes on as it is, unless the
+    /// questions are others. Needs a tokio runtime.
+    pub fn want(&mut self, mark: MarkId, node: &HostName, confirm: &Confirm) {
+        let same = |asked: &Asked| asked.node == *node && asked.confirm == *confirm;
+        if self.asked.get(&mark).is_some_and(same) {
+            return;
+        }
+        // Who asks until now must not answer for what is asked from now on.
+        self.asked.remove(&mark);
+        let open = Standing { verdict: Verdict::Open, doubt: None };
+        self.board.send_if_modified(|board| {
+            board.insert(mark, open).is_some_and(|before| before.verdict != Verdict::Open)
+        });
+        let case = self.case(mark, node, confirm);
+        let asking = AbortOnDropHandle::new(tokio::spawn(case.ask()));
+        let asked = Asked { node: node.clone(), confirm: confirm.clone(), _asking: asking };
+        self.asked.insert(mark, asked);
+    }
+
+    fn case(&self, mark: MarkId, node: &HostName, confirm: &Confirm) -> Case {
+        Case {
+            mark,
+            node: node.clone(),
+            confirm: confirm.clone(),
+            answers: vec![None; confirm.probes.len()],
+            begun: None,
+            board: Arc::clone(&self.board),
+            places: Arc::clone(&self.places),
+            cib: self.cib.subscribe(),
+        }
+    }
+
+    /// Lets go of every mark that is not wanted any more: its probes end where they are.
+    pub fn keep_only(&mut self, wanted: &HashSet<MarkId>) {
+        self.asked.retain(|mark, _| wanted.contains(mark));
+        self.board.send_if_modified(|board| {
+            board.retain(|mark, _| wanted.contains(mark));
+            false
+        });
+    }
+
+    /// What `pacemaker-state` goes by from now on; `None` where the CIB cannot be read.
+    pub fn see(&self, cib: Option<Arc<Cib>>) {
+        self.cib.send_replace(cib);
+    }
+
+    /// The verdict on every mark that is wanted.
+    pub fn verdicts(&self) -> HashMap<MarkId, Verdict> {
+        self.board.borrow().iter().map(|(mark, standing)| (*mark, standing.verdict.clone())).collect()
+    }
+
+    /// Why a mark's verdict is open, one sentence; `None` while nobody knows, or where it is not open.
+    pub fn doubt(&self, mark: &MarkId) -> Option<String> {
+        self.board.borrow().get(mark)?.doubt.clone()
+    }
+
+    /// Waits until a verdict is another than it was at the last call's end. May be dropped and called again.
+    pub async fn changed(&mut self) {
+        self.news.changed().await.expect("the sender is kept beside the receiver");
+    }
+}
+
+/// One mark while it is asked about.
+struct Case {
+    mark: MarkId,
+    node: HostName,
+    confirm: Confirm,
+    /// What each probe said in this round.
+    answers: Vec<Option<Said>>,
+    /// When this round began.
+    begun: Option<Instant>,
+    board: Board,
+    places: Arc<Semaphore>,
+    cib: CibNow,
+}
+
+impl Case {
+    /// Asks until the host is confirmed to be down.
+    async fn ask(mut self) {
+        loop {
+            let verdict = self.turn().await;
+            self.publish(&verdict);
+            match verdict {
+                Verdict::Confirmed => return,
+                Verdict::Healthy(_) => {
+                    self.forget();
+                    sleep(self.confirm.again).await;
+                }
+                Verdict::Open => sleep(self.confirm.again.min(PAUSE)).await,
+            }
+        }
+    }
+
+    /// Asks every probe that has not said what it knows, once it is this host's turn.
+    async fn turn(&mut self) -> Verdict {
+        let places = Arc::clone(&self.places);
+        let _place = places.acquire().await.expect("nobody closes it");
+        if self.begun.is_some_and(|begun| begun.elapsed() >= self.confirm.limit) {
+            self.forget();
+        }
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let _in_time = timeout_at(begun + self.confirm.limit, self.ask_the_rest()).await;
+        verdict::verdict(self.confirm.rule, &self.node, &self.said())
+    }
+
+    /// What was said long ago says nothing about now.
+    fn forget(&mut self) {
+        self.begun = None;
+        self.answers.fill(None);
+    }
+
+    /// Ends as soon as the rule has decided; what still runs then is given up.
+    async fn ask_the_rest(&mut self) {
+        let mut asking = JoinSet::new();
+        let is_open = |said: &Option<Said>| said.as_ref().is_none_or(|said| said.state == State::Unknown);
+        for (at, _) in self.answers.iter().enumerate().filter(|(_, said)| is_open(said)) {
+            let (probes, node, cib) = (Arc::clone(&self.confirm.probes), self.node.clone(), self.cib.clone());
+            asking.spawn(async move { (at, probes[at].ask(&node, &cib).await) });
+        }
+        while let Some(ended) = asking.join_next().await {
+            let (at, said) = ended.expect("a panic anywhere ends the whole daemon");
+            self.answers[at] = Some(said);
+            if self.confirm.rule.decide(&verdict::states(&self.said())) != Decision::Open {
+                return;
+            }
+        }
+    }
+
+    fn said(&self) -> Vec<Answer<'_>> {
+        let names = self.confirm.probes.iter().map(|probe| probe.name.as_str());
+        names.zip(self.answers.iter().map(Option::as_ref)).collect()
+    }
+
+    /// A mark that is not wanted any more has no place on the board.
+    fn publish(&self, verdict: &Verdict) {
+        let doubt = match verdict {
+            Verdict::Open => verdict::doubt(&self.node, &self.said()),
+            Verdict::Confirmed | Verdict::Healthy(_) => None,
+        };
+        self.board.send_if_modified(|board| {
+            let Some(standing) = board.get_mut(&self.mark) else { return false };
+            let is_news = standing.verdict != *verdict;
+            if is_news || standing.doubt != doubt {
+                self.log(verdict, doubt.as_deref());
+            }
+            *standing = Standing { verdict: verdict.clone(), doubt };
+            is_news
+        });
+    }
+
+    fn log(&self, verdict: &Verdict, doubt: Option<&str>) {
+        let (mark, node) = (&self.mark, &self.node);
+        match (verdict, doubt) {
+            (Verdict::Confirmed, _) => {
+                let known = verdict::of_state(State::Unhealthy, &self.said());
+                info!(%mark, host = %node, "{node} is down, as its group's probes confirm: {known}");
+            }
+            (Verdict::Healthy(sentence), _) => warn!(%mark, host = %node, "{sentence}"),
+            (Verdict::Open, Some(doubt)) => warn!(%mark, host = %node, "{doubt}"),
+            (Verdict::Open, None) => {}
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The `poll-url` probe: a text in what a url of the host answers.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use marks::host::HostName;
+use reqwest::{Client, Response, Url, tls};
+
+use super::ask::{Tries, no_address, no_connection};
+use super::template::{Template, percent_encoded};
+use super::verdict::{Said, State};
+use crate::drivers::http::{self, Fault, Files, IdentityFiles, Kept, Unusable, fault};
+
+/// No more of an answer is read.
+const BODY_BYTES: usize = 64 * 1024;
+/// Stands for a host's name where a url is looked at without one.
+const SOMEBODY: &str = "nodename-of-somebody";
+
+/// What a `poll-url` probe is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What is asked for; the name is percent-encoded in it.
+    pub url: Template,
+    /// What a healthy host's answer holds.
+    pub healthy: String,
+    /// How often it is asked.
+    pub tries: Tries,
+    /// Whether a host that gives no answer is taken for unhealthy.
+    pub conn_error_as_unhealthy: bool,
+    /// The file that says who may have signed the host's certificate; where unset, the system's CAs.
+    pub ca_file: Option<PathBuf>,
+    /// What the host knows us by in TLS.
+    pub identity: Option<IdentityFiles>,
+    /// The oldest TLS that is spoken.
+    pub tls_min: tls::Version,
+    /// Whether the host's certificate must be good.
+    pub verify: bool,
+}
+
+/// A `poll-url` probe.
+pub struct PollUrl {
+    options: Options,
+    clients: Kept<Client>,
+}
+
+impl PollUrl {
+    /// Makes the probe's client.
+    ///
+    /// # Errors
+    /// The url is none, or the certificates cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let url = example(&options.url).ok_or_else(|| Unusable::new("url", "no valid url"))?;
+        let own = options.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
+        let paths = options.ca_file.iter().chain(own).cloned().collect();
+        let endpoint = http::shown(&url).replace(SOMEBODY, "{nodename}");
+        let certificates = Files { what: "certificates", endpoint, paths };
+        let of_client = of_client(&options, url);
+        let clients = Kept::new(certificates, move || http::client_of(&of_client))?;
+        Ok(Self { options, clients })
+    }
+
+    pub(super) fn tries(&self) -> Tries {
+        self.options.tries
+    }
+
+    pub(super) fn verifies(&self) -> bool {
+        self.options.verify
+    }
+
+    /// One try; its time limit is the client's.
+    pub(super) async fn once(&self, node: &HostName) -> Said {
+        let Some(url) = filled(&self.options.url, node) else {
+            return Said::new(State::Unknown, "has no valid url for the host's name");
+        };
+        match self.clients.get().get(url).send().await {
+            Ok(response) => self.answered(response).await,
+            Err(error) => self.faulty(&fault::of(&error)),
+        }
+    }
+
+    /// The text counts as soon as it is there, whatever becomes of the rest of the answer.
+    async fn answered(&self, mut response: Response) -> Said {
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            return Said::new(State::Unhealthy, format!("was answered {status}"));
+        }
+        let mut body = Searched::for_text(&self.options.healthy);
+        while !body.is_over() {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.finds(&chunk) => {
+                    return Said::new(State::Healthy, "was answered with the healthy text");
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => return self.faulty(&fault::of(&error)),
+            }
+        }
+        Said::new(State::Unhealthy, format!("was answered {status} without the healthy text"))
+    }
+
+    fn faulty(&self, fault: &Fault) -> Said {
+        of_fault(fault, self.options.conn_error_as_unhealthy)
+    }
+}
+
+/// The settings of the `http` driver's client: no redirect is followed, and the environment's proxies are not asked.
+fn of_client(options: &Options, url: Url) -> http::Options {
+    http::Options {
+        ca_file: options.ca_file.clone(),
+        identity: options.identity.clone(),
+        tls_min: options.tls_min,
+        verify: options.verify,
+        timeout: options.tries.timeout,
+        ..http::Options::to(url)
+    }
+}
+
+/// What a try without an answer says. A certificate that cannot be believed says that somebody is there, and not who; what
+/// cannot be tried says nothing.
+fn of_fault(fault: &Fault, conn_error_as_unhealthy: bool) -> Said {
+    let failed = if conn_error_as_unhealthy { State::Unhealthy } else { State::Unknown };
+    match fault {
+        Fault::Connect(Some(kind)) => no_connection(*kind, failed),
+        Fault::ConnectTimeout | Fault::Timeout => Said::new(failed, "got no answer in time"),
+        Fault::Closed => Said::new(failed, "got no whole answer: the connection was closed"),
+        Fault::Dns => no_address(),
+        // That is an answer, and not the healthy one.
+        Fault::TooLarge | Fault::Protocol => {
+            Said::new(State::Unhealthy, "was answered with something that is not HTTP")
+        }
+        Fault::Tls(_) | Fault::Request | Fault::Connect(None) => {
+            Said::new(State::Unknown, format!("could not ask: {}", fault.detail()))
+        }
+    }
+}
+
+/// The url for nobody in particular.
+fn example(url: &Template) -> Option<Url> {
+    Url::parse(&url.fill(SOMEBODY)).ok()
+}
+
+/// The url for a host. A name that a url takes for something else there, as `10` for an address, makes none.
+fn filled(template: &Template, node: &HostName) -> Option<Url> {
+    let url = Url::parse(&template.fill(&percent_encoded(node.as_str()))).ok()?;
+    let wanted = example(template)?.host_str()?.replace(SOMEBODY, &node.as_str().to_ascii_lowercase());
+    (url.host_str() == Some(&wanted)).then_some(url)
+}
+
+/// What was read of an answer, while a text is looked for in it.
+struct Searched<'t> {
+    text: &'t [u8],
+    read: Vec<u8>,
+}
+
+impl<'t> Searched<'t> {
+    fn for_text(text: &'t str) -> Self {
+        Self { text: text.as_bytes(), read: Vec::new() }
+    }
+
+    fn is_over(&self) -> bool {
+        self.read.len() >= BODY_BYTES
+    }
+
+    /// Takes a part, and says whether the text is there. It may have begun in an earlier one.
+    fn finds(&mut self, part: &[u8]) -> bool {
+        let before = self.read.len().saturating_sub(self.text.len() - 1);
+        let room = BODY_BYTES.saturating_sub(self.read.len());
+        self.read.extend_from_slice(&part[..part.len().min(room)]);
+        self.read[before..].windows(self.text.len()).any(|window| window == self.text)
+    }
+}
+
+impl PartialEq for PollUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.options == other.options
+    }
+}
+
+impl Eq for PollUrl {}
+
+impl fmt::Debug for PollUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn host(name: &str) -> HostName {
+        HostName::parse(name).unwrap()
+    }
+
+    /// S0-8: the name stands where it was put, and nowhere else in the url.
+    #[test]
+    fn a_url_is_filled_in_for_a_host() {
+        let of = |template: &str, node: &str| {
+            filled(&Template::parse(template).unwrap(), &host(node)).map(String::from)
+        };
+        assert_eq!(of("https://{nodename}:8774/h", "Compute1").unwrap(), "https://compute1:8774/h");
+        assert_eq!(of("https://m.x/h?n={nodename}", "Compute_1").unwrap(), "https://m.x/h?n=Compute_1");
+        assert_eq!(of("https://{nodename}.rack1/", "c1").unwrap(), "https://c1.rack1/");
+        assert_eq!(of("https://{nodename}/", "10.0.0.7").unwrap(), "https://10.0.0.7/");
+        // A url reads these as 0.0.0.10 and 127.0.0.1.
+        assert_eq!(of("https://{nodename}/", "10"), None);
+        assert_eq!(of("https://{nodename}/", "0x7f.1"), None);
+        assert_eq!(of("https://m.x/{nodename}", "10").unwrap(), "https://m.x/10");
+    }
+
+    /// S0-9: with both words; what says nothing about the host says nothing either way.
+    #[test]
+    fn a_missing_answer_counts_as_configured() {
+        use State::{Unhealthy, Unknown};
+        for (fault, as_unhealthy, otherwise) in [
+            (Fault::Connect(Some(ErrorKind::ConnectionRefused)), Unhealthy, Unknown),
+            (Fault::ConnectTimeout, Unhealthy, Unknown),
+            (Fault::Timeout, Unhealthy, Unknown),
+            (Fault::Closed, Unhealthy, Unknown),
+            (Fault::Connect(Some(ErrorKind::AddrNotAvailable)), Unknown, Unknown),
+            (Fault::Connect(None), Unknown, Unknown),
+            (Fault::Dns, Unknown, Unknown),
+            (Fault::Request, Unknown, Unknown),
+            (Fault::Tls(fault::Tls::Expired), Unknown, Unknown),
+            (Fault::Protocol, Unhealthy, Unhealthy),
+            (Fault::TooLarge, Unhealthy, Unhealthy),
+        ] {
+            assert_eq!(of_fault(&fault, true).state, as_unhealthy, "{fault:?}");
+            assert_eq!(of_fault(&fault, false).state, otherwise, "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_its_room_is_kept_of_an_answer() {
+        let mut body = Searched::for_text("ok");
+        assert!(!body.finds(&vec![b'x'; BODY_BYTES - 1]));
+        assert!(!body.is_over());
+        assert!(!body.finds(b"ok"), "only the o had room");
+        assert!(body.is_over());
+        assert_eq!(body.read.len(), BODY_BYTES);
+    }
+
+    proptest! {
+        /// S0-10: the text is found however the answer comes in parts. The broken variant looks at each part alone.
+        #[test]
+        fn a_text_is_found_across_parts(body in "[ab]{0,40}", text in "[ab]{1,4}", at in 1..7usize) {
+            let mut searched = Searched::for_text(&text);
+            let parts: Vec<&[u8]> = body.as_bytes().chunks(at).collect();
+            let found = parts.iter().any(|part| searched.finds(part));
+            prop_assert_eq!(found, body.contains(&text));
+        }
+    }
+}

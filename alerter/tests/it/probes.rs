@@ -1,0 +1,323 @@
+//! Confirm probes against real sockets and real programs: what each answer says of a host.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
+use marks::cib::Cib;
+use marks::host::HostName;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+
+use crate::certificates::{Ca, Peculiar, endpoint_of_nobody};
+use crate::endpoint::Endpoint;
+use crate::probes_keys::confirm;
+use crate::route::LONG;
+
+pub(crate) fn node(name: &str) -> HostName {
+    HostName::parse(name).unwrap()
+}
+
+/// A `poll-url` probe of an endpoint at `address`, which is told the host's name.
+pub(crate) fn poll_url(address: impl std::fmt::Display, keys: &str) -> Confirm {
+    confirm(&format!(
+        "[groups.r.confirm.poll-url.api]\nurl = \"http://{address}/health/{{nodename}}\"\nhealthy = \"passing\"\nretry-interval = 0\n{keys}"
+    ))
+}
+
+fn no_cib() -> CibNow {
+    watch::channel(None).1
+}
+
+/// What the first probe says of compute1. Its words are short and printable, and no part of its url stands in them.
+async fn ask(confirm: &Confirm) -> Said {
+    let said = confirm.probes[0].ask(&node("compute1"), &no_cib()).await;
+    assert!(!said.words.contains("s3kr1t") && !said.words.contains("/health"), "{}", said.words);
+    assert!(said.words.chars().all(|c| !c.is_control()), "{}", said.words);
+    said
+}
+
+fn answer(status: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+/// S0-8, S0-10, S0-16: one good answer is enough, and the host's name stands in what is asked for.
+#[tokio::test]
+async fn a_host_that_gives_the_healthy_answer_is_healthy_at_once() {
+    for status in ["200 OK", "203 Non-Authoritative Information"] {
+        let endpoint = Endpoint::saying(answer(status, "the checks are passing")).await;
+        let said = ask(&poll_url(endpoint.address, "retries = 5")).await;
+        assert_eq!((said.state, said.words.as_str()), (State::Healthy, "was answered with the healthy text"));
+        assert_eq!(endpoint.requests().len(), 1, "{status}");
+        let request = String::from_utf8(endpoint.requests().remove(0)).unwrap();
+        assert!(request.starts_with("GET /health/compute1 HTTP/1.1\r\n"), "{request}");
+    }
+}
+
+/// S0-11, S0-14: exactly one try and its retries, and then the host is unhealthy, whatever was answered instead.
+///
+/// The broken variants: a client that follows redirects finds the healthy text behind one, and one that does not look at the
+/// status finds it in an error's body.
+#[tokio::test]
+async fn every_other_answer_is_a_failed_try() {
+    let healthy = Endpoint::saying(answer("200 OK", "passing")).await;
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nLocation: http://{}/\r\nContent-Length: 7\r\n\r\npassing",
+        healthy.address
+    );
+    for (bytes, words) in [
+        (answer("200 OK", "the checks are failing"), "was answered 200 without the healthy text (3 tries)"),
+        (answer("200 OK", ""), "was answered 200 without the healthy text (3 tries)"),
+        (answer("200 OK", "PASSING passin"), "was answered 200 without the healthy text (3 tries)"),
+        (answer("500 Internal Server Error", "passing"), "was answered 500 (3 tries)"),
+        (answer("404 Not Found", "passing"), "was answered 404 (3 tries)"),
+        (redirect.clone().into_bytes(), "was answered 302 (3 tries)"),
+        (b"SSH-2.0-passing\r\n".to_vec(), "was answered with something that is not HTTP (3 tries)"),
+    ] {
+        let endpoint = Endpoint::saying(bytes).await;
+        let said = ask(&poll_url(endpoint.address, "retries = 2")).await;
+        assert_eq!((said.state, said.words.as_str()), (State::Unhealthy, words));
+        assert_eq!(endpoint.requests().len(), 3, "{words}");
+    }
+    assert_eq!(healthy.connections(), 0, "a redirect is not followed");
+
+    let endpoint = Endpoint::saying(redirect.into_bytes()).await;
+    let careless = reqwest::Client::builder().no_proxy().build().unwrap();
+    let followed = careless.get(format!("http://{}/", endpoint.address)).send().await.unwrap();
+    assert!(followed.status().is_success());
+}
+
+/// S0-11: a host that recovers between two tries is healthy.
+#[tokio::test]
+async fn a_retry_may_find_the_host_healthy() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        let body = if peer.number < 3 { "starting" } else { "passing" };
+        peer.say(&answer("200 OK", body)).await;
+    })
+    .await;
+    assert_eq!(ask(&poll_url(endpoint.address, "retries = 5")).await.state, State::Healthy);
+    assert_eq!(endpoint.requests().len(), 3);
+}
+
+/// An address of this machine where nobody listens.
+async fn nobody() -> std::net::SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// S0-9: a fenced host is expected to be unreachable; who sees it otherwise says so.
+#[tokio::test]
+async fn a_refused_connection_counts_as_configured() {
+    let said = ask(&poll_url(nobody().await, "retries = 1")).await;
+    assert_eq!(
+        (said.state, said.words.as_str()),
+        (State::Unhealthy, "got no connection: connection refused (2 tries)")
+    );
+    let said = ask(&poll_url(nobody().await, "retries = 1\nconn-error-as-unhealthy = false")).await;
+    assert_eq!((said.state, said.words.as_str()), (State::Unknown, "got no connection: connection refused"));
+}
+
+/// S0-9: the same for an endpoint that hangs up in the middle.
+#[tokio::test]
+async fn half_an_answer_is_none() {
+    let half = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npass";
+    for (keys, expected) in
+        [("retries = 0", State::Unhealthy), ("retries = 0\nconn-error-as-unhealthy = false", State::Unknown)]
+    {
+        let endpoint = Endpoint::saying(*half).await;
+        let said = ask(&poll_url(endpoint.address, keys)).await;
+        assert_eq!(
+            (said.state, said.words.as_str()),
+            (expected, "got no whole answer: the connection was closed")
+        );
+    }
+    let enough = Endpoint::saying(*b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npassing").await;
+    assert_eq!(ask(&poll_url(enough.address, "")).await.state, State::Healthy, "the text was there");
+}
+
+/// S0-12: a try has a limit of its own, and nothing that an endpoint does prolongs it.
+#[tokio::test]
+async fn a_slow_or_dripping_endpoint_is_cut_off() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n";
+    let slow = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.gone().await;
+    })
+    .await;
+    let dripping = Endpoint::acting(move |mut peer| async move {
+        peer.request().await;
+        peer.say(head.as_bytes()).await;
+        peer.drip(std::iter::repeat(b'x')).await;
+    })
+    .await;
+    for mut endpoint in [slow, dripping] {
+        let said = ask(&poll_url(endpoint.address, "retries = 0\ntimeout = 1")).await;
+        assert_eq!((said.state, said.words.as_str()), (State::Unhealthy, "got no answer in time"));
+        endpoint.connection_ended().await;
+    }
+}
+
+/// No more than 64 KiB of an answer are read, however much comes.
+#[tokio::test]
+async fn an_endless_answer_is_not_read_to_its_end() {
+    let mut endpoint = Endpoint::acting(|peer| async move {
+        let mut peer = peer.without_room();
+        peer.request().await;
+        peer.say(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n").await;
+        peer.pour(&[b'x'; 4096]).await;
+    })
+    .await;
+    let said = ask(&poll_url(endpoint.address, "retries = 0\ntimeout = 30")).await;
+    assert_eq!(said.words, "was answered 200 without the healthy text");
+    endpoint.connection_ended().await;
+    let late = [vec![b'x'; 64 * 1024 - 6], b"passing".to_vec()].concat();
+    let endpoint = Endpoint::saying(answer("200 OK", str::from_utf8(&late).unwrap())).await;
+    assert_eq!(ask(&poll_url(endpoint.address, "retries = 0")).await.state, State::Unhealthy);
+    let just = [vec![b'x'; 64 * 1024 - 7], b"passing".to_vec()].concat();
+    let endpoint = Endpoint::saying(answer("200 OK", str::from_utf8(&just).unwrap())).await;
+    assert_eq!(ask(&poll_url(endpoint.address, "retries = 0")).await.state, State::Healthy);
+}
+
+async fn tls_endpoint(acceptor: tokio_rustls::TlsAcceptor) -> Endpoint {
+    Endpoint::tls(acceptor, |mut peer| async move {
+        peer.request().await;
+        peer.say(&answer("200 OK", "passing")).await;
+    })
+    .await
+}
+
+fn over_tls(endpoint: &Endpoint, keys: &str) -> Confirm {
+    let url = format!("url = \"https://{}/health/{{nodename}}?t=s3kr1t\"", endpoint.address);
+    confirm(&format!("[groups.r.confirm.poll-url.api]\n{url}\nhealthy = \"passing\"\nretries = 0\n{keys}"))
+}
+
+/// S0-13: a certificate that cannot be believed says that somebody is there, and not who: nothing is decided by it.
+///
+/// The broken variant takes it for a connection error: an expired certificate would confirm that a living host is down.
+#[tokio::test]
+async fn a_host_over_tls_is_known_by_its_certificate() {
+    let ca = Ca::new("ours");
+    let ca_file = format!("ca-file = \"{}\"", ca.file().display());
+    let good = tls_endpoint(ca.endpoint(Peculiar::Nothing)).await;
+    assert_eq!(ask(&over_tls(&good, &ca_file)).await.state, State::Healthy);
+    for acceptor in [ca.endpoint(Peculiar::Expired), ca.endpoint(Peculiar::OtherName), endpoint_of_nobody()] {
+        let endpoint = tls_endpoint(acceptor).await;
+        let said = ask(&over_tls(&endpoint, &ca_file)).await;
+        assert_eq!(said.state, State::Unknown, "{}", said.words);
+        assert!(said.words.contains("certificate"), "{}", said.words);
+        assert_eq!(endpoint.requests().len(), 0);
+        let said = ask(&over_tls(&endpoint, "verify = false")).await;
+        assert_eq!(said.state, State::Healthy, "{}", said.words);
+    }
+}
+
+fn tcp(port: u16, keys: &str) -> Confirm {
+    confirm(&format!("[groups.r.confirm.tcp.ssh]\nport = {port}\nretry-interval = 0\n{keys}"))
+}
+
+/// S0-7: a connection is enough; nothing is said in it.
+#[tokio::test]
+async fn a_port_that_takes_a_connection_is_healthy() {
+    let mut endpoint = Endpoint::acting(|mut peer| async move {
+        assert!(!peer.request().await, "nothing is said");
+    })
+    .await;
+    let said = tcp(endpoint.address.port(), "").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
+    assert_eq!((said.state, said.words.as_str()), (State::Healthy, "got a connection"));
+    endpoint.connection_ended().await;
+    assert_eq!(endpoint.connections(), 1);
+    let said = tcp(nobody().await.port(), "retries = 2").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
+    assert_eq!(
+        (said.state, said.words.as_str()),
+        (State::Unhealthy, "got no connection: connection refused (3 tries)")
+    );
+}
+
+/// A name without an address is a fault of the name service or of the configuration: neither is a dead host.
+#[tokio::test]
+async fn a_name_without_an_address_says_nothing() {
+    let said = tcp(22, "retries = 0\nhost = \"{nodename}.invalid\"").probes[0]
+        .ask(&node("compute1"), &no_cib())
+        .await;
+    assert_eq!((said.state, said.words.as_str()), (State::Unknown, "found no address for the host's name"));
+}
+
+/// S0-7: Pacemaker's own view, as it is when it is asked.
+#[tokio::test]
+async fn pacemaker_is_asked_too() {
+    let confirm = confirm("[groups.r.confirm.pacemaker-state.node]");
+    let (now, cib) = watch::channel(None);
+    let probe = &confirm.probes[0];
+    assert_eq!(probe.ask(&node("compute1"), &cib).await.state, State::Unknown);
+    for (in_ccm, expected) in [("false", State::Unhealthy), ("true", State::Healthy)] {
+        let state = format!("<node_state uname=\"compute1\" remote_node=\"true\" in_ccm=\"{in_ccm}\"/>");
+        let xml = format!("<cib><configuration/><status>{state}</status></cib>");
+        now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
+        assert_eq!(probe.ask(&node("compute1"), &cib).await.state, expected, "{in_ccm}");
+    }
+}
+
+/// A group that asks this script.
+pub(crate) fn script(text: &str, arguments: &[&str], keys: &str) -> Confirm {
+    let arguments: String = arguments.iter().map(|text| format!(", \"{text}\"")).collect();
+    confirm(&format!(
+        "[groups.r.confirm.exec.bmc]\ncommand = [\"/bin/sh\", \"-c\", '''{text}''', \"{{nodename}}\"{arguments}]\n{keys}"
+    ))
+}
+
+/// S0-7: a program's end says what is known of the host; anything but 0 and 1 says nothing.
+#[tokio::test]
+async fn a_program_is_asked_for_its_exit_code() {
+    for (text, state, words) in [
+        ("exit 0", State::Healthy, "ended with 0, which means healthy"),
+        ("exit 1", State::Unhealthy, "ended with 1, which means unhealthy"),
+        ("exit 75", State::Unknown, "ended with 75, which means that it is to be asked later"),
+        (
+            "echo passing; exit 2",
+            State::Unknown,
+            "ended with 2, which means neither healthy (0) nor unhealthy (1)",
+        ),
+        ("kill -9 $$", State::Unknown, "was ended by signal 9"),
+    ] {
+        let said = ask(&script(text, &[], "")).await;
+        assert_eq!((said.state, said.words.as_str()), (state, words), "{text}");
+    }
+    let named = script("test \"$0\" = compute1 && exit 1; exit 0", &[], "");
+    assert_eq!(
+        ask(&named).await.state,
+        State::Unhealthy,
+        "the name is an argument, and no part of a shell's text"
+    );
+}
+
+/// A real file with a mode, as an operator has it.
+#[tokio::test]
+async fn a_script_in_a_file_is_run_as_it_is() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    let file = dir.path().join("is-up");
+    fs::write(&file, "#!/bin/sh\n[ \"$1\" = compute1 ] && [ \"$#\" = 1 ] && exit 1\nexit 0\n").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    // What the configuration takes is in a directory that nobody else may change, which a test has not got.
+    let command = [file.to_str().unwrap(), "{nodename}"].map(|part| Template::parse(part).unwrap()).into();
+    let way = Way::Exec(Exec { command, timeout: LONG });
+    let said = Probe { name: "exec.a".to_owned(), way }.ask(&node("compute1"), &no_cib()).await;
+    assert_eq!(said.state, State::Unhealthy, "{}", said.words);
+}
+
+/// A program that takes too long is cut off, with all that it started.
+#[tokio::test]
+async fn a_program_that_hangs_is_killed_and_says_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("open");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut held = pipe::OpenOptions::new().open_receiver(&fifo).unwrap();
+    let text = "exec 3> \"$1\"; echo started >&3; sleep 1000 & sleep 1000";
+    let said = ask(&script(text, &[fifo.to_str().unwrap()], "timeout = 3")).await;
+    assert_eq!((said.state, said.words.as_str()), (State::Unknown, "did not end within 3 s and was killed"));
+    let mut all = String::new();
+    held.read_to_string(&mut all).await.unwrap();
+    assert_eq!(all, "started\n", "and nobody holds the other end any more");
+}

@@ -1,0 +1,273 @@
+//! Probing beside the daemon: bounded, dropped when nobody wants it, asked anew when nobody knows.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use alerter::probes::{AT_ONCE, Confirm, Prober, Verdict};
+use marks::cib::Cib;
+use marks::id::MarkId;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::endpoint::Endpoint;
+use crate::probes::{node, poll_url, script};
+use crate::probes_keys::confirm;
+
+const UP: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\npassing";
+const DOWN: &[u8] = b"HTTP/1.1 503 Down\r\nContent-Length: 0\r\n\r\n";
+
+fn mark(number: usize) -> MarkId {
+    MarkId::of_node_fenced(&node("compute1"), i64::try_from(number).unwrap())
+}
+
+fn only(marks: impl IntoIterator<Item = MarkId>) -> HashSet<MarkId> {
+    marks.into_iter().collect()
+}
+
+/// Nothing is waited for in these tests but events.
+fn at_once(confirm: Confirm) -> Confirm {
+    Confirm { again: Duration::ZERO, ..confirm }
+}
+
+/// The next verdict on this mark that is another than `before`.
+async fn verdict_after(prober: &mut Prober, mark: MarkId, before: &Verdict) -> Verdict {
+    loop {
+        let verdict = prober.verdicts().remove(&mark).expect("it is wanted");
+        if verdict != *before {
+            return verdict;
+        }
+        prober.changed().await;
+    }
+}
+
+async fn verdict_on(confirm: &Confirm) -> Verdict {
+    let mut prober = Prober::default();
+    prober.want(mark(0), &node("compute1"), confirm);
+    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Open);
+    verdict_after(&mut prober, mark(0), &Verdict::Open).await
+}
+
+/// S0-6, S0-14, S0-45: both rules with a host that answers one of its two probes.
+#[tokio::test]
+async fn the_rule_decides_between_probes() {
+    let (up, down) = (Endpoint::saying(UP).await, Endpoint::saying(DOWN).await);
+    let rule = |rule: &str, addresses: [std::net::SocketAddr; 2]| {
+        let probe = |(name, address)| {
+            format!(
+                "[groups.r.confirm.poll-url.{name}]\nurl = \"http://{address}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 1\nretry-interval = 0\n"
+            )
+        };
+        let probes: String = ["a", "b"].into_iter().zip(addresses).map(probe).collect();
+        confirm(&format!("[groups.r.confirm]\nrule = \"{rule}\"\n{probes}"))
+    };
+    let (up, down) = (up.address, down.address);
+    let healthy = |words: &str| {
+        Verdict::Healthy(format!("compute1 is up: {words}; make sure that it is off, then release the mark"))
+    };
+    let (a, b) = (
+        "its probe poll-url.a was answered with the healthy text",
+        "its probe poll-url.b was answered with the healthy text",
+    );
+    assert_eq!(verdict_on(&rule("all-failed", [down, down])).await, Verdict::Confirmed);
+    assert_eq!(verdict_on(&rule("all-failed", [down, up])).await, healthy(b));
+    assert_eq!(verdict_on(&rule("any-failed", [up, down])).await, Verdict::Confirmed);
+    assert_eq!(verdict_on(&rule("any-failed", [up, up])).await, healthy(&format!("{a}, and {b}")));
+}
+
+/// An endpoint that answers nobody before it is told to, and tells who asks.
+struct Held {
+    endpoint: Endpoint,
+    asked: mpsc::UnboundedReceiver<String>,
+    go: Arc<Semaphore>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Held {
+    async fn new() -> Self {
+        let (tell, asked) = mpsc::unbounded_channel();
+        let (go, most, now) =
+            (Arc::new(Semaphore::new(0)), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let (gate, highest) = (Arc::clone(&go), Arc::clone(&most));
+        let endpoint = Endpoint::acting(move |mut peer| {
+            let (tell, gate, highest, now) =
+                (tell.clone(), Arc::clone(&gate), Arc::clone(&highest), Arc::clone(&now));
+            async move {
+                let request = String::from_utf8(peer.take_request().await.unwrap()).unwrap();
+                highest.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tell.send(request.split(' ').nth(1).unwrap().to_owned()).unwrap();
+                gate.acquire().await.unwrap().forget();
+                now.fetch_sub(1, Ordering::SeqCst);
+                peer.say(DOWN).await;
+            }
+        })
+        .await;
+        Self { endpoint, asked, go, most }
+    }
+
+    async fn asked(&mut self) -> String {
+        self.asked.recv().await.unwrap()
+    }
+}
+
+/// Forty hosts at once: sixteen are asked, and each of the others in its order when another is done.
+///
+/// The broken variant asks all at once: sixteen would not be the most.
+#[tokio::test]
+async fn sixteen_hosts_are_asked_at_once_and_the_others_in_order() {
+    const HOSTS: usize = 40;
+    let mut held = Held::new().await;
+    let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
+    let mut prober = Prober::default();
+    for number in 0..HOSTS {
+        prober.want(mark(number), &node(&format!("c{number}")), &confirm);
+    }
+    let mut first = HashSet::new();
+    for _ in 0..AT_ONCE {
+        first.insert(held.asked().await);
+    }
+    assert_eq!(first, (0..AT_ONCE).map(|number| format!("/health/c{number}")).collect());
+    for number in AT_ONCE..HOSTS {
+        held.go.add_permits(1);
+        assert_eq!(held.asked().await, format!("/health/c{number}"));
+    }
+    held.go.add_permits(AT_ONCE);
+    for number in 0..HOSTS {
+        let verdict = verdict_after(&mut prober, mark(number), &Verdict::Open).await;
+        assert_eq!(verdict, Verdict::Confirmed);
+    }
+    assert_eq!(held.most.load(Ordering::SeqCst), AT_ONCE);
+}
+
+/// A mark that is settled meanwhile is not asked about any more, and leaves its place to the next.
+#[tokio::test]
+async fn what_nobody_wants_any_more_is_dropped() {
+    let mut held = Held::new().await;
+    let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
+    let mut prober = Prober::default();
+    for number in 0..=AT_ONCE {
+        prober.want(mark(number), &node(&format!("c{number}")), &confirm);
+    }
+    for _ in 0..AT_ONCE {
+        held.asked().await;
+    }
+    prober.keep_only(&only([mark(AT_ONCE)]));
+    assert_eq!(held.asked().await, format!("/health/c{AT_ONCE}"), "it got the place of one that was dropped");
+    assert_eq!(prober.verdicts().into_keys().collect::<Vec<_>>(), [mark(AT_ONCE)]);
+    held.go.add_permits(2 * AT_ONCE);
+    assert_eq!(verdict_after(&mut prober, mark(AT_ONCE), &Verdict::Open).await, Verdict::Confirmed);
+}
+
+/// A program goes with the mark that it is asked about.
+#[tokio::test]
+async fn a_program_of_a_dropped_mark_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let fifo = dir.path().join("open");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut held = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
+    let hang = script("exec 3> \"$1\"; echo started >&3; sleep 1000", &[fifo.to_str().unwrap()], "");
+    let mut prober = Prober::default();
+    prober.want(mark(0), &node("compute1"), &hang);
+    let mut started = [0; 8];
+    held.read_exact(&mut started).await.unwrap();
+    let mut alone = pipe::OpenOptions::new().open_receiver(&fifo).unwrap();
+    drop(held);
+    prober.keep_only(&HashSet::new());
+    assert_eq!(alone.read_to_end(&mut Vec::new()).await.unwrap(), 0);
+}
+
+/// A mark that is wanted again and again is asked about once.
+#[tokio::test]
+async fn wanting_is_no_asking_anew() {
+    let mut held = Held::new().await;
+    let confirm = poll_url(held.endpoint.address, "retries = 0\ntimeout = 30");
+    let mut prober = Prober::default();
+    for _ in 0..3 {
+        prober.want(mark(0), &node("c0"), &confirm);
+    }
+    held.asked().await;
+    prober.want(mark(0), &node("c0"), &confirm.clone());
+    held.go.add_permits(10);
+    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+    prober.want(mark(0), &node("c0"), &confirm);
+    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Confirmed);
+    assert_eq!(held.endpoint.requests().len(), 1);
+    let other = poll_url(held.endpoint.address, "retries = 1\ntimeout = 10");
+    prober.want(mark(0), &node("c0"), &other);
+    assert_eq!(prober.verdicts()[&mark(0)], Verdict::Open, "other questions are asked");
+    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+}
+
+/// S0-4: a host that answers is asked again, and its hold ends when it does not answer any more.
+#[tokio::test]
+async fn a_host_that_is_up_is_asked_again_until_it_is_down() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.say(if peer.number < 4 { UP } else { DOWN }).await;
+    })
+    .await;
+    let confirm = at_once(poll_url(endpoint.address, "retries = 0"));
+    let mut prober = Prober::default();
+    prober.want(mark(0), &node("compute1"), &confirm);
+    let healthy = verdict_after(&mut prober, mark(0), &Verdict::Open).await;
+    assert!(matches!(healthy, Verdict::Healthy(_)), "{healthy:?}");
+    assert_eq!(verdict_after(&mut prober, mark(0), &healthy).await, Verdict::Confirmed);
+    assert_eq!(endpoint.requests().len(), 4);
+}
+
+/// S0-4: a probe that does not know is asked again, alone: what the others said stands.
+#[tokio::test]
+async fn who_does_not_know_is_asked_again_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = dir.path().join("count");
+    let endpoint = Endpoint::saying(DOWN).await;
+    let confirm = at_once(confirm(&format!(
+        "[groups.r.confirm.poll-url.api]\nurl = \"http://{}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 0\n[groups.r.confirm.exec.bmc]\ncommand = [\"/bin/sh\", \"-c\", '''echo >> \"$1\"; test $(wc -l < \"$1\") -ge 3 && exit 1; exit 75''', \"{{nodename}}\", \"{}\"]",
+        endpoint.address,
+        count.display()
+    )));
+    assert_eq!(verdict_on(&confirm).await, Verdict::Confirmed);
+    assert_eq!(std::fs::read_to_string(&count).unwrap(), "\n\n\n");
+    assert_eq!(endpoint.requests().len(), 1);
+}
+
+/// When nothing is decided within the limit, all is asked anew: what was said long ago says nothing about now.
+#[tokio::test]
+async fn after_the_limit_all_is_asked_anew() {
+    let endpoint = Endpoint::acting(|mut peer| async move {
+        peer.request().await;
+        peer.say(if peer.number == 1 { DOWN } else { UP }).await;
+    })
+    .await;
+    let confirm = confirm(&format!(
+        "[groups.r.confirm.poll-url.api]\nurl = \"http://{}/{{nodename}}\"\nhealthy = \"passing\"\nretries = 0\n[groups.r.confirm.pacemaker-state.node]",
+        endpoint.address
+    ));
+    // Nobody shows a CIB, so that only the url can decide; and it says something else when it is asked anew.
+    let confirm = Confirm { limit: Duration::from_secs(1), ..at_once(confirm) };
+    let mut prober = Prober::default();
+    prober.want(mark(0), &node("compute1"), &confirm);
+    let healthy = verdict_after(&mut prober, mark(0), &Verdict::Open).await;
+    assert!(matches!(healthy, Verdict::Healthy(_)), "{healthy:?}");
+}
+
+/// S0-7: Pacemaker's view decides as soon as it can be read; until then the doubt has its sentence.
+#[tokio::test]
+async fn a_doubt_is_said_and_ends_with_an_answer() {
+    let confirm = at_once(confirm("[groups.r.confirm.pacemaker-state.node]"));
+    let mut prober = Prober::default();
+    prober.want(mark(0), &node("compute1"), &confirm);
+    while prober.doubt(&mark(0)).is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        prober.doubt(&mark(0)).unwrap(),
+        "nobody knows whether compute1 is down: its probe pacemaker-state.node cannot read what Pacemaker says; mend the probe, or release the mark"
+    );
+    let off = r#"<cib><configuration/><status><node_state uname="compute1" remote_node="true" in_ccm="false"/></status></cib>"#;
+    prober.see(Some(Arc::new(Cib::parse(off).unwrap())));
+    assert_eq!(verdict_after(&mut prober, mark(0), &Verdict::Open).await, Verdict::Confirmed);
+    assert_eq!(prober.doubt(&mark(0)), None);
+}
