@@ -304,6 +304,7 @@ impl<'a, 'p> Section<'a, 'p> {
         let known = self.asked.iter().copied();
         let _to_a_string = match suggest::closest(key, known.clone()) {
             Some(meant) => write!(message, "; did you mean {meant}?"),
+            None if self.asked.is_empty() => write!(message, "; it has none"),
             None => write!(message, "; known are: {}", known.collect::<Vec<_>>().join(", ")),
         };
         message

@@ -26,7 +26,9 @@ use tokio::sync::Semaphore;
 // What the clients of other drivers must not do otherwise.
 pub(crate) use self::answer::{SHORTEST_THROTTLE, is_too_large, wish};
 pub use self::client::Unusable;
-pub(crate) use self::client::{CONNECT_TIME, HEADER_FIELDS, IDLE, USER_AGENT, build as client_of};
+pub(crate) use self::client::{
+    CONNECT_TIME, HEADER_FIELDS, IDLE, USER_AGENT, build as client_of, host as host_of,
+};
 pub use self::credentials::Credentials;
 pub(crate) use self::fault::Fault;
 pub use self::identity::IdentityFiles;

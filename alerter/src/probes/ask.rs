@@ -3,11 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use marks::host::HostName;
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::keeper::CibNow;
 use super::template::Template;
@@ -97,18 +98,21 @@ fn last_of(said: Vec<Said>, state: State) -> Said {
 
 impl Tcp {
     async fn once(&self, node: &HostName) -> Said {
-        timeout(self.tries.timeout, self.connect(node)).await.unwrap_or_else(|_| no_answer_in_time())
-    }
-
-    async fn connect(&self, node: &HostName) -> Said {
+        let deadline = Instant::now() + self.tries.timeout;
         let host = self.host.fill(node.as_str());
-        let Ok(addresses) = tokio::net::lookup_host((host, self.port)).await else { return no_address() };
-        let addresses: Vec<_> = addresses.collect();
-        match TcpStream::connect(addresses.as_slice()).await {
-            Ok(_connected) => Said::new(State::Healthy, "got a connection"),
-            Err(error) => no_connection(error.kind(), State::Unhealthy),
+        let Some(addresses) = addresses(&host, self.port, deadline).await else { return no_address() };
+        match timeout_at(deadline, TcpStream::connect(addresses.as_slice())).await {
+            Ok(Ok(_connected)) => Said::new(State::Healthy, "got a connection"),
+            Ok(Err(error)) => no_connection(error.kind(), State::Unhealthy),
+            Err(_) => Said::new(State::Unhealthy, "got no answer in time"),
         }
     }
+}
+
+/// The addresses of a name; none where the name service does not know them in time.
+pub(super) async fn addresses(host: &str, port: u16, deadline: Instant) -> Option<Vec<SocketAddr>> {
+    let found = timeout_at(deadline, lookup_host((host, port))).await;
+    Some(found.ok()?.ok()?.collect())
 }
 
 /// A try that got no connection: a failed one, as far as that can be the host's doing.
@@ -127,10 +131,6 @@ pub(super) fn no_connection(kind: io::ErrorKind, failed: State) -> Said {
 /// A name without an address says nothing about the host: the name service may be away, or the name mistyped.
 pub(super) fn no_address() -> Said {
     Said::new(State::Unknown, "found no address for the host's name")
-}
-
-fn no_answer_in_time() -> Said {
-    Said::new(State::Unhealthy, "got no answer in time")
 }
 
 /// A node that Pacemaker does not know is none that it sees online.

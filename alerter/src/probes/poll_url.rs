@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use marks::host::HostName;
 use reqwest::{Client, Response, Url, tls};
+use tokio::time::{Instant, timeout_at};
 
-use super::ask::{Tries, no_address, no_connection};
+use super::ask::{Tries, addresses, no_address, no_connection};
 use super::template::{Template, percent_encoded};
 use super::verdict::{Said, State};
 use crate::drivers::http::{self, Fault, Files, IdentityFiles, Kept, Unusable, fault};
@@ -67,11 +68,21 @@ impl PollUrl {
         self.options.verify
     }
 
-    /// One try; its time limit is the client's.
+    /// One try. The name is looked up beforehand: the client does not tell a name service that is away from a host that is.
     pub(super) async fn once(&self, node: &HostName) -> Said {
         let Some(url) = filled(&self.options.url, node) else {
             return Said::new(State::Unknown, "has no valid url for the host's name");
         };
+        let deadline = Instant::now() + self.options.tries.timeout;
+        let port = url.port_or_known_default().unwrap_or_default();
+        if addresses(http::host_of(&url), port, deadline).await.is_none() {
+            return no_address();
+        }
+        let exchange = timeout_at(deadline, self.exchange(url)).await;
+        exchange.unwrap_or_else(|_| self.faulty(&Fault::Timeout))
+    }
+
+    async fn exchange(&self, url: Url) -> Said {
         match self.clients.get().get(url).send().await {
             Ok(response) => self.answered(response).await,
             Err(error) => self.faulty(&fault::of(&error)),

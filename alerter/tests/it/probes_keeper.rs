@@ -29,7 +29,7 @@ fn only(marks: impl IntoIterator<Item = MarkId>) -> HashSet<MarkId> {
 
 /// Nothing is waited for in these tests but events.
 fn at_once(confirm: Confirm) -> Confirm {
-    Confirm { again: Duration::ZERO, ..confirm }
+    Confirm { again: Duration::from_millis(5), ..confirm }
 }
 
 /// The next verdict on this mark that is another than `before`.

@@ -134,7 +134,7 @@ fn an_unknown_table_or_key_is_refused() {
         ),
         (
             "[groups.r.confirm.pacemaker-state.node]\nretries = 1".to_owned(),
-            "4:1: unknown key retries in [groups.r.confirm.pacemaker-state.node]; known are: ",
+            "4:1: unknown key retries in [groups.r.confirm.pacemaker-state.node]; it has none",
         ),
         (
             format!("{BOTH}healty = \"ok\""),

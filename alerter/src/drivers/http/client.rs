@@ -130,6 +130,6 @@ impl Resolve for Host {
 }
 
 /// A url's host as a name server or a socket takes it.
-pub(super) fn host(url: &Url) -> &str {
+pub(crate) fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
 }
