@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::cluster::Cluster;
 use crate::config::Settings;
+use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::intake::{files, start};
@@ -99,6 +100,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let stop = CancellationToken::new();
     let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     let notices = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
+    let api = shared.settings.api.clone();
+    let api = api.map(|api| tokio::spawn(remote::run(Arc::clone(&shared), api, stop.clone())));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,
         () = signals.stop() => Ok(()),
@@ -107,6 +110,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
     let _both_have_ended = (control.await, notices.await);
+    if let Some(api) = api {
+        let _ended_too = api.await;
+    }
     Ok(Served { ended, journal_thread, lock })
 }
 

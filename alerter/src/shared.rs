@@ -37,6 +37,7 @@ pub struct Shared {
     started: Mutex<Timestamp>,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
+    api_trouble: Mutex<Option<String>>,
     lanes: Mutex<HashMap<String, Lane>>,
     reported: Mutex<HashSet<Damage>>,
     /// Hosts of which it was said that they are in more than one group.
@@ -58,6 +59,7 @@ impl Shared {
             started: Mutex::new(Timestamp::now()),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
+            api_trouble: Mutex::default(),
             lanes: Mutex::default(),
             reported: Mutex::default(),
             grouped_twice: Mutex::default(),
@@ -90,6 +92,7 @@ impl Shared {
         let is_required = |name: &str| self.route(name).is_none_or(|route| route.required);
         let mut reasons = self.troubles().lasting(now, self.settings.degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
+        reasons.extend(self.api_trouble().clone());
         reasons.extend(self.seen().reasons());
         reasons
     }
@@ -97,6 +100,11 @@ impl Shared {
     /// Why the journal cannot be written at the moment; a passing fault.
     pub fn journal_trouble(&self) -> MutexGuard<'_, Option<String>> {
         self.journal_trouble.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Why the API is not served at its address.
+    pub fn api_trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.api_trouble.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.

@@ -3,34 +3,50 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use marks::host::HostName;
+use marks::id::MarkId;
+use serde_json::json;
+
 use super::{control, patient_control, print_json, println_all, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{
-    ChangeAnswer, Daemon, MarkAnswer, MarkRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
+    ChangeAnswer, Daemon, HostAnswer, HostRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
     TestRequest, UnmarkRequest,
 };
 use crate::control::client::ClientError;
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
-    let request = MarkRequest {
-        host: options.host.clone(),
-        fenced: options.fenced,
-        reason: options.reason.clone(),
-        user: operator(),
-    };
-    let answer: MarkAnswer = wait_for(control(cli).post("/v1/mark", &request))??;
+    anyhow::ensure!(
+        !options.reason.trim().is_empty(),
+        "a mark by hand needs a reason: it stands in the history"
+    );
+    let answer = patch_host(cli, &options.host, true, &options.reason)?;
+    let mark = answer.mark.unwrap_or_default();
     if cli.json {
-        print_json(&answer)?;
+        print_json(&json!({ "mark": mark, "new": answer.new, "message": answer.message }))?;
     } else {
-        println_all(&format!("{} (mark {})", answer.message, answer.mark));
+        println_all(&format!("{} (mark {mark})", answer.message));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is under way can be ended by its id alone: nobody knows what comes of it.
 pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCode> {
-    let request =
-        UnmarkRequest { target: options.target.clone(), reason: options.reason.clone(), user: operator() };
-    changed(cli, wait_for(control(cli).post("/v1/unmark", &request))??)
+    let cli::Unmark { target, reason } = options;
+    if MarkId::parse(target).is_ok() {
+        let request = UnmarkRequest { target: target.clone(), reason: reason.clone(), user: operator() };
+        return changed(cli, wait_for(control(cli).post("/v1/unmark", &request))??);
+    }
+    let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
+    changed(cli, ChangeAnswer { changed: count, message })
+}
+
+fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::Result<HostAnswer> {
+    // What is no host name would be another path.
+    let node = HostName::parse(host)?;
+    let request = HostRequest { mark_unhealthy: is_failure, resource_status_reason: Some(reason.to_owned()) };
+    let path = format!("/v1/hosts/{node}");
+    Ok(wait_for(control(cli).patch(&path, &operator(), &request))??)
 }
 
 pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {

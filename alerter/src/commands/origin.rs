@@ -58,6 +58,7 @@ fn record(record: &Record) -> String {
     match (record.fencing.origin, record.imported) {
         (Origin::Fencer, _) => format!("recorded by fence_mark on {on}{from}"),
         (Origin::Shell, _) => format!("recorded by fence_mark, run by hand, on {on}{from}"),
+        (Origin::Api, _) => format!("the word of a client of the API on {on}{from}"),
         (Origin::Operator, true) => format!("an operator's word on {on}{from}"),
         (Origin::Operator, false) => format!("an operator's word on {on}"),
     }

@@ -1,5 +1,6 @@
 //! The configuration in three stages: fragments (each file by itself), inputs (merged), settings (validated).
 
+mod api;
 mod file;
 mod fragments;
 mod groups;
@@ -18,6 +19,7 @@ use fragments::Fragment;
 use problem::{Place, Problems, Source};
 use reader::Section;
 
+pub use api::Api;
 pub use file::{check_program, read_private, read_trusted};
 pub(crate) use groups::of as group_of;
 pub use groups::{Attributes, Group, Link, Members, Told};

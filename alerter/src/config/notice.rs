@@ -8,8 +8,8 @@ use crate::drivers::{Driver, Kind, exec, http};
 
 /// The drivers that a notice may go through.
 const KINDS: [Kind; 2] = [http::KIND, exec::KIND];
-/// Keys of these drivers that lay out the message of a mark.
-const OF_MARKS: [&str; 3] = ["body", "cloudevents-source", "time-format"];
+/// Keys of these drivers that lay out the message of a mark, or say how it is acknowledged.
+const OF_MARKS: [&str; 5] = ["body", "cloudevents-source", "time-format", "ack", "ack-timeout"];
 
 /// One target of notices.
 #[derive(Clone, Debug)]

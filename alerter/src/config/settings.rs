@@ -10,6 +10,7 @@ use marks::register::Register;
 use tracing::Level;
 
 use super::groups::{self, Attributes, Group, Groups, Told};
+use super::api::{self, Api};
 use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};
@@ -44,6 +45,8 @@ pub struct Settings {
     pub notices: Vec<NoticeTarget>,
     /// What an operator should know of it, though it is good enough to run with.
     pub warnings: Vec<Problem>,
+    /// `[api]`: where the API is served beside the control socket; nowhere by default.
+    pub api: Option<Api>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -156,6 +159,8 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let log_level = log(root.section("log"));
     let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
+    let api = api::read(root.section("api"), store.register);
+    api::check_routes(&mut root, &routes);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {
@@ -170,6 +175,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         routes,
         notices,
         warnings: Vec::new(),
+        api,
         file,
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::body::given;
+
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
@@ -68,18 +70,45 @@ pub struct RouteStatus {
     pub detail: Option<String>,
 }
 
-/// `POST /v1/mark`.
+/// `PATCH /v1/hosts/{host}`: these two keys and no other.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostRequest {
+    /// Whether the host has failed, or what is open of it is to be ended.
+    pub mark_unhealthy: bool,
+    /// Why; a stated default is on record where it is left out.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub resource_status_reason: Option<String>,
+}
+
+/// Its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostAnswer {
+    /// The mark, where the host was called failed.
+    pub mark: Option<String>,
+    /// Whether it was made now; else the host was already marked in this outage.
+    pub new: bool,
+    /// How many marks were made or ended.
+    pub changed: usize,
+    /// One sentence.
+    pub message: String,
+}
+
+/// `PATCH /v1/marks/{id}`: these keys and no other.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MarkRequest {
-    /// The host's node name.
-    pub host: String,
-    /// The operator's word that it was fenced.
-    pub fenced: bool,
+    /// Whether the receiver has the mark, or refuses it.
+    pub acknowledged: bool,
+    /// Of which route; may be left out where only one is confirmed like this.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// The receiver's own name for what it made of it.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// Why.
-    pub reason: String,
-    /// Who.
-    pub user: String,
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Its answer.
@@ -87,8 +116,10 @@ pub struct MarkRequest {
 pub struct MarkAnswer {
     /// The mark.
     pub mark: String,
-    /// Whether it was made now; else the host was already marked in this outage.
-    pub new: bool,
+    /// The route that was meant.
+    pub route: String,
+    /// Whether anything has changed.
+    pub changed: bool,
     /// One sentence.
     pub message: String,
 }
@@ -97,7 +128,7 @@ pub struct MarkAnswer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnmarkRequest {
-    /// The host's node name, for all its open marks, or a mark's id.
+    /// A mark's id.
     pub target: String,
     /// Why.
     pub reason: String,

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::api::ErrorAnswer;
+use super::caller::OPERATOR;
 
 /// What the daemon may take for anything but an exchange with an endpoint.
 pub const PATIENCE: Duration = Duration::from_secs(40);
@@ -73,14 +75,41 @@ impl Daemon {
         self.ask(Method::POST, path, Some(request)).await
     }
 
+    /// Asks for a change of one thing, in the name of whoever runs the command.
+    ///
+    /// # Errors
+    /// Nobody answers, or the daemon refuses.
+    pub async fn patch<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        operator: &str,
+        request: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let name = HeaderValue::from_bytes(operator.as_bytes()).ok();
+        self.ask_as(Method::PATCH, path, name, Some(request)).await
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
     ) -> Result<T, ClientError> {
+        self.ask_as(method, path, None, body).await
+    }
+
+    async fn ask_as<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        operator: Option<HeaderValue>,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, ClientError> {
         let silent = |_| ClientError::Silent(self.socket.clone());
         let mut request = self.client.request(method, format!("http://localhost{path}"));
+        if let Some(operator) = operator {
+            request = request.header(OPERATOR, operator);
+        }
         if let Some(body) = body {
             request = request.json(body);
         }

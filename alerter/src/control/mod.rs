@@ -1,5 +1,13 @@
-//! The control socket: everything that changes something goes through it, as root.
+//! The control socket: everything that changes something goes through it, as root. And the API, which is served there and, as
+//! configured, at a TCP address.
 
 pub mod api;
+mod body;
+mod callbacks;
+mod caller;
 pub mod client;
+mod hosts;
+pub mod remote;
 pub mod server;
+pub mod tls;
+pub mod token;

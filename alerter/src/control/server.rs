@@ -18,10 +18,9 @@ use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
 use marks::delivery;
-use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, JournalError, MarkRow, NewHistory};
+use marks::journal::{Journal, JournalError, MarkRow};
 use marks::time::Timestamp;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixListener;
@@ -29,13 +28,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{
-    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, MarkAnswer, MarkRequest, ReleaseRequest,
-    RetryRequest, RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, ReleaseRequest, RetryRequest, RouteStatus,
+    TestAnswer, TestRequest, UnmarkRequest,
 };
+use super::caller::{Caller, OPERATOR};
+use super::remote;
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
-use crate::intake::apply;
 use crate::shared::Shared;
 
 /// What a test message may take beyond its route's limit.
@@ -85,11 +85,11 @@ fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/health", get(health))
         .route("/v1/status", get(status))
-        .route("/v1/mark", post(mark))
         .route("/v1/unmark", post(unmark))
         .route("/v1/release", post(release))
         .route("/v1/retry", post(retry))
         .route("/v1/send-test", post(send_test))
+        .merge(remote::api())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)
 }
@@ -107,9 +107,12 @@ impl Connected<IncomingStream<'_, UnixListener>> for Peer {
 }
 
 /// Root, or whoever the daemon itself runs as: nobody else, whatever the file's mode has become.
-async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, request: Request, next: Next) -> Response {
+async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, mut request: Request, next: Next) -> Response {
     let ours = nix::unistd::geteuid().as_raw();
-    if peer.uid.is_some_and(|uid| uid == 0 || uid == ours) {
+    if let Some(uid) = peer.uid.filter(|uid| *uid == 0 || *uid == ours) {
+        let name = request.headers().get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));
+        let caller = Caller::Local { uid, name: name.map(|name| name.into_owned()) };
+        request.extensions_mut().insert(caller);
         return next.run(request).await;
     }
     let refusal = Refusal::new(
@@ -121,18 +124,18 @@ async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, request: Request, next:
 }
 
 /// An answer that is no success.
-struct Refusal(StatusCode, ErrorAnswer);
+pub(super) struct Refusal(StatusCode, ErrorAnswer);
 
 impl Refusal {
-    fn new(status: StatusCode, kind: &str, message: &str) -> Self {
+    pub(super) fn new(status: StatusCode, kind: &str, message: &str) -> Self {
         Self(status, ErrorAnswer { kind: kind.to_owned(), message: message.to_owned() })
     }
 
-    fn bad(kind: &str, message: &str) -> Self {
+    pub(super) fn bad(kind: &str, message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, kind, message)
     }
 
-    fn absent(message: &str) -> Self {
+    pub(super) fn absent(message: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message)
     }
 }
@@ -155,7 +158,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-type Answer<T> = Result<Json<T>, Refusal>;
+pub(super) type Answer<T> = Result<Json<T>, Refusal>;
 
 /// A JSON body whose faults come back as our own answer.
 struct Body<T>(T);
@@ -222,101 +225,16 @@ fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
     }
 }
 
-async fn mark(State(shared): State<Arc<Shared>>, Body(request): Body<MarkRequest>) -> Answer<MarkAnswer> {
-    let host = HostName::parse(&request.host).map_err(|e| Refusal::bad("host", &e.to_string()))?;
-    if !request.fenced || request.reason.trim().is_empty() {
-        return Err(Refusal::bad(
-            "unconfirmed",
-            "a mark by hand needs your word that the host was fenced, and a reason",
-        ));
-    }
-    let fencing = operators_fencing(host, &shared.controller);
-    let (state, user, reason) = (Arc::clone(&shared), person(&request.user), plain(&request.reason));
-    let marked =
-        shared.store.run(move |journal| mark_by_hand(journal, &state, &fencing, &user, &reason)).await?;
-    shared.poke.notify_one();
-    let host = &request.host;
-    let (mark, new, message) = match marked {
-        Marked::Made(mark) => (mark, true, format!("{host} is marked and will be told")),
-        Marked::Joined(mark) => {
-            (mark, false, format!("{host} is already marked in this outage; nothing more is told"))
-        }
-        Marked::Later(mark) => {
-            (mark, true, format!("{host} is noted and will be marked when the cluster can be asked"))
-        }
-        Marked::SetAside => {
-            return Err(Refusal::bad(
-                "not-covered",
-                "[hosts] match does not cover this host: it is not told",
-            ));
-        }
-    };
-    Ok(Json(MarkAnswer { mark: mark.to_string(), new, message }))
-}
-
-fn operators_fencing(node: HostName, controller: &str) -> Fencing {
-    let now = Timestamp::now();
-    Fencing {
-        id: FencingId::generate(),
-        node,
-        plug: None,
-        asked_at: now,
-        committed_at: now,
-        seen_by: controller.to_owned(),
-        origin: Origin::Operator,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    }
-}
-
-/// What became of an operator's word.
-enum Marked {
-    Made(MarkId),
-    Joined(MarkId),
-    /// The intake may not work now; the mark will have this id, unless the outage has one already.
-    Later(MarkId),
-    SetAside,
-}
-
-fn mark_by_hand(
-    journal: &mut Journal,
-    shared: &Shared,
-    fencing: &Fencing,
-    user: &str,
-    reason: &str,
-) -> Result<Marked, JournalError> {
-    journal.append_fencing(fencing)?;
-    let view = shared.seen().view.clone();
-    apply::take_in(journal, shared, view.as_deref())?;
-    let own = MarkId::from(fencing.id);
-    let marked = match journal.mark_of(fencing.id)? {
-        Some(mark) if mark == own => Marked::Made(mark),
-        Some(mark) => Marked::Joined(mark),
-        None if journal.unfolded_fencings()?.sound.contains(fencing) => Marked::Later(own),
-        None => return Ok(Marked::SetAside),
-    };
-    let mark = match marked {
-        Marked::Made(mark) | Marked::Joined(mark) => Some(mark),
-        Marked::Later(_) | Marked::SetAside => None,
-    };
-    journal.append_history(&NewHistory {
-        at: fencing.asked_at,
-        event: "marked-by-hand",
-        mark,
-        node: Some(&fencing.node),
-        route: None,
-        detail: reason,
-        actor: user,
-    })?;
-    Ok(marked)
-}
-
 async fn unmark(
     State(shared): State<Arc<Shared>>,
     Body(request): Body<UnmarkRequest>,
 ) -> Answer<ChangeAnswer> {
+    if MarkId::parse(&request.target).is_err() {
+        return Err(Refusal::bad(
+            "mark",
+            "this is no mark's id: a host's marks end with PATCH /v1/hosts/{host}",
+        ));
+    }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let changed = shared
@@ -403,12 +321,14 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
 /// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not
 /// taken yet.
 async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
-    let is_unfinished = |journal: &Journal, mark: &MarkRow| {
-        let deliveries = journal.deliveries_of(mark.id)?;
-        let any_open = deliveries.sound.iter().any(|delivery| !delivery.state.is_final());
-        Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
-    };
     those_of(shared, target, is_unfinished).await
+}
+
+/// Whether anything of a mark is open; a damaged row may be.
+pub(super) fn is_unfinished(journal: &Journal, mark: &MarkRow) -> Result<bool, JournalError> {
+    let deliveries = journal.deliveries_of(mark.id)?;
+    let any_open = deliveries.sound.iter().any(|delivery| !delivery.state.is_final());
+    Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
 }
 
 /// The mark of an id, or a host's last one: an operator who looks at the host now vouches for no older one.
@@ -511,7 +431,7 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
         None => TestAnswer {
             route,
             accepted: true,
-            kind: "acknowledged".into(),
+            kind: outcome.as_str().into(),
             detail: "the endpoint accepted the test message".into(),
         },
         Some(failure) => {
@@ -521,11 +441,11 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
 }
 
 /// A user's name as far as it is safe in a log.
-fn person(name: &str) -> String {
+pub(super) fn person(name: &str) -> String {
     let name: String = plain(name).chars().take(64).collect();
     if name.is_empty() { "root".to_owned() } else { name }
 }
 
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512).collect()
 }

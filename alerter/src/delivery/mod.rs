@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use answers::Answer;
 use endpoint::{Change, Sign};
-use marks::delivery::{Delivery, State};
+use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
@@ -61,7 +61,8 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -
     let is_further = shared.route(&due.delivery.route).is_some_and(|route| route.step != Step::Failure);
     let sign = match outcome {
         // It works, whatever it has against this mark.
-        Outcome::Acknowledged { .. } | Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
+        Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
+        Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
         Outcome::Unreachable(_) => Sign::Unreachable,
         Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
@@ -80,6 +81,7 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -
 fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
     let (state, ambiguous, failure) = match outcome {
         Outcome::Acknowledged { reference } => return accepted(shared, due, reference.clone()),
+        Outcome::Accepted { within } => return confirmed_later(shared, due, *within),
         Outcome::Retry(failure) | Outcome::Unreachable(failure) => (State::Pending, false, failure),
         Outcome::Unknown(failure) => (State::Pending, true, failure),
         Outcome::Refused(failure) | Outcome::Rejected(failure) => (State::Parked, false, failure),
@@ -103,6 +105,7 @@ fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
         Outcome::Acknowledged { .. } | Outcome::Unreachable(_) | Outcome::Refused(_) | Outcome::Held(_) => {
             Duration::ZERO
         }
+        Outcome::Accepted { within } => *within,
         Outcome::Retry(failure) | Outcome::Unknown(failure) => {
             schedule::wait(delivery.attempts, random, failure.after)
         }
@@ -124,6 +127,23 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
     info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
     let detail = format!("{route} acknowledged it at attempt {attempts}");
     Verdict::Acknowledged { reference, detail, then: then(shared, due) }
+}
+
+/// The receiver has the message and says later whether it has the mark. Where it says nothing it is told again.
+fn confirmed_later(shared: &Shared, due: &DueDelivery, within: Duration) -> Verdict {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    if shared.troubles().accepted(route) {
+        info!("route {route} accepts again");
+    }
+    let (attempts, seconds) = (due.delivery.attempts, within.as_secs());
+    info!(mark = %mark.id, attempts, "{} is accepted by route {route}, which is to confirm it within {seconds} s", mark.node);
+    Verdict::Again {
+        state: State::Pending,
+        ambiguous: false,
+        kind: ACCEPTED.to_owned(),
+        detail: format!("{route} accepted it at attempt {attempts} and is to confirm it within {seconds} s"),
+        next_due: Timestamp::now() + within,
+    }
 }
 
 /// What was told is asked after, where the route does so.

@@ -84,6 +84,8 @@ pub struct Options {
     pub body: Body,
     /// How times are written, where the layout leaves it open.
     pub time_format: TimeFormat,
+    /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
+    pub confirmed_within: Option<Duration>,
 }
 
 /// How a body is laid out.
@@ -120,6 +122,7 @@ impl Options {
             timeout: LONGEST,
             body: Body::default(),
             time_format: TimeFormat::default(),
+            confirmed_within: None,
         }
     }
 
@@ -174,7 +177,7 @@ impl Http {
             return Fault::TooLarge.outcome();
         }
         let asked = wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
-        let outcome = answer::outcome(response.status().as_u16(), asked);
+        let outcome = self.confirmed_later(answer::outcome(response.status().as_u16(), asked));
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
@@ -183,6 +186,14 @@ impl Http {
             });
         }
         outcome
+    }
+
+    /// Where the receiver confirms what it has, its answer says no more than that the message has come.
+    fn confirmed_later(&self, outcome: Outcome) -> Outcome {
+        match (outcome, self.options.confirmed_within) {
+            (Outcome::Acknowledged { .. }, Some(within)) => Outcome::Accepted { within },
+            (outcome, _) => outcome,
+        }
     }
 
     /// Without its credentials nothing is sent: an endpoint that takes anybody would hide that they are gone.
@@ -269,6 +280,10 @@ impl Driver for Http {
 
     fn limit(&self) -> Duration {
         self.options.timeout
+    }
+
+    fn confirms_later(&self) -> bool {
+        self.options.confirmed_within.is_some()
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

@@ -19,6 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use marks::delivery::ACCEPTED;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::RETURN;
@@ -109,6 +110,11 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// since what allowed it may be over by then.
     fn at_once(&self) -> Option<usize> {
         None
+    }
+
+    /// Whether its controller confirms a mark later, through the API.
+    fn confirms_later(&self) -> bool {
+        false
     }
 
     /// The route's terms where the configuration says nothing: a controller that hears of a failure late may act on a host
@@ -209,6 +215,11 @@ pub enum Outcome {
         /// The controller's own name for what it made of it.
         reference: Option<String>,
     },
+    /// It has taken the message, and confirms later that it has the mark; if it does not within this time, it is told again.
+    Accepted {
+        /// How long that may take.
+        within: Duration,
+    },
     /// It could not be reached: nothing was sent.
     Unreachable(Failure),
     /// It says that it cannot take it now: try again.
@@ -231,6 +242,7 @@ impl Outcome {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Acknowledged { .. } => "acknowledged",
+            Self::Accepted { .. } => ACCEPTED,
             Self::Unreachable(_) => "unreachable",
             Self::Retry(_) => "retry",
             Self::Refused(_) => "refused",
@@ -241,10 +253,10 @@ impl Outcome {
         }
     }
 
-    /// The failure, unless it is an acknowledgement.
+    /// The failure, unless the message was taken.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Acknowledged { .. } => None,
+            Self::Acknowledged { .. } | Self::Accepted { .. } => None,
             Self::Unreachable(failure)
             | Self::Retry(failure)
             | Self::Refused(failure)

@@ -12,6 +12,7 @@ use marks::register::{Entries, Key};
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
+use super::coverage::{self, Coverage};
 use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
 use super::{outage, register, roll, start};
@@ -52,6 +53,42 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.take_in_ends(entries)?;
     intake.note_returns(&cib)?;
     intake.call_back(entries)
+}
+
+/// What a word from outside says of a host, as far as is known here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoken {
+    /// It is not told at all.
+    NotCovered,
+    /// The cluster has no such host.
+    NoHost,
+    /// It is in the outage of this mark, or was a moment ago.
+    Known(MarkId),
+    /// The word waits for the cluster already; the mark will have this id.
+    Noted(MarkId),
+    /// Nothing is known of it.
+    New,
+}
+
+/// Looks at what a client of the API says of a host, before anything of it is written down: it proves nothing, so that it may
+/// neither fill the journal nor stand between what Pacemaker says.
+///
+/// # Errors
+/// As any read.
+pub fn spoken_of(journal: &Journal, shared: &Shared, node: &HostName) -> Done<Spoken> {
+    let rules = &shared.settings.hosts;
+    match coverage::of(node, rules, shared.cib().as_deref()) {
+        Coverage::Told => {}
+        Coverage::Not => return Ok(Spoken::NotCovered),
+        Coverage::Unknown => return Ok(Spoken::NoHost),
+    }
+    let (outages, coalesce) = (journal.outages_of(node)?, shared.settings.intake.coalesce);
+    if let Some(outage) = outage::spoken_of(&outages, Timestamp::now(), coalesce) {
+        return Ok(Spoken::Known(outage.mark));
+    }
+    let waiting = journal.unfolded_fencings()?.sound.into_iter();
+    let mut waiting = waiting.filter(|fencing| fencing.node == *node && fencing.origin == Origin::Api);
+    Ok(waiting.next().map_or(Spoken::New, |fencing| Spoken::Noted(fencing.id.into())))
 }
 
 /// One pass over what is new.

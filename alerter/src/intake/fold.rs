@@ -192,7 +192,7 @@ impl Circumstances<'_> {
         match fencing.origin {
             _ if known.imported => Standing::Doubtful(Doubt::Unproven),
             Origin::Operator => Standing::Proven(Proof::Operator),
-            Origin::Shell => Standing::Doubtful(Doubt::Unconfirmed),
+            Origin::Shell | Origin::Api => Standing::Doubtful(Doubt::Unconfirmed),
             Origin::Fencer if late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             Origin::Fencer => Standing::Proven(Proof::Journal),
         }
@@ -449,6 +449,7 @@ mod tests {
             "anybody who writes the register can say operator"
         );
         assert_eq!(of(Origin::Shell, false), "unconfirmed");
+        assert_eq!(of(Origin::Api, false), "unconfirmed", "a client of the API proves nothing");
         assert_eq!(of(Origin::Operator, false), "operator");
         let alone = Scene::alone().of(&fencing("compute1", NOW, Origin::Shell), false, false);
         assert_eq!(standing(alone), Some("alone"));

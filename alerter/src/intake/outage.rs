@@ -50,6 +50,15 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<
     (!was_back && !is_void(newest, fencing.asked_at)).then_some(newest)
 }
 
+/// The outage that a word from outside speaks of, which proves nothing by itself: one that is still open, or one that was over
+/// so short a time ago that what is still said of it could be taken as a proof of another one.
+pub(super) fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Option<&Outage> {
+    let is_open = |o: &Outage| o.settled.is_none() && o.returned_at.is_none();
+    let end = |o: &Outage| o.returned_at.map_or(o.newest, |back| back.max(o.newest));
+    let is_recent = |o: &Outage| !is_void(o, now) && now.since(end(o)) <= coalesce;
+    outages.iter().rev().find(|outage| is_open(outage) || is_recent(outage))
+}
+
 fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
     let made = fencing.incarnation.as_ref().and_then(Incarnation::connected_at);
     made.is_some_and(|made| made > newest(&outage.incarnations).unwrap_or(outage.newest))
@@ -212,6 +221,21 @@ mod tests {
     fn the_same_connection_is_the_same_outage_however_late() {
         assert!(joins(&fencing(50_000, Some(10)), &outage(100, Some(10))));
         assert!(joins(&already_down(fencing(50_000, Some(10))), &outage(100, Some(10))));
+    }
+
+    /// A word that proves nothing makes no mark beside one whose evidence may still come: that would prove it.
+    #[test]
+    fn a_word_from_outside_speaks_of_an_open_outage_or_of_one_that_is_just_over() {
+        let of =
+            |outage: &Outage, now| spoken_of(std::slice::from_ref(outage), second(now), COALESCE).is_some();
+        let acknowledged = |outage| ended(Settlement::Acknowledged, 150, true, outage);
+        assert!(of(&outage(100, None), 50_000), "it is open");
+        assert!(of(&acknowledged(outage(100, None)), 280) && !of(&acknowledged(outage(100, None)), 281));
+        let back = returned(200, outage(100, None));
+        assert!(of(&back, 380) && !of(&back, 381));
+        let never = ended(Settlement::Dismissed, 150, false, outage(100, None));
+        assert!(!of(&never, 151), "it was withdrawn");
+        assert!(of(&ended(Settlement::Dismissed, 150, true, outage(100, None)), 151));
     }
 
     /// `node_fenced` stays set where the host was never disconnected.

@@ -343,7 +343,7 @@ async fn told(target: &str, shared: &Shared) -> Memory {
 
 fn answer(outcome: &Outcome) -> Answer {
     match outcome {
-        Outcome::Acknowledged { .. } => Answer::Taken,
+        Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Answer::Taken,
         Outcome::Unreachable(_) | Outcome::Retry(_) | Outcome::Refused(_) => Answer::NotNow,
         Outcome::Rejected(_) | Outcome::Held(_) => Answer::NotThis,
         Outcome::Unknown(_) | Outcome::Wait(_) => Answer::Unknown,

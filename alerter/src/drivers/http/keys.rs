@@ -55,6 +55,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
     let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let body = body(table);
+    let confirmed_within = confirmation(table);
     let timeout = Duration::from_secs(seconds.into());
     Some(Options {
         url: url?,
@@ -72,7 +73,21 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
         timeout,
         body,
         time_format,
+        confirmed_within,
     })
+}
+
+/// `ack` and `ack-timeout`: who acknowledges, and how long that may take.
+fn confirmation(table: &mut TableReader<'_, '_>) -> Option<Duration> {
+    let by_callback = table.choice("ack", &[("response", false), ("callback", true)]).unwrap_or(false);
+    let seconds = table.number("ack-timeout", 60..=86_400).unwrap_or(600);
+    if table.has("ack-timeout") && !by_callback {
+        table.complain(
+            "ack-timeout",
+            "the answer acknowledges, so nothing is waited for: set ack = \"callback\", or remove ack-timeout",
+        );
+    }
+    by_callback.then(|| Duration::from_secs(seconds.into()))
 }
 
 /// `body`, and `cloudevents-source` where it says something.

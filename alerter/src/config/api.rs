@@ -1,0 +1,126 @@
+//! `[api]`: where the API is served beside the control socket, and who may use it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use marks::register::Register;
+
+use super::reader::Section;
+use super::routes::Route;
+use super::settings::{is_plain_name, only_tables};
+use crate::control::tls::{self, TlsFiles};
+use crate::control::token::{Digest, Token};
+use crate::drivers::Step;
+use crate::drivers::http::absolute;
+
+/// The address with what is needed there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Api {
+    /// `listen`: an address and a port.
+    pub listen: SocketAddr,
+    /// `certificate` and `key`: what clients know us by.
+    pub identity: TlsFiles,
+    /// `[api.tokens.NAME]`: who may ask.
+    pub tokens: Vec<Token>,
+}
+
+/// Reads `[api]`; without the table there is none.
+pub(super) fn read(mut section: Section<'_, '_>, register: Register) -> Option<Api> {
+    let is_there = section.entries().next().is_some();
+    let listen = section.text("listen", address);
+    let certificate = section.text("certificate", absolute);
+    let key = section.text("key", absolute);
+    let tokens = tokens(section.section("tokens"), register);
+    if is_there {
+        for (key, what) in KEYS {
+            if !section.has(key) {
+                section.missing(format!("[api] has no {key}: set it to {what}"));
+            }
+        }
+        if !section.has("tokens") {
+            section
+                .missing("[api] has no token, so nobody could ask: add [api.tokens.NAME] with a token-file");
+        }
+    }
+    let identity = certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key });
+    if let Some(Err(why)) = identity.as_ref().map(tls::read) {
+        section.complain(why.key, why.to_string());
+    }
+    section.finish();
+    Some(Api { listen: listen?, identity: identity?, tokens })
+}
+
+/// What the table must have.
+const KEYS: [(&str, &str); 3] = [
+    ("listen", "an address and a port, such as \"127.0.0.1:7420\""),
+    ("certificate", "the file of a certificate in PEM: nothing is served without TLS"),
+    ("key", "the file of the certificate's key in PEM"),
+];
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.port() != 0 => Ok(address),
+        _ => Err("must be an IP address and a port, such as 127.0.0.1:7420 or [::1]:7420".to_owned()),
+    }
+}
+
+fn tokens(mut section: Section<'_, '_>, register: Register) -> Vec<Token> {
+    only_tables(&mut section, "token");
+    let mut known = BTreeMap::new();
+    let names = section.sections();
+    names
+        .into_iter()
+        .filter_map(|name| token(section.named_section(name), name, register, &mut known))
+        .collect()
+}
+
+/// Two names for one token would leave it open who has asked.
+fn token<'a>(
+    mut section: Section<'a, '_>,
+    name: &'a str,
+    register: Register,
+    known: &mut BTreeMap<Digest, &'a str>,
+) -> Option<Token> {
+    if !is_plain_name(name) {
+        section.complain_here("a token's name must be 1 to 64 letters, digits, '-' or '_'");
+    }
+    let file = section.text("token-file", |text| {
+        let file = PathBuf::from(text);
+        Token::read(&file).map(|digest| (file, digest))
+    });
+    let trust_marks = section.flag("trust-marks");
+    if !section.has("token-file") {
+        let title = section.title().to_owned();
+        section
+            .missing(format!("[{title}] has no token-file: set it to a file with the token in its one line"));
+    }
+    if trust_marks == Some(true) && register != Register::None {
+        section.complain(
+            "trust-marks",
+            "with a register the cluster is asked, and nobody is trusted without proof: remove trust-marks",
+        );
+    }
+    let other = file.as_ref().and_then(|(_, digest)| known.insert(*digest, name));
+    if other.is_some() {
+        section.complain("token-file", "another name has the same token: nobody could say who has asked");
+    }
+    section.finish();
+    let (file, _) = file?;
+    Some(Token { name: name.to_owned(), file, trust_marks: trust_marks.unwrap_or(false) })
+}
+
+/// Without the API nobody could confirm what a route waits for. The control socket is for root on this controller alone.
+pub(super) fn check_routes(root: &mut Section<'_, '_>, routes: &[Route]) {
+    if root.section("api").has("listen") {
+        return;
+    }
+    for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
+        let mut kind = root.section(route.driver.kind());
+        let Some(key) = kind.sections().into_iter().find(|key| *key == route.name.as_str()) else { continue };
+        kind.named_section(key).complain(
+            "ack",
+            "nobody could confirm it: add [api] with a listen address, or let the answer acknowledge",
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! A request's JSON, read strictly and within bounds: what is too much, too slow or not as asked for changes nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{FromRequest, Request};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+use super::server::{Refusal, plain};
+use crate::shared::Shared;
+
+/// No request of the API is larger.
+const BYTES: usize = 64 * 1024;
+/// Nor does one take longer to come.
+const TIME: Duration = Duration::from_secs(10);
+
+/// A body that is exactly what was asked for.
+pub(super) struct Strict<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Strict<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &Arc<Shared>) -> Result<Self, Refusal> {
+        let bytes = whole(request).await?;
+        let wrong = |why: serde_json::Error| {
+            Refusal::bad("request", &plain(&format!("the body is not what is asked for: {why}")))
+        };
+        serde_json::from_slice(&bytes).map(Self).map_err(wrong)
+    }
+}
+
+async fn whole(request: Request) -> Result<Bytes, Refusal> {
+    let too_large = format!("the body is larger than {BYTES} bytes");
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > BYTES as u64) {
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &too_large));
+    }
+    match tokio::time::timeout(TIME, to_bytes(request.into_body(), BYTES)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            Err(Refusal::bad("request", &format!("the body did not come to its end, or {too_large}")))
+        }
+        Err(_) => {
+            let seconds = TIME.as_secs();
+            let message = format!("the body did not come within {seconds} s");
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", &message))
+        }
+    }
+}
+
+/// For a field that may be left out, but not be null.
+pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}

@@ -1,0 +1,122 @@
+//! `PATCH /v1/marks/{id}`: a receiver confirms a mark that it had only accepted, or refuses it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use marks::id::MarkId;
+use marks::journal::{Callback, Heard, Journal, Says};
+use marks::time::Timestamp;
+use tracing::{info, warn};
+
+use super::api::{MarkAnswer, MarkRequest};
+use super::body::Strict;
+use super::caller::Caller;
+use super::server::{Answer, Refusal, plain};
+use crate::delivery::schedule;
+use crate::shared::Shared;
+
+/// Longest reference in characters.
+const REFERENCE: usize = 256;
+/// What is on record where a receiver does not say why it refuses.
+const REFUSED: &str = "without a stated reason";
+
+/// What a receiver says counts whenever it comes.
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    id: Result<Path<String>, PathRejection>,
+    Strict(request): Strict<MarkRequest>,
+) -> Answer<MarkAnswer> {
+    let mark = id.ok().and_then(|Path(id)| MarkId::parse(&id).ok());
+    let mark = mark.ok_or_else(|| Refusal::bad("mark", "this is no mark's id: give the id of the event"))?;
+    let says = says(&request)?;
+    let callback = callback(&shared, mark, request.route, &caller);
+    let actor = callback.actor.clone();
+    let (heard, waiting) = shared
+        .store
+        .run(move |journal: &mut Journal| {
+            Ok((journal.call_back(&callback, &says, Timestamp::now())?, journal.waiting()?))
+        })
+        .await?;
+    shared.troubles().keep_only(|route| waiting.contains_key(route));
+    shared.seen().news = true;
+    shared.poke.notify_one();
+    answer(mark, heard, request.acknowledged, &actor).map(Json)
+}
+
+fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
+    let confirming = shared.settings.own_routes().filter(|route| route.driver.confirms_later());
+    let confirming = confirming.map(|route| route.name.as_str().to_owned()).collect();
+    Callback { mark, route, confirming, actor: caller.actor() }
+}
+
+fn says(request: &MarkRequest) -> Result<Says, Refusal> {
+    let reason = request.reason.as_deref().map(plain).filter(|reason| !reason.is_empty());
+    let reference = request.reference.as_deref().map(reference).transpose()?;
+    match request.acknowledged {
+        true => Ok(Says::Has { reference, reason }),
+        false if reference.is_some() => Err(Refusal::bad("reference", "what is refused has no reference")),
+        false => Ok(Says::Refuses {
+            reason: reason.unwrap_or_else(|| REFUSED.to_owned()),
+            next_due: Timestamp::now() + schedule::SLOW,
+        }),
+    }
+}
+
+/// It is kept as it is, or not at all: half of a name is none.
+fn reference(text: &str) -> Result<String, Refusal> {
+    let is_plain = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    match is_plain && text.chars().count() <= REFERENCE {
+        true => Ok(text.to_owned()),
+        false => {
+            let message = format!("a reference has 1 to {REFERENCE} characters, and no control character");
+            Err(Refusal::bad("reference", &message))
+        }
+    }
+}
+
+/// What is said of it, one sentence.
+fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<MarkAnswer, Refusal> {
+    let conflict = |kind, message: &str| Err(Refusal::new(StatusCode::CONFLICT, kind, message));
+    let said = |route: String, changed, message: String| {
+        Ok(MarkAnswer { mark: mark.to_string(), route, changed, message })
+    };
+    match heard {
+        Heard::Done(route) if is_taken => {
+            info!(mark = %mark, "{actor} confirms for route {route} that it has the mark");
+            let message = format!("{route} has acknowledged it");
+            said(route, true, message)
+        }
+        Heard::Done(route) => {
+            warn!(mark = %mark, "{actor} refuses the mark for route {route}, which is told it again slowly: see `nova-host-alerter show {mark}`");
+            let message = format!("{route} refuses it: it is kept and told again slowly");
+            said(route, true, message)
+        }
+        Heard::Already(route) => {
+            let message = format!("{route} had acknowledged it before: nothing was changed");
+            said(route, false, message)
+        }
+        Heard::StaysHeld(route) => {
+            let message = format!("it is held on route {route} and stays so; the refusal is noted");
+            said(route, false, message)
+        }
+        Heard::NoMark => {
+            Err(Refusal::absent("there is no mark of this id here: ask the controller that runs the alerter"))
+        }
+        Heard::NoDelivery => conflict(
+            "no-callback",
+            "no route of this mark is confirmed like this: set ack = \"callback\" for it",
+        ),
+        Heard::Several(routes) => {
+            let message = format!("name the route, which is one of: {}", routes.join(", "));
+            Err(Refusal::bad("route", &message))
+        }
+        Heard::Over(state) => {
+            let message = format!("its delivery is {} already: nothing was changed", state.as_str());
+            conflict("ended", &message)
+        }
+    }
+}

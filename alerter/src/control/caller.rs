@@ -1,0 +1,74 @@
+//! Who asks for something through the API, and what their word is worth.
+
+use std::net::IpAddr;
+
+use marks::fencing::Origin;
+
+use super::server::person;
+
+/// The header in which a command says who runs it.
+pub(crate) const OPERATOR: &str = "x-operator";
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Somebody at the control socket.
+    Local {
+        /// The kernel's word.
+        uid: u32,
+        /// Their own, which may be wrong.
+        name: Option<String>,
+    },
+    /// Somebody with a token, at the TCP address.
+    Remote {
+        /// What the token is called.
+        token: String,
+        /// Where they ask from.
+        address: IpAddr,
+        /// `trust-marks`.
+        is_trusted: bool,
+    },
+}
+
+impl Caller {
+    /// As the history names them.
+    pub(super) fn actor(&self) -> String {
+        match self {
+            Self::Local { uid, name: Some(name) } => format!("{} (uid {uid})", person(name)),
+            Self::Local { uid, name: None } => format!("uid {uid}"),
+            Self::Remote { token, address, .. } => format!("{token} ({address})"),
+        }
+    }
+
+    /// What a host's failure is on record as that they tell of. Nobody proves anything over a network.
+    pub(super) fn origin(&self) -> Origin {
+        match self {
+            Self::Local { .. } => Origin::Operator,
+            Self::Remote { .. } => Origin::Api,
+        }
+    }
+
+    /// Whether their word alone makes a mark where there is no cluster to ask.
+    pub(super) fn is_trusted_alone(&self) -> bool {
+        match self {
+            Self::Local { .. } => true,
+            Self::Remote { is_trusted, .. } => *is_trusted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_names_the_uid_or_the_address() {
+        let local = |name: Option<&str>| Caller::Local { uid: 0, name: name.map(str::to_owned) }.actor();
+        assert_eq!(local(Some("alice")), "alice (uid 0)");
+        assert_eq!(local(Some("a\n\u{1b}[31m")), "a  [31m (uid 0)");
+        assert_eq!((local(Some(" ")), local(None)), ("root (uid 0)".to_owned(), "uid 0".to_owned()));
+        let address = "192.0.2.7".parse().unwrap();
+        let remote = Caller::Remote { token: "ops-portal".into(), address, is_trusted: true };
+        assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (192.0.2.7)", Origin::Api));
+    }
+}

@@ -1,0 +1,216 @@
+//! `PATCH /v1/hosts/{host}`: somebody says that a host has failed, or that it has not.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use marks::fencing::Fencing;
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId};
+use marks::journal::{Journal, JournalError, NewHistory};
+use marks::time::Timestamp;
+use tracing::{info, warn};
+
+use super::api::{HostAnswer, HostRequest};
+use super::body::Strict;
+use super::caller::Caller;
+use super::server::{Answer, Refusal, is_unfinished, plain};
+use crate::intake::apply::{self, Spoken};
+use crate::shared::Shared;
+
+/// What is on record where nobody said why a host was marked.
+pub(super) const MARKED: &str = "explicitly marked unhealthy, without a stated reason";
+/// The same where its marks were ended.
+pub(super) const UNMARKED: &str = "explicitly marked healthy, without a stated reason";
+
+/// What became of a request.
+enum Done {
+    /// A delivery of the host is under way: nothing was changed.
+    UnderWay,
+    Made {
+        mark: MarkId,
+        is_held: bool,
+    },
+    Joined(MarkId),
+    /// The intake may not work now; the mark will have this id, unless the outage has one already.
+    Later(MarkId),
+    NotCovered,
+    NoHost,
+    /// So many marks were ended.
+    Ended(usize),
+}
+
+/// S2-3: exactly two keys. What is decided is decided in the same run as the change: nothing begins in between.
+pub(super) async fn patch(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    host: Result<Path<String>, PathRejection>,
+    Strict(request): Strict<HostRequest>,
+) -> Answer<HostAnswer> {
+    let host = host.map_err(|_| Refusal::bad("host", "the host's name is no text"))?.0;
+    let node = HostName::parse(&host).map_err(|why| Refusal::bad("host", &why.to_string()))?;
+    let is_failure = request.mark_unhealthy;
+    if is_failure && shared.cluster.is_none() && !caller.is_trusted_alone() {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "no-proof", NO_PROOF));
+    }
+    let default = if is_failure { MARKED } else { UNMARKED };
+    let reason = request.resource_status_reason.as_deref().map(plain).filter(|reason| !reason.is_empty());
+    let reason = reason.unwrap_or_else(|| default.to_owned());
+    let (state, name, actor) = (Arc::clone(&shared), node.clone(), caller.actor());
+    let work = move |journal: &mut Journal| match is_failure {
+        _ if journal.is_under_way(&name)? => Ok(Done::UnderWay),
+        true => mark(journal, &state, name, &caller, &reason),
+        false => unmark(journal, &name, &caller, &reason),
+    };
+    let done = shared.store.run(work).await?;
+    if matches!(done, Done::Ended(_)) {
+        let waiting = shared.store.run(|journal| journal.waiting()).await?;
+        shared.troubles().keep_only(|route| waiting.contains_key(route));
+    }
+    shared.poke.notify_one();
+    answer(&node, done, &actor).map(Json)
+}
+
+const NO_PROOF: &str = "register = \"none\", so there is no cluster to confirm that the host was fenced: run `nova-host-alerter mark` on the controller, or set trust-marks for this token";
+
+fn mark(
+    journal: &mut Journal,
+    shared: &Shared,
+    node: HostName,
+    caller: &Caller,
+    reason: &str,
+) -> Result<Done, JournalError> {
+    if matches!(caller, Caller::Remote { .. }) && shared.cluster.is_some() {
+        match apply::spoken_of(journal, shared, &node)? {
+            Spoken::New => {}
+            Spoken::NotCovered => return Ok(Done::NotCovered),
+            Spoken::NoHost => return Ok(Done::NoHost),
+            Spoken::Known(mark) => return Ok(Done::Joined(mark)),
+            Spoken::Noted(mark) => return Ok(Done::Later(mark)),
+        }
+    }
+    let fencing = word(node, &shared.controller, caller);
+    journal.append_fencing(&fencing)?;
+    let view = shared.seen().view.clone();
+    apply::take_in(journal, shared, view.as_deref())?;
+    let done = became(journal, &fencing)?;
+    note(journal, &fencing, &done, (&caller.actor(), reason))?;
+    Ok(done)
+}
+
+fn word(node: HostName, controller: &str, caller: &Caller) -> Fencing {
+    let now = Timestamp::now();
+    Fencing {
+        id: FencingId::generate(),
+        node,
+        plug: None,
+        asked_at: now,
+        committed_at: now,
+        seen_by: controller.to_owned(),
+        origin: caller.origin(),
+        incarnation: None,
+        already_down: None,
+        given_domain: None,
+        given_shared_storage: None,
+    }
+}
+
+/// What the intake has made of it.
+fn became(journal: &Journal, fencing: &Fencing) -> Result<Done, JournalError> {
+    let own = MarkId::from(fencing.id);
+    Ok(match journal.mark_of(fencing.id)? {
+        Some(mark) if mark == own => {
+            let is_held = journal.mark(mark)?.is_some_and(|row| row.standing.doubt().is_some());
+            Done::Made { mark, is_held }
+        }
+        Some(mark) => Done::Joined(mark),
+        None if journal.unfolded_fencings()?.sound.contains(fencing) => Done::Later(own),
+        None => Done::NotCovered,
+    })
+}
+
+fn note(
+    journal: &mut Journal,
+    fencing: &Fencing,
+    done: &Done,
+    (actor, reason): (&str, &str),
+) -> Result<(), JournalError> {
+    let mark = match done {
+        Done::Made { mark, .. } | Done::Joined(mark) => Some(*mark),
+        Done::NotCovered => return Ok(()),
+        _ => None,
+    };
+    journal.append_history(&NewHistory {
+        at: fencing.asked_at,
+        event: "marked-by-hand",
+        mark,
+        node: Some(&fencing.node),
+        route: None,
+        detail: reason,
+        actor,
+    })
+}
+
+/// Ends what is open of a host, and nothing else (S2-8).
+fn unmark(
+    journal: &mut Journal,
+    node: &HostName,
+    caller: &Caller,
+    reason: &str,
+) -> Result<Done, JournalError> {
+    let (now, actor, mut ended) = (Timestamp::now(), caller.actor(), 0);
+    for mark in journal.marks_of(node)?.sound {
+        if is_unfinished(journal, &mark)? {
+            ended += usize::from(journal.dismiss(mark.id, reason, &actor, now)?);
+        }
+    }
+    Ok(Done::Ended(ended))
+}
+
+/// What is said of it, one sentence.
+fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusal> {
+    let said = |mark: Option<MarkId>, new, changed, message: String| {
+        Ok(HostAnswer { mark: mark.map(|mark| mark.to_string()), new, changed, message })
+    };
+    match done {
+        Done::UnderWay => {
+            let message = format!(
+                "a delivery of {node} is under way, so nothing was changed: try again in some seconds"
+            );
+            Err(Refusal::new(StatusCode::CONFLICT, "in-progress", &message))
+        }
+        Done::NotCovered => {
+            Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: it is not told"))
+        }
+        Done::NoHost => {
+            Err(Refusal::absent("the cluster has no compute host of this name: give its node name"))
+        }
+        Done::Made { mark, is_held: true } => {
+            warn!(mark = %mark, "{actor} calls {node} failed: it is held (unconfirmed) until Pacemaker confirms it");
+            let message = format!(
+                "{node} is marked and held (unconfirmed) until Pacemaker confirms it or an operator releases it"
+            );
+            said(Some(mark), true, 1, message)
+        }
+        Done::Made { mark, is_held: false } => {
+            said(Some(mark), true, 1, format!("{node} is marked and will be told"))
+        }
+        Done::Joined(mark) => said(
+            Some(mark),
+            false,
+            0,
+            format!("{node} is already marked in this outage; nothing more is told"),
+        ),
+        Done::Later(mark) => {
+            let message = format!("{node} is noted and will be marked when the cluster can be asked");
+            said(Some(mark), true, 1, message)
+        }
+        Done::Ended(0) => said(None, false, 0, format!("nothing is open of {node}: nothing was changed")),
+        Done::Ended(ended) => {
+            info!(ended, "{actor} has ended what was open of {node}");
+            said(None, false, ended, format!("{ended} mark(s) of {node} ended by you"))
+        }
+    }
+}

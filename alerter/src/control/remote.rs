@@ -1,0 +1,349 @@
+//! The API at its TCP address: TLS, tokens, and bounds that keep one bad client from being everybody's.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, patch};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::caller::Caller;
+use super::server::Refusal;
+use super::token::{self, Token};
+use super::{callbacks, hosts, tls};
+use crate::config::Api;
+use crate::drivers::http::{Files, Kept, Unusable};
+use crate::shared::Shared;
+
+/// The document of the API.
+pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");
+
+/// Connections at once,
+const CONNECTIONS: usize = 64;
+/// and from one address: whoever opens more keeps nobody else out.
+const FROM_ONE: usize = 16;
+/// For the handshake, and again for the request's head; its body has a limit of its own.
+const TIME: Duration = Duration::from_secs(10);
+/// For all of one connection, which serves one request.
+const WHOLE: Duration = Duration::from_secs(60);
+/// A larger head is none.
+const HEAD: usize = 32 * 1024;
+/// An address that is not there yet is tried again after this time, and so is a socket that fails.
+const PAUSE: Duration = Duration::from_secs(2);
+/// What is said of clients is said once in this time for each cause.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// Every path of the API with its method: what is served at the TCP address, and in the document.
+const PATHS: [(&str, &str, fn() -> Served); 3] = [
+    ("patch", "/v1/hosts/{host}", || patch(hosts::patch)),
+    ("patch", "/v1/marks/{id}", || patch(callbacks::patch)),
+    ("get", "/v1/openapi.json", || get(document)),
+];
+
+type Served = MethodRouter<Arc<Shared>, Infallible>;
+
+/// The paths of the API and their methods.
+pub fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PATHS.iter().map(|(method, path, _)| (*method, *path))
+}
+
+/// What the control socket serves too, to root.
+pub(super) fn api() -> Router<Arc<Shared>> {
+    PATHS.iter().fold(Router::new(), |router, (_, path, served)| router.route(path, served()))
+}
+
+async fn document() -> impl IntoResponse {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
+}
+
+/// Listens at the configured address until `stop`. An address that cannot be had keeps nothing else from running: it may come
+/// with a move of the cluster's.
+pub async fn run(shared: Arc<Shared>, api: Api, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        match TcpListener::bind(api.listen).await {
+            Ok(listener) => {
+                *shared.api_trouble() = None;
+                info!("the API is served at https://{}", api.listen);
+                return serve(listener, shared, api, stop).await;
+            }
+            Err(error) => say_unbound(&shared, api.listen, &error),
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    }
+}
+
+fn say_unbound(shared: &Shared, address: SocketAddr, error: &io::Error) {
+    let sentence = format!("the API is not served at {address} ({error}): look at [api] listen");
+    let mut trouble = shared.api_trouble();
+    if trouble.as_ref() != Some(&sentence) {
+        warn!("{sentence}");
+        *trouble = Some(sentence);
+    }
+}
+
+/// Serves what comes to a listener until `stop`.
+pub async fn serve(listener: TcpListener, shared: Arc<Shared>, api: Api, stop: CancellationToken) {
+    let door = match Door::new(shared, &api) {
+        Ok(door) => Arc::new(door),
+        // The configuration was checked with the same files a moment ago.
+        Err(why) => return warn!(key = why.key, "the API is not served: {why}"),
+    };
+    let mut open = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            Some(_) = open.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => admit(&door, stream, peer, &mut open),
+            Err(error) => {
+                door.log.say("accept", format_args!("the API takes no connection: {error}"));
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+fn admit(door: &Arc<Door>, stream: TcpStream, peer: SocketAddr, open: &mut JoinSet<()>) {
+    let address = peer.ip().to_canonical();
+    let Some(place) = Place::take(&door.places, address) else {
+        return door.log.say(
+            "connections",
+            format_args!("a connection of {address} to the API is closed: there are too many"),
+        );
+    };
+    let door = Arc::clone(door);
+    open.spawn(async move {
+        let _until_it_ends = place;
+        let _too_long_for_anybody = timeout(WHOLE, door.attend(stream, address)).await;
+    });
+}
+
+/// What all connections share.
+struct Door {
+    router: Router,
+    certificates: Kept<Arc<ServerConfig>>,
+    places: Arc<Places>,
+    log: Arc<Log>,
+}
+
+impl Door {
+    fn new(shared: Arc<Shared>, settings: &Api) -> Result<Self, Unusable> {
+        let log = Arc::new(Log::default());
+        let identity = settings.identity.clone();
+        let paths = vec![identity.certificate.clone(), identity.key.clone()];
+        let files = Files { what: "certificate and key", endpoint: "the API".to_owned(), paths };
+        let certificates = Kept::new(files, move || tls::read(&identity))?;
+        let guard = Guard { tokens: settings.tokens.clone().into(), log: Arc::clone(&log) };
+        let router = api()
+            .fallback(async || Refusal::absent("the API has no such path: see /v1/openapi.json"))
+            .method_not_allowed_fallback(async || {
+                let message = "the API has no such method here: see /v1/openapi.json";
+                Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", message)
+            })
+            .layer(middleware::from_fn_with_state(guard, only_with_a_token))
+            .with_state(shared);
+        Ok(Self { router, certificates, places: Arc::default(), log })
+    }
+
+    /// One request; what is wrong with a connection is its own affair.
+    async fn attend(&self, stream: TcpStream, address: IpAddr) {
+        let acceptor = TlsAcceptor::from(self.certificates.get());
+        let stream = match timeout(TIME, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                return self.log.say("handshake", format_args!("no TLS with {address} at the API: {error}"));
+            }
+            Err(_) => {
+                return self
+                    .log
+                    .say("handshake", format_args!("no TLS with {address} at the API in {TIME:?}"));
+            }
+        };
+        let service = TowerToHyperService::new(self.router.clone().layer(Extension(From(address))));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(TIME).max_buf_size(HEAD).keep_alive(false);
+        if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+            self.log.say("request", format_args!("a request of {address} to the API is broken: {error}"));
+        }
+    }
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy)]
+struct From(IpAddr);
+
+#[derive(Clone)]
+struct Guard {
+    tokens: Arc<[Token]>,
+    log: Arc<Log>,
+}
+
+/// Before anything of the request is looked at.
+async fn only_with_a_token(
+    State(guard): State<Guard>,
+    Extension(From(address)): Extension<From>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let given = bearer(request.headers());
+    let (found, unusable) = given.map_or((None, Vec::new()), |given| token::whose(&guard.tokens, given));
+    for why in unusable {
+        guard.log.say("token file", format_args!("{why}"));
+    }
+    let Some(token) = found else {
+        let how = if given.is_some() { "with a wrong token" } else { "without a token" };
+        guard.log.say(how, format_args!("a request to the API from {address} {how} is refused"));
+        return refused();
+    };
+    let caller = Caller::Remote { token: token.name.clone(), address, is_trusted: token.trust_marks };
+    request.extensions_mut().insert(caller);
+    next.run(request).await
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
+}
+
+fn refused() -> Response {
+    let message = "the API wants a token: send it as `Authorization: Bearer TOKEN`";
+    let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "token", message);
+    ([(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))], refusal).into_response()
+}
+
+/// How many connections each address has.
+#[derive(Default)]
+struct Places(Mutex<BTreeMap<IpAddr, usize>>);
+
+impl Places {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
+        self.0.lock().expect("a panic anywhere ends the whole daemon")
+    }
+}
+
+/// One connection's.
+struct Place {
+    of: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Place {
+    fn take(places: &Arc<Places>, address: IpAddr) -> Option<Self> {
+        let mut taken = places.taken();
+        let own = taken.get(&address).copied().unwrap_or_default();
+        if own >= FROM_ONE || taken.values().sum::<usize>() >= CONNECTIONS {
+            return None;
+        }
+        taken.insert(address, own + 1);
+        Some(Self { of: Arc::clone(places), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.of.taken();
+        if let Some(own) = taken.get_mut(&self.address) {
+            *own -= 1;
+        }
+        taken.retain(|_, own| *own > 0);
+    }
+}
+
+/// What is said of clients: they must not fill the log.
+#[derive(Default)]
+struct Log(Mutex<BTreeMap<&'static str, Said>>);
+
+/// When a cause was said last, and how often it was met since.
+struct Said {
+    at: Instant,
+    more: usize,
+}
+
+impl Log {
+    fn say(&self, cause: &'static str, message: fmt::Arguments<'_>) {
+        match self.is_time(cause, Instant::now()) {
+            Some(0) => warn!(cause, "{message}"),
+            Some(more) => warn!(cause, more, "{message}; and {more} more like it before"),
+            None => {}
+        }
+    }
+
+    /// How many were passed over, where it is time to say one.
+    fn is_time(&self, cause: &'static str, now: Instant) -> Option<usize> {
+        let mut said = self.0.lock().expect("a panic anywhere ends the whole daemon");
+        if let Some(said) = said.get_mut(cause).filter(|said| now.duration_since(said.at) < QUIET) {
+            said.more += 1;
+            return None;
+        }
+        said.insert(cause, Said { at: now, more: 0 }).map_or(Some(0), |before| Some(before.more))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_said_once_a_minute() {
+        let (log, now) = (Log::default(), Instant::now());
+        assert_eq!(
+            [log.is_time("a", now), log.is_time("b", now), log.is_time("a", now)],
+            [Some(0), Some(0), None]
+        );
+        assert_eq!(log.is_time("a", now + QUIET / 2), None);
+        assert_eq!(log.is_time("a", now + QUIET), Some(2), "with how many there were");
+        assert_eq!(log.is_time("a", now + QUIET * 3), Some(0));
+    }
+
+    /// The broken variant counts all alike: one address takes every place.
+    #[test]
+    fn one_address_keeps_no_other_out() {
+        let places = Arc::<Places>::default();
+        let address = |last| IpAddr::from([192, 0, 2, last]);
+        let mut own: Vec<Place> = (0..FROM_ONE).filter_map(|_| Place::take(&places, address(1))).collect();
+        assert!(own.len() == FROM_ONE && Place::take(&places, address(1)).is_none());
+        let others: Vec<Place> = (2..9).flat_map(|last| Place::take(&places, address(last))).collect();
+        assert_eq!(others.len(), 7);
+        own.pop();
+        assert!(Place::take(&places, address(1)).is_some());
+        let many = (10..200).filter_map(|last| Place::take(&places, address(last)));
+        assert_eq!(many.collect::<Vec<Place>>().len() + own.len() + others.len(), CONNECTIONS);
+        drop((own, others));
+        assert!(places.taken().is_empty(), "nobody is remembered who is gone");
+    }
+
+    #[test]
+    fn a_bearer_token_is_what_stands_behind_the_word() {
+        let of = |text: &str| {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(text).unwrap())]);
+            bearer(&headers).map(|token| String::from_utf8_lossy(token).into_owned())
+        };
+        assert_eq!((of("Bearer x"), of("bearer  x ")), (Some("x".into()), Some("x".into())));
+        assert_eq!([of("Basic x"), of("x"), of(""), of("Bearer")], [const { None }; 4]);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+}
