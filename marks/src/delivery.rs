@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use crate::chain::{Seen, Step};
 use crate::id::MarkId;
 use crate::mark::Settlement;
+use crate::terms::CHAIN;
 use crate::time::Timestamp;
 
 /// The states of a delivery (design, section 6).
@@ -42,10 +44,10 @@ impl State {
     ];
 
     /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
-    /// nothing of a route that is not required.
-    pub fn at_the_end(how: Settlement, required: bool) -> Self {
+    /// nothing of a route that is not required, and not which step of a chain has it (`has_to`: neither of the two).
+    pub fn at_the_end(how: Settlement, has_to: bool) -> Self {
         match how {
-            Settlement::Acknowledged if required => Self::Acknowledged,
+            Settlement::Acknowledged if has_to => Self::Acknowledged,
             Settlement::Dismissed => Self::Dismissed,
             Settlement::Acknowledged | Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
         }
@@ -123,6 +125,8 @@ pub struct Delivery {
     pub route: String,
     /// Whether the mark stays open until this route has it; as configured when the delivery was made.
     pub required: bool,
+    /// Its step, where it is one of its mark's chain.
+    pub chain: Option<Step>,
     /// When its host failed: the mark's, for the order in which marks are told.
     pub failure_time: Timestamp,
     /// Where it stands.
@@ -146,9 +150,27 @@ pub struct Delivery {
 }
 
 impl Delivery {
+    /// Whether its mark cannot be acknowledged without it.
+    pub fn has_to(&self) -> bool {
+        self.required && self.chain.is_none()
+    }
+
     /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
     pub fn is_step(&self) -> bool {
         self.route.contains('.')
+    }
+
+    /// Whether it is held because it is another step's turn in its mark's chain: nobody but the chain releases it, and
+    /// nobody has to look at it.
+    pub fn waits_in_chain(&self) -> bool {
+        let is_chains = self.last.as_ref().is_some_and(|last| last.kind == CHAIN);
+        self.chain.is_some() && self.state == State::Held && is_chains
+    }
+
+    /// What its chain sees of it.
+    pub fn seen(&self) -> Option<Seen> {
+        let waits = self.waits_in_chain();
+        self.chain.map(|step| Seen { step, state: self.state, waits })
     }
 }
 

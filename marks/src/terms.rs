@@ -9,6 +9,9 @@ use crate::time::Timestamp;
 /// The word of a hold by age, which ends where the clock says otherwise.
 pub const STALE: &str = "stale";
 
+/// The word of a hold by the order of a chain: it is another step's turn. Only the chain itself ends it.
+pub const CHAIN: &str = "chain";
+
 /// What a route asks of a mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -125,6 +128,7 @@ mod tests {
             mark: FencingId::generate().into(),
             route: "recovery".into(),
             required: true,
+            chain: None,
             failure_time: FAILED,
             state: State::Pending,
             body: Vec::new(),

@@ -202,7 +202,10 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: 
     let settled = look.settled(mark).filter(|_| !found.settled_here);
     let end = match (taken, settled) {
         (Some(taken), _) => (State::Acknowledged, taken.at, &taken.by),
-        (None, Some(settled)) => (State::at_the_end(settled.how, delivery.required), settled.at, &settled.by),
+        (None, Some(settled)) => {
+            let has_to = delivery.required && delivery.chain.is_none();
+            (State::at_the_end(settled.how, has_to), settled.at, &settled.by)
+        }
         (None, None) => return,
     };
     let (state, at, by) = end;
@@ -354,7 +357,12 @@ pub(super) mod tests {
         journal.append_fencing(first).unwrap();
         let row =
             MarkRow { standing: Standing::Proven(Proof::Journal), ..look(vec![]).row(&entry(first, "ctl1")) };
-        let to = |route: &str, required| NewDelivery { route: route.into(), body: b"{}".to_vec(), required };
+        let to = |route: &str, required| NewDelivery {
+            route: route.into(),
+            body: b"{}".to_vec(),
+            required,
+            link: None,
+        };
         let both = [to("recovery", true), to("wiki", false)];
         journal.make_mark(&row, Taken::Fencing(first), &both, NOW).unwrap();
         journal

@@ -53,7 +53,31 @@ pub(super) struct DeliveryReport {
     pub(super) last: Option<Attempt>,
     pub(super) reference: Option<String>,
     pub(super) ended_at: Option<Timestamp>,
+    /// Its place in the mark's escalation chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) chain: Option<ChainReport>,
     pub(super) body: String,
+}
+
+/// A step of a chain.
+#[derive(Debug, Serialize)]
+pub(super) struct ChainReport {
+    /// Its order: the first is 1.
+    pub(super) step: u32,
+    /// How many there are.
+    pub(super) steps: u32,
+    /// Seconds that it has.
+    pub(super) timeout: u64,
+    /// Whether it is another step's turn.
+    pub(super) waits: bool,
+    /// Since when its clock runs, where it does.
+    pub(super) since: Option<Timestamp>,
+    /// When its time is over; of a step that was left, when that was.
+    pub(super) until: Option<Timestamp>,
+    /// Seconds that it has left, while the mark is held.
+    pub(super) left: Option<u64>,
+    /// Since when no step comes after it.
+    pub(super) exhausted_at: Option<Timestamp>,
 }
 
 /// A mark's whole story.
@@ -114,8 +138,16 @@ pub(super) fn report(
     let kept = journal.deliveries_of(mark.id)?;
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
     deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
+    count_steps(&mut deliveries);
     let report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
     Ok(MarkReport { damaged: kept.damaged, ..report })
+}
+
+/// The chain is as long as its last step says.
+fn count_steps(deliveries: &mut [DeliveryReport]) {
+    let last = deliveries.iter().filter_map(|delivery| delivery.chain.as_ref()).map(|chain| chain.step).max();
+    let chains = deliveries.iter_mut().filter_map(|delivery| delivery.chain.as_mut());
+    chains.for_each(|chain| chain.steps = last.unwrap_or(chain.step));
 }
 
 fn assemble(
@@ -158,9 +190,26 @@ impl From<&Acknowledgement> for Taken {
     }
 }
 
+impl ChainReport {
+    fn of(delivery: &Delivery) -> Option<Self> {
+        let (step, waits) = (delivery.chain?, delivery.waits_in_chain());
+        Some(Self {
+            step: step.link.step,
+            steps: step.link.step,
+            timeout: step.link.timeout.as_secs(),
+            waits,
+            since: step.since().filter(|_| !waits),
+            until: step.until,
+            left: step.left.map(|left| left.as_secs()),
+            exhausted_at: step.exhausted_at,
+        })
+    }
+}
+
 impl From<Delivery> for DeliveryReport {
     fn from(d: Delivery) -> Self {
         Self {
+            chain: ChainReport::of(&d),
             next_due: Some(d.next_due).filter(|_| d.state.may_be_sent()),
             body: String::from_utf8_lossy(&d.body).into_owned(),
             route: d.route,

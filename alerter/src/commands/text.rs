@@ -4,7 +4,7 @@ use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
 use super::merged::CLUSTER;
-use super::report::{DeliveryReport, MarkReport, Story, Taken};
+use super::report::{ChainReport, DeliveryReport, MarkReport, Story, Taken};
 
 /// UTC, to the second.
 pub(super) fn time(at: Timestamp) -> String {
@@ -92,11 +92,30 @@ pub(super) fn listing(lines: Vec<Vec<String>>, view: &str) -> String {
 }
 
 fn short(delivery: &DeliveryReport) -> String {
-    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final());
+    let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
+    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
     let why = last.map(|last| format!(", last: {}", last.kind)).unwrap_or_default();
     let required = if delivery.required { "" } else { ", not required" };
     let (route, state) = (&delivery.route, delivery.state.as_str());
-    format!("{route} {state} ({} attempt(s){why}{required})", delivery.attempts)
+    let chain = delivery.chain.as_ref().map(|chain| format!(", {}", step(chain))).unwrap_or_default();
+    format!("{route} {state} ({} attempt(s){why}{required}{chain})", delivery.attempts)
+}
+
+/// A step's place in its chain, and its time.
+fn step(chain: &ChainReport) -> String {
+    let place = format!("step {} of {}", chain.step, chain.steps);
+    match chain {
+        ChainReport { waits: true, until: Some(at), .. } => format!("{place}, left at {}", time(*at)),
+        ChainReport { waits: true, .. } => format!("{place}, not its turn yet"),
+        ChainReport { exhausted_at: Some(at), .. } => {
+            format!("{place}, none is left since {}", time(*at))
+        }
+        ChainReport { since: Some(since), until: Some(until), .. } => {
+            format!("{place} since {}, until {}", time(*since), time(*until))
+        }
+        ChainReport { left: Some(left), .. } => format!("{place}, its clock stands with {left} s left"),
+        _ => place,
+    }
 }
 
 /// All of `show`.
@@ -176,6 +195,29 @@ mod tests {
     fn sentences_stand_under_one_label() {
         let two = ["one".to_owned(), "two".to_owned()];
         assert_eq!(lines("kept in", &two), "  kept in         one\n                  two\n");
+    }
+
+    #[test]
+    fn a_step_says_its_place_and_its_time() {
+        let chain = ChainReport {
+            step: 2,
+            steps: 3,
+            timeout: 60,
+            waits: false,
+            since: Some(Timestamp(0)),
+            until: Some(Timestamp(60_000)),
+            left: None,
+            exhausted_at: None,
+        };
+        assert_eq!(step(&chain), "step 2 of 3 since 1970-01-01 00:00:00Z, until 1970-01-01 00:01:00Z");
+        let chain = ChainReport { since: None, until: None, left: Some(7), ..chain };
+        assert_eq!(step(&chain), "step 2 of 3, its clock stands with 7 s left");
+        let chain = ChainReport { exhausted_at: Some(Timestamp(1_000)), ..chain };
+        assert_eq!(step(&chain), "step 2 of 3, none is left since 1970-01-01 00:00:01Z");
+        let chain = ChainReport { waits: true, exhausted_at: None, ..chain };
+        assert_eq!(step(&chain), "step 2 of 3, not its turn yet");
+        let chain = ChainReport { until: Some(Timestamp(0)), ..chain };
+        assert_eq!(step(&chain), "step 2 of 3, left at 1970-01-01 00:00:00Z");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
 use tracing::Level;
 
-use super::groups::{self, Attributes, Group, Groups, Told};
 use super::api::{self, Api};
+use super::groups::{self, Attributes, Group, Groups, Told};
 use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};

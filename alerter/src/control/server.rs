@@ -304,7 +304,8 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
             marks.iter().map(|mark| journal.retry_now(*mark, &user, now)).sum::<Result<usize, _>>()?;
         let held = |mark: &MarkId| {
             let rows = journal.deliveries_of(*mark)?.sound;
-            Ok(rows.iter().filter(|delivery| delivery.state == delivery::State::Held).count())
+            let is_held = |d: &&delivery::Delivery| d.state == delivery::State::Held && !d.waits_in_chain();
+            Ok(rows.iter().filter(is_held).count())
         };
         Ok((changed, marks.iter().flatten().map(held).sum::<Result<usize, JournalError>>()?))
     };

@@ -130,6 +130,7 @@ mod tests {
             mark: id,
             route: "recovery".into(),
             required: true,
+            chain: None,
             failure_time: now,
             state: State::InFlight,
             body: Vec::new(),

@@ -155,7 +155,7 @@ fn then(shared: &Shared, due: &DueDelivery) -> Vec<NewDelivery> {
 /// The delivery that asks what became of another one.
 pub fn confirmation(route: &Route, told: &Delivery) -> NewDelivery {
     let route = route.name.of_step(Step::Confirm).as_str().to_owned();
-    NewDelivery { route, body: told.body.clone(), required: false }
+    NewDelivery { route, body: told.body.clone(), required: false, link: None }
 }
 
 /// Says what a route's terms keep back.

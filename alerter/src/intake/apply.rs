@@ -1,7 +1,9 @@
 //! Writes down what the intake decides: records become marks, marks get their deliveries.
 
 use std::slice;
+use std::time::Duration;
 
+use marks::chain::Link;
 use marks::cib::Cib;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
@@ -321,14 +323,20 @@ pub(super) fn recipients<'s>(shared: &'s Shared, node: &HostName) -> Recipients<
 /// One for each route that is told of it. Of a chain the mark waits for every step.
 pub(super) fn deliveries_of(told: &Recipients<'_>, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let earlier = earlier(journal, mark)?;
-    let new = |route: &Route, required| NewDelivery {
+    let new = |route: &Route, required, link| NewDelivery {
         route: route.name.as_str().to_owned(),
         body: route.driver.body_after(mark, &earlier),
         required,
+        link,
     };
     Ok(match told {
-        Recipients::Each(routes) => routes.iter().map(|route| new(route, route.required)).collect(),
-        Recipients::Chain(links) => links.iter().map(|(route, _)| new(route, true)).collect(),
+        Recipients::Each(routes) => routes.iter().map(|route| new(route, route.required, None)).collect(),
+        Recipients::Chain(links) => {
+            let link = |(step, (route, timeout)): (u32, &(&Route, Duration))| {
+                new(route, true, Some(Link { step, timeout: *timeout }))
+            };
+            (1..).zip(links).map(link).collect()
+        }
     })
 }
 

@@ -152,8 +152,8 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
         _ => deliveries_of(&told, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
-    let is_stuck =
-        |old: &&Delivery| old.required && !old.state.is_final() && shared.route(&old.route).is_none();
+    let is_open = |old: &Delivery| !old.state.is_final() && !old.waits_in_chain();
+    let is_stuck = |old: &&Delivery| old.required && is_open(old) && shared.route(&old.route).is_none();
     for old in existing.sound.iter().filter(is_stuck) {
         warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
     }

@@ -70,7 +70,7 @@ impl Intake<'_> {
         let body = route.driver.step_body(Step::Return, &mark, &told.body);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
         info!(mark = %row.id, "{} has come back, and route {} is told so", row.node, route.name);
-        let new = NewDelivery { route: name, body, required: false };
+        let new = NewDelivery { route: name, body, required: false, link: None };
         self.journal.add_deliveries(&mark, &[new], self.around.now)
     }
 

@@ -1,23 +1,19 @@
 //! What holds now, from what the daemon sees. Pure: the time is an argument.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use marks::host::HostName;
-use marks::id::MarkId;
 use marks::journal::{Damage, DueDelivery, HistoryRow, MarkRow, Oldest, Quarantined};
 use marks::time::Timestamp;
 
 use super::body::printable;
-use super::facts::{DAY, Facts, LIMIT, Question};
+use super::facts::{DAY, Facts, LIMIT};
+use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
 use super::{About, Condition, Conditions, Key, What};
 use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
-use crate::policy::{self, Hold};
+use crate::policy;
 use crate::shared::Shared;
-
-/// Longest part of a sentence that is a key: evidence files are told apart by what is said of them.
-const KEY: usize = 200;
 
 /// What the daemon sees, apart from the journal.
 #[derive(Clone, Debug)]
@@ -111,6 +107,7 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
             What::RejectedMore,
             What::Quarantined,
             What::Expired,
+            What::Exhausted,
         ]),
     }
     of_fencings(&mut found, sight);
@@ -141,6 +138,9 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     for due in &facts.kept.rows.sound {
         of_kept(found, due);
     }
+    for due in &facts.exhausted.rows.sound {
+        of_exhausted(found, due);
+    }
     // Damaged deliveries are told as what is in quarantine.
     for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
         of_damage(found, damage, now);
@@ -151,7 +151,8 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     of_told(found, facts);
     let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
     recent.for_each(|row| of_expired(found, row));
-    let (held, rejected) = (more(&facts.held), more(&facts.rejected) + more(&facts.kept));
+    let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
+    let held = more(&facts.held);
     of_more(found, What::HeldMore, held, "held", now);
     of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
 }
@@ -159,6 +160,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
 /// What was told holds until it is over, also where so many others hold that it is not told anew.
 fn of_told(found: &mut Conditions, facts: &Facts) {
     found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
+    found.open.extend(facts.open.iter().map(|(mark, route)| exhausted_key(*mark, route)));
     let holds = |mark: &MarkRow| {
         let id = mark.id;
         policy::doubts(mark).into_iter().map(move |hold| held_key(id, hold))
@@ -196,48 +198,6 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
     }
 }
 
-fn held_key(mark: MarkId, hold: Hold) -> Key {
-    Key::new(What::Held, format!("{mark} {}", hold.as_str()))
-}
-
-fn rejected_key(mark: MarkId, route: &str) -> Key {
-    Key::new(What::Rejected, format!("{mark} {route}"))
-}
-
-/// What the journal is asked where these conditions hold or were told.
-pub(super) fn question<'k>(takes: Vec<String>, keys: impl Iterator<Item = &'k Key>) -> Question {
-    // Two targets were told the same: it is asked once.
-    let keys: BTreeSet<&Key> = keys.collect();
-    Question {
-        takes,
-        rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),
-        held: keys.iter().filter_map(|key| held_of(key)).collect(),
-        quarantined: keys.iter().filter_map(|key| quarantined_of(key)).collect(),
-    }
-}
-
-/// The mark that the key of a held or damaged one stands for.
-fn held_of(key: &Key) -> Option<String> {
-    let mark = match key.what {
-        What::Held => key.of.split(' ').next(),
-        What::Quarantined => key.of.strip_prefix("mark "),
-        _ => None,
-    };
-    mark.map(str::to_owned)
-}
-
-/// The mark and the route that the key of a damaged delivery stands for.
-fn quarantined_of(key: &Key) -> Option<String> {
-    let delivery = key.of.strip_prefix("delivery ").filter(|_| key.what == What::Quarantined);
-    delivery.map(str::to_owned)
-}
-
-/// The delivery that the key of a rejected one stands for.
-fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
-    let (mark, route) = key.of.split_once(' ').filter(|_| key.what == What::Rejected)?;
-    Some((MarkId::parse(mark).ok()?, route.to_owned()))
-}
-
 fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
     of_delivery(found, due, |kind| {
         format!(
@@ -258,6 +218,26 @@ fn of_kept(found: &mut Conditions, due: &DueDelivery) {
             id = mark.id
         )
     });
+}
+
+/// The chain has no other step; its last one is tried for ever.
+fn of_exhausted(found: &mut Conditions, due: &DueDelivery) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let last = due.delivery.last.as_ref();
+    let since = due.delivery.chain.and_then(|step| step.exhausted_at).unwrap_or(mark.made_at);
+    let about = About {
+        kind: last.map_or("timeout", |last| last.kind.as_str()).to_owned(),
+        host: Some(mark.node.to_string()),
+        mark: Some(mark.id.to_string()),
+        route: Some(route.clone()),
+    };
+    let said = last.map_or("nothing was heard of it", |last| last.detail.as_str());
+    let message = format!(
+        "no step of {host}'s chain was acknowledged: the last, route {route}, is tried for ever ({said}); look at `nova-host-alerter show {id}` and tell a controller by hand, then `unmark`; or correct an endpoint and run `nova-host-alerter retry {host}`",
+        host = mark.node,
+        id = mark.id
+    );
+    add(found, exhausted_key(mark.id, route), since, about, &message);
 }
 
 fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&str) -> String) {
@@ -286,10 +266,6 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
     add(found, quarantined_key(&format!("{mark} {route}")), now, about, &message);
 }
 
-fn quarantined_key(delivery: &str) -> Key {
-    Key::new(What::Quarantined, printable(&format!("delivery {delivery}")))
-}
-
 fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
     let Damage { table, key } = damage;
     let message = format!(
@@ -297,10 +273,6 @@ fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
     );
     let about = About { kind: (*table).to_owned(), ..About::default() };
     add(found, damage_key(damage), now, about, &message);
-}
-
-fn damage_key(Damage { table, key }: &Damage) -> Key {
-    Key::new(What::Quarantined, format!("{table} {key}"))
 }
 
 fn of_fencings(found: &mut Conditions, sight: &Sight) {
@@ -376,15 +348,6 @@ fn of_reason(found: &mut Conditions, kind: &str, sentence: &str, now: Timestamp)
     add(found, reason_key(kind, sentence), now, about, sentence);
 }
 
-/// There is one of each kind, but as many about evidence as there are files that are not used.
-fn reason_key(kind: &str, sentence: &str) -> Key {
-    let of = match kind {
-        "evidence" => format!("{kind} {}", printable(sentence).chars().take(KEY).collect::<String>()),
-        _ => kind.to_owned(),
-    };
-    Key::new(What::Cluster, of)
-}
-
 fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Duration, now: Timestamp) {
     let key = Key::new(What::Missing, host.as_str().to_ascii_lowercase());
     if time <= limit {
@@ -400,12 +363,15 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 mod tests {
     use std::collections::BTreeMap;
 
+    use marks::chain::{Link, Step};
     use marks::delivery::{Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
     use marks::id::FencingId;
     use marks::journal::{Journal, Role, Taken};
     use marks::mark::{Doubt, Proof, Source, Standing};
 
+    use super::super::facts::Question;
+    use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -445,6 +411,7 @@ mod tests {
             mark: mark.id,
             route: "recovery".into(),
             required: true,
+            chain: None,
             failure_time: NOW,
             state: State::Parked,
             body: Vec::new(),
@@ -511,6 +478,26 @@ mod tests {
         let found = of_facts(&tried_again);
         assert!(found.holds.is_empty() && found.may_hold(&key));
         assert!(!of_facts(&Facts::nothing()).may_hold(&key));
+    }
+
+    /// S0-25: the broken variant is a chain that has another step.
+    #[test]
+    fn a_chain_without_another_step_is_said_until_it_is_over() {
+        let mut facts = Facts::nothing();
+        assert!(of_facts(&facts).holds.is_empty());
+        let mut due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
+        let link = Link { step: 2, timeout: LONG };
+        due.delivery.chain = Some(Step { exhausted_at: Some(NOW - LONG), ..Step::new(link) });
+        let (id, key) = (due.mark.id, exhausted_key(due.mark.id, "recovery"));
+        (facts.exhausted.rows.sound, facts.exhausted.in_all) = (vec![due], 1);
+        let found = of_facts(&facts);
+        assert_eq!(keys(&found), [format!("exhausted {id} recovery")]);
+        assert_eq!(found.holds[&key].since, NOW - LONG);
+        assert!(found.holds[&key].message.starts_with("no step of compute1's chain was acknowledged"));
+        assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
+        let mut later = Facts::nothing();
+        later.open = vec![(id, "recovery".into())];
+        assert!(of_facts(&later).may_hold(&key) && !of_facts(&Facts::nothing()).may_hold(&key));
     }
 
     #[test]

@@ -18,7 +18,7 @@ const BACK: i64 = 10_000;
 pub(super) struct Question {
     /// The routes whose endpoints take marks.
     pub(super) takes: Vec<String>,
-    /// Rejected and held deliveries that a target was told of.
+    /// Rejected and held deliveries, and last steps of chains, that a target was told of.
     pub(super) rejected: Vec<(MarkId, String)>,
     /// Marks of which a target was told that they are held, or that their row is damaged.
     pub(super) held: Vec<String>,
@@ -33,7 +33,9 @@ pub(super) struct Facts {
     pub(super) rejected: Oldest<DueDelivery>,
     /// Deliveries that their route's terms, or its controller's answer, keep back.
     pub(super) kept: Oldest<DueDelivery>,
-    /// Of the rejected and held deliveries that the question named, those that are not over.
+    /// The last steps of chains of which no step was acknowledged.
+    pub(super) exhausted: Oldest<DueDelivery>,
+    /// Of the rejected and held deliveries and last steps that the question named, those that are not over.
     pub(super) open: Vec<(MarkId, String)>,
     /// Of the marks that the question named, those that are held: they may not be among the oldest any more.
     pub(super) still_held: Rows<MarkRow>,
@@ -74,6 +76,7 @@ impl Facts {
             held: journal.held_marks(LIMIT)?,
             rejected: journal.rejected_deliveries(now, &question.takes, LIMIT)?,
             kept: journal.held_deliveries(LIMIT)?,
+            exhausted: journal.exhausted_chains(LIMIT)?,
             open: still_open(journal, &question.rejected)?,
             still_held: journal.held_among(&question.held)?,
             quarantined: journal.quarantined_deliveries(LIMIT)?,
@@ -128,6 +131,7 @@ impl Facts {
             held: none(),
             rejected: none(),
             kept: none(),
+            exhausted: none(),
             open: Vec::new(),
             still_held: no_rows(),
             quarantined: Vec::new(),

@@ -8,6 +8,7 @@ mod body;
 mod conditions;
 mod facts;
 mod keeper;
+mod keys;
 mod memory;
 mod target;
 
@@ -44,10 +45,12 @@ enum What {
     Missing,
     /// The journal cannot be written.
     Journal,
+    /// No step of a mark's chain was acknowledged.
+    Exhausted,
 }
 
 impl What {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Held,
         Self::HeldMore,
         Self::Rejected,
@@ -59,6 +62,7 @@ impl What {
         Self::Cluster,
         Self::Missing,
         Self::Journal,
+        Self::Exhausted,
     ];
 
     /// The word in a notice and in the journal.
@@ -75,6 +79,7 @@ impl What {
             Self::Cluster => "cluster",
             Self::Missing => "missing",
             Self::Journal => "journal",
+            Self::Exhausted => "exhausted",
         }
     }
 

@@ -14,9 +14,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::conditions::{Sight, conditions, question, routes};
+use super::conditions::{Sight, conditions, routes};
 use super::facts::{Facts, Question};
 use super::keeper::Keeper;
+use super::keys::question;
 use super::memory::{Answer, Memory};
 use super::{Conditions, Key, Notice};
 use crate::config::{NoticeTarget, NoticeWay};

@@ -505,7 +505,9 @@ fn every_reason_is_listed_in_its_order() {
 fn a_serial_group_waits_for_the_host_to_be_back() {
     let rules = Rules { serial: true, max_hold: seconds(100), ..Rules::default() };
     let mut story = Story::new([rules, Rules::default()], false);
-    [0, 2, 4].map(|host| story.tell(&Event::Fail { host }));
+    for host in [0, 2, 4] {
+        story.tell(&Event::Fail { host });
+    }
     let told = |story: &mut Story| -> Vec<bool> {
         let plan = story.plan();
         story.marks.iter().map(|mark| plan.get(mark).is_some_and(Vec::is_empty)).collect()

@@ -96,6 +96,7 @@ fn every_key_of_a_group_is_read() {
             max_in_flight: Some(10),
             serial: true,
         },
+        confirm: None,
     };
     let share = Amount::Percent { percent: 40, rounding: Rounding::Up };
     let zone1 = Group {

@@ -8,7 +8,7 @@ use super::delivery_row::update;
 use super::due::{self, DueDelivery, Gate, Room};
 use super::fencings::Damage;
 use super::marks::ALERTER;
-use super::{Fault, Journal, JournalError, NewDelivery, deliveries, endings};
+use super::{Fault, Journal, JournalError, NewDelivery, chains, deliveries, endings};
 use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::terms::Ruling;
@@ -95,11 +95,13 @@ impl Journal {
     /// # Errors
     /// As any write. After an error they count as attempts whose end nobody knows.
     pub fn take_back(&mut self, keys: &[(MarkId, &str)]) -> Result<(), JournalError> {
-        self.change_all(keys, Timestamp::now(), |delivery| {
+        let now = Timestamp::now();
+        self.change_all(keys, now, |delivery, transaction| {
             // An operator, or an alerter elsewhere, may have ended it.
             if delivery.state == State::InFlight {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
+                chains::end_if_told(transaction, delivery, now)?;
             }
             Ok(())
         })
@@ -116,7 +118,8 @@ impl Journal {
             delivery.ambiguous = delivery.ambiguous.saturating_add(1);
             delivery.next_due = now;
             let detail = "an attempt was cut off, it may have arrived";
-            Ok(note(transaction, delivery, now, "interrupted", detail)?)
+            note(transaction, delivery, now, "interrupted", detail)?;
+            chains::end_if_told(transaction, delivery, now)
         })
     }
 
@@ -125,7 +128,7 @@ impl Journal {
         &mut self,
         keys: &[(MarkId, &str)],
         now: Timestamp,
-        change: impl Fn(&mut Delivery) -> Result<(), Fault>,
+        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<(), JournalError> {
         if keys.is_empty() {
             return Ok(());
@@ -140,7 +143,7 @@ impl Journal {
                 };
                 match load_or_quarantine(transaction, (&mark.to_string(), route), now)?.ok_or_else(missing)? {
                     Ok(mut delivery) => {
-                        change(&mut delivery)?;
+                        change(&mut delivery, transaction)?;
                         update(transaction, &delivery)?;
                     }
                     Err(damage) => damaged.push(damage),
@@ -246,14 +249,14 @@ fn finish(transaction: &Transaction<'_>, ended: &Ended, damaged: &mut Vec<Damage
         return Ok(false);
     }
     let news = apply(&mut delivery, verdict, *at)?;
+    if let Some(event) = news {
+        note(transaction, &delivery, *at, event, verdict.detail())?;
+    }
+    chains::end_if_told(transaction, &mut delivery, *at)?;
     update(transaction, &delivery)?;
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
     }
-    if let Some(event) = news {
-        note(transaction, &delivery, *at, event, verdict.detail())?;
-    }
-    // Nothing else than an acknowledgement can be the last that was waited for.
     if delivery.state.is_final() { endings::settle_if_done(transaction, &delivery, *at) } else { Ok(false) }
 }
 
@@ -319,7 +322,7 @@ mod tests {
     /// One attempt of one mark, as tests want it.
     impl Journal {
         pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
-            self.change_all(&[(mark, route)], NOW, begin)
+            self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery))
         }
 
         pub(crate) fn finish_attempt(
@@ -447,7 +450,12 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let [mark, ..] = three(&mut journal);
-        let next = NewDelivery { route: "recovery.confirm".into(), body: b"?".to_vec(), required: false };
+        let next = NewDelivery {
+            route: "recovery.confirm".into(),
+            body: b"?".to_vec(),
+            required: false,
+            link: None,
+        };
         let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: vec![next] };
         journal.begin_attempt(mark, "recovery").unwrap();
         assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap(), "it keeps no mark open");

@@ -3,7 +3,6 @@
 
 use rusqlite::{Params, Row, params};
 
-use super::deliveries::KEPT_BACK;
 use super::due::{DueDelivery, both};
 use super::fencings::Rows;
 use super::marks::HELD;
@@ -12,6 +11,12 @@ use super::told::json;
 use super::{Journal, JournalError, delivery_row};
 use crate::id::MarkId;
 use crate::time::Timestamp;
+
+/// A delivery that is held and not by its chain, in the words of the index `delivery_kept`.
+const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
+/// A step after which none comes, in the words of `delivery_exhausted`.
+const EXHAUSTED: &str =
+    "d.exhausted_at IS NOT NULL AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// The oldest of many.
 #[derive(Clone, Debug)]
@@ -68,8 +73,9 @@ impl Journal {
         routes: &[String],
         limit: u32,
     ) -> Result<Oldest<DueDelivery>, JournalError> {
-        let rejected =
-            "d.state = 'parked' AND d.next_due > ?1 AND d.route IN (SELECT value FROM json_each(?2))";
+        // A chain goes on from such a step, or says that there is none to go on to.
+        let rejected = "d.state = 'parked' AND d.step IS NULL AND d.next_due > ?1
+             AND d.route IN (SELECT value FROM json_each(?2))";
         let sql = format!(
             "SELECT {}, {} FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
              WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?3",
@@ -82,20 +88,37 @@ impl Journal {
         Ok(Oldest { rows, in_all: self.count(&in_all, params![now.0, routes])? })
     }
 
-    /// Deliveries that are held, the oldest `limit` of them.
+    /// Deliveries that are held, the oldest `limit` of them, without steps whose turn it is not.
     ///
     /// # Errors
     /// As any read.
     pub fn held_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
         let sql = format!(
-            "SELECT {}, {} FROM delivery d INDEXED BY delivery_in_flight CROSS JOIN mark m ON m.id = d.mark
-             WHERE {KEPT_BACK} ORDER BY d.mark, d.route LIMIT ?1",
+            "SELECT {}, {} FROM delivery d INDEXED BY delivery_kept CROSS JOIN mark m ON m.id = d.mark
+             WHERE {KEPT} ORDER BY d.mark, d.route LIMIT ?1",
+            row::COLUMNS,
+            delivery_row::COLUMNS
+        );
+        let rows = self.rows(&sql, [limit], both)?;
+        let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY delivery_kept WHERE {KEPT}");
+        Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
+    }
+
+    /// The last steps of chains of which no step was acknowledged though each was refused or had its time, the oldest
+    /// `limit` of them. They are tried for ever.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn exhausted_chains(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
+        let sql = format!(
+            "SELECT {}, {} FROM delivery d INDEXED BY delivery_exhausted CROSS JOIN mark m ON m.id = d.mark
+             WHERE {EXHAUSTED} ORDER BY d.mark, d.route LIMIT ?1",
             row::COLUMNS,
             delivery_row::COLUMNS
         );
         let rows = self.rows(&sql, [limit], both)?;
         let in_all =
-            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_in_flight WHERE {KEPT_BACK}");
+            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_exhausted WHERE {EXHAUSTED}");
         Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
     }
 
@@ -206,6 +229,8 @@ mod tests {
             ("mark", "mark_held", "settlement IS NULL"),
             ("delivery", "delivery_parked", "state = 'pending'"),
             ("delivery", "delivery_quarantined", "state = 'pending'"),
+            ("delivery", "delivery_kept", "state = 'held'"),
+            ("delivery", "delivery_exhausted", "state = 'parked'"),
         ] {
             let sql = format!("SELECT count(*) FROM {table} INDEXED BY {index} WHERE {condition}");
             assert!(journal.count(&sql, []).is_err(), "{index}");

@@ -12,10 +12,11 @@ use super::history::{self, NewHistory};
 use super::marks::ALERTER;
 use super::row::raw_text;
 use super::{Fault, Journal, JournalError, due};
+use crate::chain::{Link, Step};
 use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
-use crate::terms::STALE;
+use crate::terms::{CHAIN, STALE};
 use crate::time::Timestamp;
 
 /// A delivery to make: the route and the exact bytes.
@@ -25,8 +26,10 @@ pub struct NewDelivery {
     pub route: String,
     /// What every attempt will send.
     pub body: Vec<u8>,
-    /// Whether the mark stays open until this route has it.
+    /// Whether the mark stays open until this route has it. A chain is required as a whole, where one of its steps is.
     pub required: bool,
+    /// Its place in the mark's chain. All steps of a chain are made at once, each on a route of its own.
+    pub link: Option<Link>,
 }
 
 /// What a route said last to a delivery that is still open.
@@ -50,8 +53,11 @@ const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 pub(super) const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
 pub(super) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
-/// One that is held, in the words of that index, which has little beside.
+/// One that is held, in the words of that index.
 pub(super) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
+/// One that is held because it is another step's turn in its mark's chain.
+const WAITS_IN_CHAIN: &str =
+    "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
 pub(super) const IS_STEP: &str = "instr(d.route, '.') > 0";
 /// No receiver may take longer to confirm what it has accepted (`ack-timeout`).
@@ -98,7 +104,8 @@ impl Journal {
     }
 
     /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say of what is known
-    /// now: the operator vouches for that, and for nothing that comes later. Says how many deliveries there were.
+    /// now: the operator vouches for that, and for nothing that comes later. A step whose turn it is not stays where it is.
+    /// Says how many deliveries there were.
     ///
     /// # Errors
     /// As any write.
@@ -109,7 +116,7 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition = "d.state = 'held' AND d.mark = ?3";
+        let condition = "d.state = 'held' AND d.last_kind <> 'chain' AND d.mark = ?3";
         self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             (delivery.released_at, delivery.next_due) = (Some(now), now);
@@ -160,28 +167,36 @@ impl Journal {
     /// # Errors
     /// As any write.
     pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
-        let condition = format!(
-            "{WAITING} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
-             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
-        );
-        self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {
-            move_to(delivery, State::Cancelled)?;
-            delivery.ended_at = Some(now);
-            let route = &delivery.route;
-            let detail =
-                format!("route {route} is not required and has not taken it in time: see [intake] horizon");
-            Ok(note(transaction, delivery, now, "cancelled", &detail)?)
-        })
+        let mut cancelled = 0;
+        // First what waits in a chain, which else would be told in its place.
+        for part in [WAITS_IN_CHAIN, WAITING] {
+            let condition = format!(
+                "{part} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
+                 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
+            );
+            cancelled += self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {
+                move_to(delivery, State::Cancelled)?;
+                delivery.ended_at = Some(now);
+                let route = &delivery.route;
+                let detail = format!(
+                    "route {route} is not required and has not taken it in time: see [intake] horizon"
+                );
+                Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+            })?;
+        }
+        Ok(cancelled)
     }
 
-    /// How many deliveries each route has that are not final; routes without any are left out.
+    /// How many deliveries each route has that are not final, without those whose turn it is not in their chain; routes
+    /// without any are left out.
     ///
     /// # Errors
     /// As any read.
     pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
         let read = || {
             let mut waiting = BTreeMap::new();
-            for part in [WAITING, UNDER_WAY, "d.state = 'quarantined'"] {
+            let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind = 'chain')");
+            for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
                 let sql = format!("SELECT d.route, count(*) FROM delivery d WHERE {part} GROUP BY d.route");
                 let mut query = self.connection.prepare_cached(&sql)?;
                 let mut rows = query.query([])?;
@@ -394,31 +409,48 @@ pub(super) fn note_by(
     )
 }
 
+/// A mark that has deliveries keeps the chain that it has, or goes on without one, whatever is configured now.
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     (mark, failure_time): (MarkId, Timestamp),
     new: &[NewDelivery],
     now: Timestamp,
 ) -> rusqlite::Result<()> {
-    for NewDelivery { route, body, required } in new {
+    let links = || new.iter().filter(|new| new.link.is_some());
+    let takes_chain = links().next().is_some() && !has_any(transaction, mark)?;
+    let is_chain_required = links().any(|new| new.required);
+    let first = links().filter_map(|new| new.link).map(|link| link.step).min();
+    for NewDelivery { route, body, required, link } in new {
+        if link.is_some() && !takes_chain {
+            continue;
+        }
+        let waits = link.is_some_and(|link| Some(link.step) != first);
+        let detail = || format!("route {route} is told when it is its turn in the chain");
         let delivery = Delivery {
             mark,
             failure_time,
             route: route.clone(),
-            required: *required,
-            state: State::Pending,
+            required: if link.is_some() { is_chain_required } else { *required },
+            chain: link.map(Step::new),
+            state: if waits { State::Held } else { State::Pending },
             body: body.clone(),
             attempts: 0,
             ambiguous: 0,
             released_at: None,
             next_due: now,
-            last: None,
+            last: waits.then(|| Attempt { at: now, kind: CHAIN.to_owned(), detail: detail() }),
             reference: None,
             ended_at: None,
         };
         delivery_row::insert(transaction, &delivery)?;
     }
     Ok(())
+}
+
+/// Whether a mark has any delivery, apart from what is behind an acknowledgement.
+fn has_any(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = ?1 AND NOT {IS_STEP})");
+    transaction.prepare_cached(&sql)?.query_row([mark.to_string()], |row| row.get(0))
 }
 
 /// The deliveries of a mark that are not final, without damaged ones.

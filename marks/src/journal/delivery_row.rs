@@ -1,14 +1,20 @@
 //! The row of a delivery: its columns, its digest, how it is read and written.
 
+use std::time::Duration;
+
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use super::digest::Digest;
 use super::fencings::{Checked, Damage};
+use crate::chain::{Link, Step};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.digest";
+/// How many columns [`COLUMNS`] has before the digest.
+const DIGEST: usize = 20;
+
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.step, d.step_limit, d.step_until, d.step_left, d.exhausted_at, d.digest";
 
 /// What stands under a key, which may be damaged itself.
 pub(super) fn find(
@@ -51,7 +57,7 @@ pub(super) fn load_others(
 
 /// Writes what may change: neither the bytes nor the place in the order.
 pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, digest = ?14 WHERE mark = ?1 AND route = ?2";
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, step_until = ?14, step_left = ?15, exhausted_at = ?16, digest = ?17 WHERE mark = ?1 AND route = ?2";
     let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
@@ -67,6 +73,9 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.ended_at.map(|at| at.0),
         d.required,
         d.released_at.map(|at| at.0),
+        d.chain.and_then(|step| step.until).map(|at| at.0),
+        d.chain.and_then(|step| step.left).map(milliseconds),
+        d.chain.and_then(|step| step.exhausted_at).map(|at| at.0),
         digest(d),
     ])?;
     Ok(())
@@ -74,8 +83,9 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
 pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, digest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (mark, route) DO NOTHING";
+    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, last_at, last_kind, last_detail, step, step_limit, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT (mark, route) DO NOTHING";
+    let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
         d.route,
@@ -87,6 +97,11 @@ pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.required,
         d.failure_time.0,
         d.released_at.map(|at| at.0),
+        last.map(|l| l.at.0),
+        last.map(|l| l.kind.as_str()),
+        last.map(|l| l.detail.as_str()),
+        d.chain.map(|step| step.link.step),
+        d.chain.map(|step| milliseconds(step.link.timeout)),
         digest(d),
     ])?;
     Ok(())
@@ -110,7 +125,16 @@ fn digest(d: &Delivery) -> Vec<u8> {
         .int(d.required.into())
         .int(d.failure_time.0)
         .maybe_int(d.released_at.map(|at| at.0))
+        .maybe_int(d.chain.map(|step| step.link.step.into()))
+        .maybe_int(d.chain.map(|step| milliseconds(step.link.timeout)))
+        .maybe_int(d.chain.and_then(|step| step.until).map(|at| at.0))
+        .maybe_int(d.chain.and_then(|step| step.left).map(milliseconds))
+        .maybe_int(d.chain.and_then(|step| step.exhausted_at).map(|at| at.0))
         .finish()
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Reads the columns of [`COLUMNS`], which begin at column `first`.
@@ -122,7 +146,7 @@ pub(super) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
     };
     let damage = || Damage { table: "delivery", key: key() };
     let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
-    let kept: Vec<u8> = row.get(first + 15).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(first + DIGEST).map_err(|_| damage())?;
     if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
 }
 
@@ -150,5 +174,22 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
         ended_at: ended.map(Timestamp),
         failure_time: Timestamp(row.get(first + 13).ok()?),
         released_at: row.get::<_, Option<i64>>(first + 14).ok()?.map(Timestamp),
+        chain: step(row, first + 15)?,
     })
+}
+
+/// The outer one is missing where the columns do not fit each other.
+fn step(row: &Row<'_>, first: usize) -> Option<Option<Step>> {
+    let number = |at: usize| row.get::<_, Option<i64>>(first + at).ok();
+    let time = |at: i64| Some(Duration::from_millis(u64::try_from(at).ok()?));
+    match (number(0)?, number(1)?, number(2)?, number(3)?, number(4)?) {
+        (None, None, None, None, None) => Some(None),
+        (Some(order), Some(limit), until, left, exhausted) => Some(Some(Step {
+            link: Link { step: u32::try_from(order).ok()?, timeout: time(limit)? },
+            until: until.map(Timestamp),
+            left: left.map(time).map_or(Some(None), |left| left.map(Some))?,
+            exhausted_at: exhausted.map(Timestamp),
+        })),
+        _ => None,
+    }
 }

@@ -25,11 +25,15 @@ const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM
                WHERE p.entry = 'm.' || m.id AND p.register = ?4 AND p.digest = published_digest(p.entry, p.register)))";
 
 /// Whether the route `?6` that comes first has ended with a mark, or the mark was made at `?7` or earlier, or later than now;
-/// without such a route, or by an operator's word, it waits for none. A damaged row there has not ended.
+/// without such a route, in a chain, which has an order of its own, or by an operator's word, it waits for none. A damaged row
+/// there has not ended.
 const AFTER_ANOTHER: &str =
-    "(?6 IS NULL OR d.released_at IS NOT NULL OR m.made_at <= ?7 OR m.made_at > ?1 OR NOT EXISTS (
+    "(?6 IS NULL OR d.step IS NOT NULL OR d.released_at IS NOT NULL OR m.made_at <= ?7 OR m.made_at > ?1 OR NOT EXISTS (
                SELECT 1 FROM delivery b WHERE b.mark = d.mark AND b.route = ?6
                AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
+
+/// A step of a chain that was refused waits for its chain to go on, unless no step comes after it.
+const IN_CHAIN: &str = "(d.step IS NULL OR d.state <> 'parked' OR d.exhausted_at IS NOT NULL)";
 
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
@@ -38,13 +42,14 @@ pub const RETURN: &str = ".return";
 pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 
 /// What is due on route `?3`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
-/// took. The policy does not hold it, unless this is a step of what was told already. No earlier mark of its host waits for
-/// its turn there, unless this is a step; and nothing of its host is under way there, nor is the host called back: the index has no more than that, and what is held.
+/// took. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
+/// no later mark's way. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host
+/// is under way there, nor is the host called back: the index has no more than that, and what is held.
 static DUE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER}
+           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))
            AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
              OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'

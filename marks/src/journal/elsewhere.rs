@@ -12,8 +12,8 @@ use crate::time::Timestamp;
 impl Journal {
     /// Ends the delivery of which the register says that its route took the mark. The mark ends with it where all required
     /// routes have it, unless the register says itself how it ended (`is_settled`): [`Self::settled_elsewhere`] is then for
-    /// all that is left of it. One that is under way ends too: what comes back is history. Says whether there was one to
-    /// end.
+    /// all that is left of it. One that is under way ends too: what comes back is history. A step ends its chain. Says
+    /// whether there was one to end.
     ///
     /// # Errors
     /// As any write.
@@ -56,7 +56,7 @@ impl Journal {
                 if delivery.is_step() && !is_dismissed {
                     continue;
                 }
-                let end = State::at_the_end(entry.how, delivery.required);
+                let end = State::at_the_end(entry.how, delivery.has_to());
                 deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
             }
             if is_dismissed {
@@ -121,7 +121,7 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let first = fencing("compute1");
         journal.append_fencing(&first).unwrap();
-        let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true };
+        let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true, link: None };
         let row = row_of(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
         assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), false, NOW).unwrap());
@@ -200,7 +200,12 @@ mod tests {
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
             let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
-            let step = NewDelivery { route: "recovery.confirm".into(), body: Vec::new(), required: false };
+            let step = NewDelivery {
+                route: "recovery.confirm".into(),
+                body: Vec::new(),
+                required: false,
+                link: None,
+            };
             journal.add_deliveries(&told, &[step], NOW).unwrap();
             assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
             let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };

@@ -5,7 +5,7 @@ use rusqlite::Transaction;
 use super::fencings::Checked;
 use super::marks::{ALERTER, note};
 use super::row::{self, MarkRow};
-use super::{Fault, Journal, JournalError, deliveries, delivery_row};
+use super::{Fault, Journal, JournalError, chains, deliveries, delivery_row};
 use crate::delivery::{Delivery, State};
 use crate::id::MarkId;
 use crate::mark::Settlement;
@@ -63,12 +63,14 @@ impl Journal {
     }
 }
 
-/// Ends the mark of a delivery that has ended, where every route has it which is required.
+/// Ends the mark of a delivery that has ended, where every route has it which is required. A chain ends with the
+/// acknowledgement of any of its steps.
 pub(super) fn settle_if_done(
     transaction: &Transaction<'_>,
     ended: &Delivery,
     now: Timestamp,
 ) -> Result<bool, Fault> {
+    chains::end_behind(transaction, ended, now)?;
     let others = delivery_row::load_others(transaction, ended)?;
     if !is_done(ended, &others) {
         return Ok(false);
@@ -82,8 +84,13 @@ pub(super) fn settle_if_done(
 /// A mark that no required route took was told to nobody who counts.
 fn how(ended: &Delivery, others: &[Checked<Delivery>]) -> (Settlement, &'static str) {
     let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
-    let cancelled = |delivery: &Delivery| delivery.required && delivery.state == State::Cancelled;
     let any = |is: &dyn Fn(&Delivery) -> bool| is(ended) || others.iter().flatten().any(is);
+    // A chain is one: what its other steps came to is no word on it.
+    let is_chain_told = any(&|delivery| delivery.chain.is_some() && delivery.state == State::Acknowledged);
+    let cancelled = |delivery: &Delivery| {
+        let counts = delivery.required && !(is_chain_told && delivery.chain.is_some());
+        counts && delivery.state == State::Cancelled
+    };
     match (any(&took), any(&cancelled)) {
         (false, _) => (Settlement::Cancelled, "its routes' terms ended it"),
         (true, true) => (Settlement::Acknowledged, "every required route acknowledged or cancelled it"),
@@ -242,7 +249,8 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
         assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
-        let back = NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false };
+        let back =
+            NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false, link: None };
         let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
         let late = NOW + DAY * 2;
         journal.add_deliveries(&told, &[back], late).unwrap();

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod callbacks;
+mod chains;
 mod concerns;
 mod connections;
 mod decisions;
@@ -47,6 +48,7 @@ use uuid::Uuid;
 
 pub use attempts::{Ended, Turned, Verdict};
 pub use callbacks::{Callback, Heard, Says};
+pub use chains::Advanced;
 pub use concerns::{Oldest, Quarantined};
 pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate, RETURN, Room};

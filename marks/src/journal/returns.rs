@@ -80,7 +80,12 @@ mod tests {
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
 
     fn back() -> NewDelivery {
-        NewDelivery { route: format!("recovery{RETURN}"), body: b"back".to_vec(), required: false }
+        NewDelivery {
+            route: format!("recovery{RETURN}"),
+            body: b"back".to_vec(),
+            required: false,
+            link: None,
+        }
     }
 
     fn returned(journal: &Journal) -> Vec<MarkId> {

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 31] = [
+const OBJECTS: [(&str, &str); 35] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -60,7 +60,8 @@ const OBJECTS: [(&str, &str); 31] = [
   mark TEXT NOT NULL REFERENCES mark(id), route TEXT NOT NULL, state TEXT NOT NULL, body BLOB NOT NULL,
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
   last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL,
-  failure_time INTEGER NOT NULL, released_at INTEGER, digest BLOB NOT NULL,
+  failure_time INTEGER NOT NULL, released_at INTEGER, step INTEGER, step_limit INTEGER, step_until INTEGER,
+  step_left INTEGER, exhausted_at INTEGER, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
@@ -163,6 +164,25 @@ const OBJECTS: [(&str, &str); 31] = [
     ),
     ("decision_mark", "CREATE INDEX decision_mark ON decision (mark) WHERE mark IS NOT NULL"),
     ("decision_until", "CREATE INDEX decision_until ON decision (until) WHERE mark IS NULL"),
+    // What is held and not by its chain.
+    (
+        "delivery_kept",
+        "CREATE INDEX delivery_kept ON delivery (mark, route) WHERE state = 'held' AND last_kind <> 'chain'",
+    ),
+    // All that decides whether a chain goes on: a look at every open one reads no row.
+    (
+        "delivery_chain",
+        "CREATE INDEX delivery_chain ON delivery (mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind)
+  WHERE step IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
+    (
+        "delivery_step_until",
+        "CREATE INDEX delivery_step_until ON delivery (step_until) WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')",
+    ),
+    (
+        "delivery_exhausted",
+        "CREATE INDEX delivery_exhausted ON delivery (mark, route) WHERE exhausted_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),
     (

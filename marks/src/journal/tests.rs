@@ -89,7 +89,7 @@ pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standi
 }
 
 pub(super) fn to_recovery(body: &str) -> NewDelivery {
-    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec(), required: true }
+    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec(), required: true, link: None }
 }
 
 /// A mark that two routes get, of which `wiki` is not required.

@@ -159,8 +159,12 @@ fn mark(journal: &mut Journal, fencing: &Fencing, routes: &[&str]) -> anyhow::Re
         returned_at: None,
     };
     let body = body(&row)?;
-    let delivery =
-        |route: &&str| NewDelivery { route: (*route).to_owned(), body: body.clone(), required: true };
+    let delivery = |route: &&str| NewDelivery {
+        route: (*route).to_owned(),
+        body: body.clone(),
+        required: true,
+        link: None,
+    };
     let deliveries: Vec<NewDelivery> = routes.iter().map(delivery).collect();
     journal.make_mark(&row, Taken::Fencing(fencing), &deliveries, row.made_at)?;
     Ok(body)
