@@ -24,7 +24,9 @@ use crate::delivery::{self, schedule};
 use crate::intake::{apply, start};
 use crate::lookout::{self, Lookout};
 use crate::moment::Moment;
+use crate::probes::Prober;
 use crate::shared::Shared;
+use crate::steer;
 use crate::watch::{Identity, Watch};
 
 /// How long the engine waits before it looks again at a journal that it could not write.
@@ -58,6 +60,8 @@ pub struct Engine {
     told: bool,
     looked: Option<Instant>,
     kept_house: Option<Instant>,
+    /// What asks hosts whether they are really down.
+    prober: Prober,
     /// Both clocks at the last pass.
     clocks: Moment,
 }
@@ -110,6 +114,7 @@ impl Engine {
             told: false,
             looked: None,
             kept_house: None,
+            prober: Prober::default(),
             clocks,
         })
     }
@@ -207,6 +212,7 @@ impl Engine {
             next = self.turn(self.room()).await?;
         }
         self.is_new = false;
+        self.ask_hosts();
         self.keep_house().await?;
         let (rest, moment) = (self.rest(), Moment::now());
         let lanes = self.shared.lanes();
@@ -214,7 +220,8 @@ impl Engine {
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
         let ordered = self.shared.settings.routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
-        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).min())
+        let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
+        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned).min())
     }
 
     /// Whether answers wait that are to go on record now.
@@ -257,8 +264,10 @@ impl Engine {
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
         let woken: Vec<String> = group.iter().filter_map(wakes).collect();
         let (gate, asked) = (self.lookout.as_ref().map(Lookout::gate), room.clone());
+        let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
+            steer::keep_up(journal, &state, now)?;
             let turned = journal.turn(&ended, &room, gate, now)?;
             let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
@@ -344,6 +353,18 @@ impl Engine {
         self.shared.store.run(move |journal| journal.take_back(&keys(&unsent))).await?;
         self.unsent.clear();
         Ok(())
+    }
+
+    /// Has the hosts asked whose marks wait for it, and nobody else.
+    fn ask_hosts(&mut self) {
+        let wanted = self.shared.steering().to_probe();
+        self.prober.see(self.shared.cib());
+        for (mark, host, group) in &wanted {
+            if let Some(confirm) = &self.shared.settings.groups[*group].confirm {
+                self.prober.want(*mark, host, confirm);
+            }
+        }
+        self.prober.keep_only(&wanted.into_iter().map(|(mark, ..)| mark).collect());
     }
 
     /// What need not be done at once.
@@ -445,6 +466,10 @@ impl Engine {
             () = self.watch.changed() => Event::Look,
             () = self.shared.poke.notified() => Event::Look,
             () = timer => Event::Time,
+            () = self.prober.changed() => {
+                *self.shared.verdicts() = self.prober.verdicts();
+                Event::Time
+            }
             Some(answer) = self.coming.recv() => Event::Answer(answer),
             Some(_) = self.exchanges.join_next() => Event::Ended,
         }
@@ -526,5 +551,9 @@ async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, Journ
 
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
     let state = Arc::clone(shared);
-    shared.store.run(move |journal| apply::take_in(journal, &state, view.as_deref())).await
+    let work = move |journal: &mut Journal| {
+        apply::take_in(journal, &state, view.as_deref())?;
+        steer::steer(journal, &state, Timestamp::now())
+    };
+    shared.store.run(work).await
 }

@@ -19,5 +19,6 @@ pub mod openstack;
 pub mod policy;
 pub mod probes;
 pub mod shared;
+pub mod steer;
 pub mod store;
 pub mod watch;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use marks::cib::Cib;
 use marks::host::HostName;
+use marks::id::MarkId;
 use marks::journal::Damage;
 use marks::time::Timestamp;
 use tokio::sync::Notify;
@@ -16,6 +17,8 @@ use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
+use crate::probes::Verdict;
+use crate::steer::Steering;
 use crate::store::Store;
 
 /// The daemon's state, apart from the journal.
@@ -43,6 +46,8 @@ pub struct Shared {
     /// Hosts of which it was said that they are in more than one group.
     grouped_twice: Mutex<HashSet<HostName>>,
     seen: Mutex<Seen>,
+    steering: Mutex<Steering>,
+    verdicts: Mutex<HashMap<MarkId, Verdict>>,
 }
 
 impl Shared {
@@ -64,6 +69,8 @@ impl Shared {
             reported: Mutex::default(),
             grouped_twice: Mutex::default(),
             seen: Mutex::default(),
+            steering: Mutex::default(),
+            verdicts: Mutex::default(),
         }
     }
 
@@ -75,6 +82,16 @@ impl Shared {
     /// What was seen of the cluster.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// The policy's plan, as the journal's thread made it last.
+    pub fn steering(&self) -> MutexGuard<'_, Steering> {
+        self.steering.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// What probes have said since the policy looked last.
+    pub fn verdicts(&self) -> MutexGuard<'_, HashMap<MarkId, Verdict>> {
+        self.verdicts.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// The newest CIB that could be read.

@@ -17,6 +17,7 @@ use crate::host::HostName;
 
 use operations::History;
 
+pub use hosts::truth;
 pub use topology::{LevelFault, MarkLevel};
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).

@@ -171,6 +171,13 @@ impl HostPatterns {
         patterns.is_empty().then_some(names.len())
     }
 
+    /// The names in the list; `None` where a pattern is among them, or what no host is called.
+    pub fn listed(&self) -> Option<Vec<HostName>> {
+        let (names, patterns) = self.split();
+        let names = names.into_iter().map(|name| HostName::parse(name).ok()).collect();
+        if patterns.is_empty() { names } else { None }
+    }
+
     /// Whether some name could match both lists.
     pub fn overlaps(&self, other: &Self) -> bool {
         let ((names, patterns), (its_names, its_patterns)) = (self.split(), other.split());

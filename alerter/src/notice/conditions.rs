@@ -372,6 +372,8 @@ mod tests {
 
     use super::super::facts::Question;
     use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
+    use marks::id::MarkId;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);

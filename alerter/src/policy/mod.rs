@@ -10,5 +10,5 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use hold::{Held, Hold, doubts};
+pub use hold::{Held, Hold, SKIP, doubts};
 pub use storm::Storm;

@@ -90,11 +90,11 @@ pub enum Whom {
 }
 
 impl Order {
-    fn is_about(&self, subject: &Subject) -> bool {
+    fn is_about(&self, host: &HostName, group: usize) -> bool {
         match &self.whom {
             Whom::All => true,
-            Whom::Group(group) => *group == subject.group,
-            Whom::Host(host) => *host == subject.host,
+            Whom::Group(own) => *own == group,
+            Whom::Host(own) => own == host,
         }
     }
 
@@ -149,6 +149,11 @@ impl GroupState {
     /// Its storm.
     pub fn storm(&self) -> Storm {
         self.tally.storm()
+    }
+
+    /// Whether there is a limit to how many of its hosts may be told at once.
+    pub fn is_limited(&self) -> bool {
+        self.places().is_some()
     }
 
     /// How many hosts may be told at once.
@@ -219,8 +224,11 @@ impl State {
 
     /// Takes up what is known of a mark now.
     pub fn see(&mut self, subject: Subject) {
-        self.forget(subject.mark);
         let (mark, group) = (subject.mark, subject.group);
+        if let Some(old) = self.forget(mark).filter(|old| old.group != group) {
+            let state = &mut self.groups[old.group];
+            state.tally.put(mark, &old.host, None, &state.rules, state.size);
+        }
         self.by_host.entry(subject.host.clone()).or_default().insert(mark);
         if subject.end.is_none() {
             self.open[group].insert((subject.failed_at, mark));
@@ -231,15 +239,22 @@ impl State {
             self.late.insert(group);
         }
         state.tally.put(mark, &subject.host, span, &state.rules, state.size);
-        if subject.end.is_some() {
-            self.fading.extend(self.of_use_until(&subject).map(|until| (until, mark)));
-        }
+        self.fade(&subject);
         self.subjects.insert(mark, subject);
         self.changed.insert(mark);
     }
 
+    fn fade(&mut self, subject: &Subject) {
+        if subject.end.is_some() {
+            self.fading.extend(self.of_use_until(subject).map(|until| (until, subject.mark)));
+        }
+    }
+
     /// Until when a mark that has ended is of use: its host may be down all the same. None: nobody knows yet.
     fn of_use_until(&self, subject: &Subject) -> Option<Timestamp> {
+        if subject.stage == Stage::UnderWay {
+            return None;
+        }
         let rules = &self.groups[subject.group].rules;
         let mut until = subject.end.map_or(self.now, |(_, at)| at);
         if rules.limit != Limit::None {
@@ -249,13 +264,14 @@ impl State {
     }
 
     /// Without a look at the storm: the mark may be back at once.
-    fn forget(&mut self, mark: MarkId) {
-        let Some(old) = self.subjects.remove(&mark) else { return };
+    fn forget(&mut self, mark: MarkId) -> Option<Subject> {
+        let old = self.subjects.remove(&mark)?;
         self.open[old.group].remove(&(old.failed_at, mark));
         let of_host = self.by_host.get_mut(&old.host);
         if of_host.is_some_and(|marks| marks.remove(&mark) && marks.is_empty()) {
             self.by_host.remove(&old.host);
         }
+        Some(old)
     }
 
     /// From when to when a mark's host is down, as far as its group is concerned.
@@ -280,7 +296,12 @@ impl State {
 
     /// Hosts that are not told of leave the count and the size of their group.
     fn is_set_aside(&self, subject: &Subject) -> bool {
-        self.skipped.contains(&subject.host) || self.maintenance.iter().any(|order| order.is_about(subject))
+        self.is_aside(&subject.host, subject.group)
+    }
+
+    /// Whether a host of a group is not to be told of.
+    pub fn is_aside(&self, host: &HostName, group: usize) -> bool {
+        self.skipped.contains(host) || self.maintenance.iter().any(|order| order.is_about(host, group))
     }
 
     /// How many hosts a group has, without those that are set aside.
@@ -292,24 +313,29 @@ impl State {
         }
     }
 
-    /// Which hosts have the attribute that asks not to tell of them.
-    pub fn set_skipped(&mut self, hosts: HashSet<HostName>) {
+    /// Which hosts have the attribute that asks not to tell of them. Says whether that is new.
+    pub fn set_skipped(&mut self, hosts: &HashSet<HostName>) -> bool {
         let touched: Vec<HostName> = hosts.symmetric_difference(&self.skipped).cloned().collect();
-        self.skipped = hosts;
+        if touched.is_empty() {
+            return false;
+        }
+        self.skipped.clone_from(hosts);
         for host in touched {
             let marks = self.by_host.get(&host).cloned().unwrap_or_default();
             marks.into_iter().for_each(|mark| self.see_again(mark));
         }
+        true
     }
 
-    /// What operators decided. It is said rarely, and everything is decided anew.
-    pub fn set_orders(&mut self, maintenance: Vec<Order>, pauses: Vec<Order>) {
+    /// What operators decided. It is said rarely, and everything is decided anew. Says whether it is new.
+    pub fn set_orders(&mut self, maintenance: Vec<Order>, pauses: Vec<Order>) -> bool {
         if (&maintenance, &pauses) == (&self.maintenance, &self.pauses) {
-            return;
+            return false;
         }
         (self.maintenance, self.pauses) = (maintenance, pauses);
         let all: Vec<MarkId> = self.subjects.keys().copied().collect();
         all.into_iter().for_each(|mark| self.see_again(mark));
+        true
     }
 
     /// An operator let go what a group's storm held until then.
@@ -338,6 +364,8 @@ impl State {
     pub fn set_stage(&mut self, mark: MarkId, stage: Stage) {
         if let Some(subject) = self.subjects.get_mut(&mark).filter(|subject| subject.stage != stage) {
             subject.stage = stage;
+            let subject = subject.clone();
+            self.fade(&subject);
             self.changed.insert(mark);
         }
     }
@@ -402,7 +430,7 @@ fn doubted(doubt: Hold) -> Held {
 }
 
 fn first<'o>(orders: &'o [Order], subject: &Subject, now: Timestamp) -> Option<&'o Order> {
-    orders.iter().find(|order| order.is_in_force(now) && order.is_about(subject))
+    orders.iter().find(|order| order.is_in_force(now) && order.is_about(&subject.host, subject.group))
 }
 
 fn ordered(hold: Hold, order: &Order) -> Held {

@@ -167,7 +167,7 @@ impl Story {
                 if !self.skipped.remove(&host(index)) {
                     self.skipped.insert(host(index));
                 }
-                self.state.set_skipped(self.skipped.clone());
+                self.state.set_skipped(&self.skipped);
             }
             Event::Pause { whom, lasts } => {
                 let whom = [Whom::All, Whom::Group(0), Whom::Group(1)][whom].clone();

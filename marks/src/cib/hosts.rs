@@ -59,6 +59,12 @@ impl Cib {
         self.permanent(host).find_map(|list| value(list, name))
     }
 
+    /// Every node with a permanent attribute of this name, and what that says.
+    pub fn nodes_with(&self, name: &str) -> Vec<(HostName, &str)> {
+        let found = self.nodes.iter().filter_map(|node| Some((&node.name, value(&node.attributes, name)?)));
+        found.filter_map(|(node, word)| Some((HostName::parse(node).ok()?, word))).collect()
+    }
+
     pub(super) fn state_of(&self, name: &str) -> Option<&NodeState> {
         self.states.iter().find(|state| state.known_as().eq_ignore_ascii_case(name))
     }
@@ -117,7 +123,7 @@ fn value<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {
 }
 
 /// Pacemaker's words for true and false.
-pub(super) fn truth(text: &str) -> Option<bool> {
+pub fn truth(text: &str) -> Option<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "on" | "yes" | "y" | "1" => Some(true),
         "false" | "off" | "no" | "n" | "0" => Some(false),

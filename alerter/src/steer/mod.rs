@@ -1,0 +1,380 @@
+//! Steers delivery by the policy: tells the plan what the journal, the cluster and operators say, and writes down what it
+//! holds. Everything that makes a mark is followed by this before anything is sent.
+
+mod orders;
+mod roster;
+
+use std::collections::{BTreeMap, HashSet};
+
+use marks::delivery::{Delivery, State as Sent};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{HeldMark, Journal, JournalError, MarkRow};
+use marks::time::Timestamp;
+use tracing::{info, warn};
+
+use self::orders::Orders;
+use self::roster::Roster;
+use crate::config::{Group, Settings};
+use crate::drivers::Step;
+use crate::policy::plan::{Changes, Planner};
+use crate::policy::rules::Rules;
+use crate::policy::state::{GroupState, Probe, Stage, State, Subject};
+use crate::policy::{Held, Hold, doubts};
+use crate::probes::Verdict;
+use crate::shared::Shared;
+
+/// The plan, and what it is made of.
+#[derive(Default)]
+pub struct Steering {
+    roster: Roster,
+    /// None while nothing can hold anything.
+    plan: Option<Plan>,
+    /// What an older daemon held was looked at.
+    has_begun: bool,
+    /// When the time of a chain's step is over.
+    step_ends: Option<Timestamp>,
+}
+
+struct Plan {
+    state: State,
+    planner: Planner,
+    /// The history is known up to here.
+    seen: i64,
+    released: HashSet<MarkId>,
+    next: Option<Timestamp>,
+    /// Groups in which a storm held at the last look.
+    storms: Vec<bool>,
+    /// What the journal held when the plan was begun, and what the plan has not said itself yet.
+    former: BTreeMap<MarkId, HeldMark>,
+}
+
+impl Steering {
+    /// When something changes by itself.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.plan.as_ref().and_then(|plan| plan.next).into_iter().chain(self.step_ends).min()
+    }
+
+    /// Why the policy holds a mark; nothing where it does not.
+    pub fn holds_of(&self, mark: MarkId) -> &[Held] {
+        self.plan.as_ref().map_or(&[], |plan| plan.planner.holds_of(mark))
+    }
+
+    /// Whether nothing can have changed: what operators decide is followed by [`steer`] where it is written down.
+    fn is_current(&self, journal: &Journal, shared: &Shared, now: Timestamp) -> Result<bool, JournalError> {
+        let Some(plan) = &self.plan else { return Ok(self.has_begun) };
+        let is_limited = plan.state.groups().iter().any(GroupState::is_limited);
+        let is_early = plan.next.is_none_or(|next| now < next);
+        let is_quiet = !is_limited && is_early && shared.verdicts().is_empty();
+        Ok(is_quiet && journal.newest_history()? == plan.seen)
+    }
+
+    /// What is known of the groups; none while nothing can hold anything.
+    pub fn state(&self) -> Option<&State> {
+        Some(&self.plan.as_ref()?.state)
+    }
+
+    /// Marks that wait for the probes of their groups, each with its host, in the order in which they are told.
+    pub fn to_probe(&self) -> Vec<(MarkId, HostName, usize)> {
+        let Some(plan) = &self.plan else { return Vec::new() };
+        let groups = plan.state.groups().iter().enumerate().filter(|(_, group)| group.probes);
+        let open = groups.flat_map(|(index, _)| plan.state.open_of(index));
+        let waits = |subject: &&Subject| {
+            let first = plan.planner.holds_of(subject.mark).first();
+            first.is_some_and(|held| held.hold == Hold::Confirm)
+        };
+        open.filter(waits).map(|subject| (subject.mark, subject.host.clone(), subject.group)).collect()
+    }
+}
+
+/// As [`steer`], where anything may have changed since: before every look at what is due.
+///
+/// # Errors
+/// As [`steer`].
+pub fn keep_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    let is_current = shared.steering().is_current(journal, shared, now)?;
+    if is_current { advance_chains(journal, shared, now) } else { steer(journal, shared, now) }
+}
+
+/// Lets the chains go on whose marks may go.
+fn advance_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    let mut steering = shared.steering();
+    let advanced = journal.advance_chains(&|mark| steering.holds_of(mark).is_empty(), now)?;
+    for step in &advanced.escalated {
+        warn!(mark = %step.mark.id, "{} goes on to route {}: its chain's step before did not take it", step.mark.node, step.delivery.route);
+    }
+    for step in &advanced.exhausted {
+        warn!(mark = %step.mark.id, "no step of the chain of {} took it: route {} is tried on", step.mark.node, step.delivery.route);
+    }
+    steering.step_ends = journal.next_step(now)?;
+    Ok(())
+}
+
+/// Brings the plan up to date and writes down what has changed.
+///
+/// # Errors
+/// As any write. After an error nothing may be sent; what was not written is written the next time.
+pub fn steer(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    plan(journal, shared, now)?;
+    advance_chains(journal, shared, now)
+}
+
+fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    let mut steering = shared.steering();
+    let Steering { roster, plan, has_begun, .. } = &mut *steering;
+    let orders = Orders::read(journal, shared, now)?;
+    let is_new = roster.look(shared);
+    let is_needed = is_needed(&shared.settings, &orders, roster);
+    if is_needed && plan.is_none() {
+        *plan = Some(Plan::begin(journal, shared, roster, now)?);
+    } else if !is_needed && (plan.is_some() || !*has_begun) {
+        *plan = None;
+        let freed: Vec<MarkId> = journal.holds()?.into_keys().collect();
+        journal.hold(&[], &freed, now)?;
+    }
+    *has_begun = true;
+    let Some(current) = plan else { return Ok(()) };
+    if is_new {
+        current.regroup(shared, roster);
+    }
+    let done = current.go_on(journal, shared, (orders, roster), now);
+    if done.is_err() {
+        // What was decided and not written is decided anew from what stands in the journal.
+        *plan = None;
+    }
+    done
+}
+
+/// Whether anything can hold anything. Where nothing can, no mark is read for it.
+fn is_needed(settings: &Settings, orders: &Orders, roster: &Roster) -> bool {
+    let asks = |group: &Group| group.rules != Rules::default() || has_probes(group);
+    settings.groups.iter().any(asks) || !orders.is_empty() || !roster.skipped.is_empty()
+}
+
+fn has_probes(group: &Group) -> bool {
+    group.confirm.is_some()
+}
+
+impl Plan {
+    fn begin(
+        journal: &Journal,
+        shared: &Shared,
+        roster: &Roster,
+        now: Timestamp,
+    ) -> Result<Self, JournalError> {
+        let (groups, former) = (&shared.settings.groups, journal.holds()?);
+        let longest = groups.iter().map(|group| group.rules.cooldown.max(group.rules.max_hold)).max();
+        let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), has_probes(group));
+        let mut plan = Self {
+            state: State::new(groups.iter().map(new).collect()),
+            planner: Planner::default(),
+            seen: journal.newest_history()?,
+            released: journal.released_marks()?,
+            next: None,
+            storms: former_storms(groups, &former),
+            former,
+        };
+        plan.resize(roster);
+        let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
+        shared.report_damage(&rows.damaged);
+        rows.sound.iter().for_each(|row| plan.see(shared, roster, row));
+        Ok(plan)
+    }
+
+    fn go_on(
+        &mut self,
+        journal: &mut Journal,
+        shared: &Shared,
+        (orders, roster): (Orders, &Roster),
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.feed(journal, shared, roster)?;
+        let skips = self.state.set_skipped(&roster.skipped);
+        if self.state.set_orders(orders.maintenance, orders.pauses) || skips {
+            self.resize(roster);
+        }
+        for index in 0..self.state.groups().len() {
+            self.state.set_released(index, orders.released.get(&index).copied());
+        }
+        self.look_at_probes(shared);
+        loop {
+            let changes = self.planner.replan(&mut self.state, now);
+            self.write(journal, &changes, now)?;
+            self.next = changes.next;
+            if !self.look_at_stages(journal, shared, now)? {
+                break;
+            }
+        }
+        self.seen = journal.newest_history()?;
+        self.report_storms(&shared.settings);
+        Ok(())
+    }
+
+    /// Reads what has changed.
+    fn feed(&mut self, journal: &Journal, shared: &Shared, roster: &Roster) -> Result<(), JournalError> {
+        let (touched, newest) = journal.touched_since(self.seen)?;
+        if newest == self.seen {
+            return Ok(());
+        }
+        self.released = journal.released_marks()?;
+        for mark in touched {
+            match journal.find_mark(mark)? {
+                Some(Ok(row)) => self.see(shared, roster, &row),
+                Some(Err(damage)) => shared.report_damage(&[damage]),
+                None => {}
+            }
+        }
+        self.seen = newest;
+        Ok(())
+    }
+
+    fn see(&mut self, shared: &Shared, roster: &Roster, row: &MarkRow) {
+        let known = self.state.subject(row.id);
+        let (probe, stage) = known.map_or_else(Default::default, |old| (old.probe.clone(), old.stage));
+        self.state.see(Subject {
+            mark: row.id,
+            host: row.node.clone(),
+            group: roster.group_of(&shared.settings, &row.node),
+            failed_at: row.failure_time,
+            known_at: row.made_at,
+            returned_at: row.returned_at,
+            end: row.settled,
+            doubts: doubts(row),
+            is_member: roster.is_member(&row.node),
+            is_released: self.released.contains(&row.id),
+            probe,
+            stage,
+        });
+    }
+
+    fn resize(&mut self, roster: &Roster) {
+        let sizes = roster.sizes(self.state.groups().len(), &self.state);
+        sizes.into_iter().enumerate().for_each(|(group, size)| self.state.set_size(group, size));
+    }
+
+    /// By a new CIB hosts may be in other groups, or not be there any more.
+    fn regroup(&mut self, shared: &Shared, roster: &Roster) {
+        let moved = |subject: &Subject| {
+            let group = roster.group_of(&shared.settings, &subject.host);
+            let is_member = roster.is_member(&subject.host);
+            let is_same = (group, is_member) == (subject.group, subject.is_member);
+            (!is_same).then(|| Subject { group, is_member, ..subject.clone() })
+        };
+        let moved: Vec<Subject> = self.state.subjects().filter_map(moved).collect();
+        moved.into_iter().for_each(|subject| self.state.see(subject));
+        self.resize(roster);
+    }
+
+    fn look_at_probes(&mut self, shared: &Shared) {
+        for (mark, verdict) in shared.verdicts().drain() {
+            let probe = match verdict {
+                Verdict::Open => Probe::Open,
+                Verdict::Confirmed => Probe::Confirmed,
+                Verdict::Healthy(which) => Probe::Healthy(which),
+            };
+            self.state.set_probe(mark, probe);
+        }
+    }
+
+    /// How far marks are told, in groups that limit how many may be told at once. Says whether something has changed.
+    fn look_at_stages(
+        &mut self,
+        journal: &Journal,
+        shared: &Shared,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        let limited = |subject: &&Subject| self.state.groups()[subject.group].is_limited();
+        let may_be_told = |subject: &&Subject| {
+            self.planner.holds_of(subject.mark).is_empty() || subject.stage == Stage::UnderWay
+        };
+        let asked: Vec<(MarkId, Stage)> = self
+            .state
+            .subjects()
+            .filter(limited)
+            .filter(may_be_told)
+            .map(|subject| (subject.mark, subject.stage))
+            .collect();
+        let mut any = false;
+        for (mark, before) in asked {
+            let stage = stage(shared, &journal.deliveries_of(mark)?.sound, now);
+            if stage != before {
+                self.state.set_stage(mark, stage);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    fn write(
+        &mut self,
+        journal: &mut Journal,
+        changes: &Changes,
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        let former = std::mem::take(&mut self.former);
+        let is_new = |held: &HeldMark| {
+            former
+                .get(&held.mark)
+                .is_none_or(|old| (&old.words, &old.why, old.until) != (&held.words, &held.why, held.until))
+        };
+        let rows = changes.held.iter().filter_map(|(mark, holds)| row(*mark, holds, now)).filter(is_new);
+        let rows: Vec<HeldMark> = rows.collect();
+        // A mark whose only reasons are its own doubts has no row.
+        let doubted = changes.held.iter().filter(|(mark, holds)| row(*mark, holds, now).is_none());
+        let mut freed: Vec<MarkId> =
+            changes.freed.iter().chain(doubted.map(|(mark, _)| mark)).copied().collect();
+        freed.extend(former.into_keys().filter(|mark| self.planner.holds_of(*mark).is_empty()));
+        journal.hold(&rows, &freed, now)
+    }
+
+    /// One line when a storm begins, and one when it ends.
+    fn report_storms(&mut self, settings: &Settings) {
+        for (index, group) in self.state.groups().iter().enumerate() {
+            let holds = group.storm().holds();
+            if std::mem::replace(&mut self.storms[index], holds) == holds {
+                continue;
+            }
+            let (name, size, down) = (&group.name, group.size, group.unhealthy());
+            let limit = settings.groups[index].limit_shown();
+            if holds {
+                warn!(
+                    "{down} of {size} hosts of group {name} are down, and its limit is {limit}: what is not told yet is held"
+                );
+            } else {
+                info!("the storm of group {name} is over: {down} of its {size} hosts are down");
+            }
+        }
+    }
+}
+
+fn former_storms(groups: &[Group], former: &BTreeMap<MarkId, HeldMark>) -> Vec<bool> {
+    let is_storm = |held: &HeldMark| held.words.iter().any(|word| word == Hold::Storm.as_str());
+    vec![former.values().any(is_storm); groups.len()]
+}
+
+/// The row of a mark that more than its own doubts hold.
+fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
+    let own: Vec<_> = holds.iter().filter(|held| !held.hold.is_doubt()).collect();
+    let first = own.first()?;
+    let words = own.iter().map(|held| held.hold.as_str().to_owned()).collect();
+    Some(HeldMark { mark, words, until: first.until, why: first.why.as_ref().to_owned(), since: now })
+}
+
+/// What can be sent now is ready; what waits for its time, for an operator or for an endpoint in trouble takes nobody's place.
+fn stage(shared: &Shared, deliveries: &[Delivery], now: Timestamp) -> Stage {
+    let asks = Step::Confirm.suffix();
+    let is_under_way = |delivery: &Delivery| {
+        delivery.state == Sent::InFlight || (!delivery.state.is_final() && delivery.route.ends_with(asks))
+    };
+    if deliveries.iter().any(is_under_way) {
+        return Stage::UnderWay;
+    }
+    let troubles = shared.troubles();
+    let can_be_sent = |delivery: &Delivery| {
+        delivery.state.may_be_sent()
+            && !delivery.is_step()
+            && delivery.next_due <= now
+            && troubles.of(&delivery.route).is_none()
+    };
+    if deliveries.iter().any(can_be_sent) { Stage::Ready } else { Stage::Waiting }
+}

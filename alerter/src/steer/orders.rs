@@ -1,0 +1,74 @@
+//! What operators decided that is in force, in the policy's words.
+
+use std::collections::HashMap;
+
+use marks::journal::{Journal, JournalError};
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+
+use crate::config::Settings;
+use crate::policy::state::{Order, Whom};
+use crate::shared::Shared;
+
+/// What operators decided.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) maintenance: Vec<Order>,
+    pub(super) pauses: Vec<Order>,
+    /// When each group was released last, by its index.
+    pub(super) released: HashMap<usize, Timestamp>,
+}
+
+impl Orders {
+    pub(super) fn read(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Self, JournalError> {
+        let found = journal.decisions_in_force(now)?;
+        shared.report_damage(&found.damaged);
+        let mut orders = Self::default();
+        found.sound.iter().for_each(|decision| orders.add(&shared.settings, decision));
+        Ok(orders)
+    }
+
+    fn add(&mut self, settings: &Settings, decision: &Decision) {
+        match &decision.about {
+            About::Pause { scope, until } => {
+                self.pauses.extend(order(settings, decision, scope, *until, "paused"));
+            }
+            About::Maintenance { scope, until } => {
+                self.maintenance.extend(order(settings, decision, scope, Some(*until), "in maintenance"));
+            }
+            About::ReleaseGroup(name) => {
+                if let Some(index) = index_of(settings, name) {
+                    let at = self.released.entry(index).or_insert(decision.at);
+                    *at = (*at).max(decision.at);
+                }
+            }
+            About::Release(_) => {}
+        }
+    }
+
+    /// Whether there is none that holds anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.maintenance.is_empty() && self.pauses.is_empty()
+    }
+}
+
+/// None for a group that is not configured any more: its hosts are in others.
+fn order(
+    settings: &Settings,
+    decision: &Decision,
+    scope: &Scope,
+    until: Option<Timestamp>,
+    how: &str,
+) -> Option<Order> {
+    let (whom, what) = match scope {
+        Scope::All => (Whom::All, "everything is".to_owned()),
+        Scope::Group(name) => (Whom::Group(index_of(settings, name)?), format!("group {name} is")),
+        Scope::Host(host) => (Whom::Host(host.clone()), format!("{host} is")),
+    };
+    let why = format!("{what} {how} by {}: {}", decision.actor, decision.reason);
+    Some(Order { whom, until, why: why.into() })
+}
+
+fn index_of(settings: &Settings, name: &str) -> Option<usize> {
+    settings.groups.iter().position(|group| group.name == name)
+}

@@ -1,0 +1,83 @@
+//! Which hosts there are, in which group each is, and which ask not to be told of: what the newest CIB says.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use marks::cib::Cib;
+use marks::host::HostName;
+
+use crate::config::{Members, Settings};
+use crate::policy::SKIP;
+use crate::policy::state::State;
+use crate::shared::Shared;
+
+/// The hosts by a CIB.
+#[derive(Default)]
+pub(super) struct Roster {
+    cib: Option<Arc<Cib>>,
+    /// The remote nodes that are told of, and hosts that a group lists, each with the index of its group.
+    group_of: HashMap<HostName, usize>,
+    /// Those with the node attribute that asks for it.
+    pub(super) skipped: HashSet<HostName>,
+}
+
+impl Roster {
+    /// Looks at the newest CIB; says whether it is another one.
+    pub(super) fn look(&mut self, shared: &Shared) -> bool {
+        let cib = shared.cib();
+        let is_same = match (&self.cib, &cib) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (None, None) => !self.group_of.is_empty(),
+            _ => false,
+        };
+        if !is_same {
+            *self = Self::new(cib, &shared.settings);
+        }
+        !is_same
+    }
+
+    fn new(cib: Option<Arc<Cib>>, settings: &Settings) -> Self {
+        let nodes = cib.as_ref().map(|cib| cib.remote_nodes()).unwrap_or_default();
+        let is_told =
+            |node: &HostName| settings.hosts.matching.as_ref().is_none_or(|matching| matching.covers(node));
+        let listed = settings.groups.iter().filter_map(|group| match &group.members {
+            Members::Hosts(patterns) => patterns.listed(),
+            Members::Attribute { .. } | Members::Rest => None,
+        });
+        let hosts = nodes.into_iter().filter(is_told).chain(listed.flatten());
+        let group_of = hosts.map(|host| (host.clone(), index(settings, cib.as_deref(), &host))).collect();
+        let skipped = cib.as_ref().map(|cib| cib.nodes_with(SKIP)).unwrap_or_default();
+        let skipped = skipped
+            .into_iter()
+            .filter(|(_, word)| marks::cib::truth(word) == Some(true))
+            .map(|(host, _)| host);
+        Self { skipped: skipped.collect(), group_of, cib }
+    }
+
+    /// The index of a host's group.
+    pub(super) fn group_of(&self, settings: &Settings, host: &HostName) -> usize {
+        let known = self.group_of.get(host).copied();
+        known.unwrap_or_else(|| index(settings, self.cib.as_deref(), host))
+    }
+
+    /// A host that the cluster does not know any more was taken out of it. Without a cluster nobody knows.
+    pub(super) fn is_member(&self, host: &HostName) -> bool {
+        let Some(cib) = &self.cib else { return true };
+        self.group_of.contains_key(host) || cib.membership(host).is_some()
+    }
+
+    /// How many hosts each group has, without those that are set aside.
+    pub(super) fn sizes(&self, groups: usize, state: &State) -> Vec<usize> {
+        let mut sizes = vec![0; groups];
+        for (host, group) in &self.group_of {
+            sizes[*group] += usize::from(!state.is_aside(host, *group));
+        }
+        sizes
+    }
+}
+
+fn index(settings: &Settings, cib: Option<&Cib>, host: &HostName) -> usize {
+    let attribute = |host: &HostName, name: &str| cib?.node_attribute(host, name).map(str::to_owned);
+    let name = &settings.group_of(host, &attribute).name;
+    settings.groups.iter().position(|group| group.name == *name).unwrap_or_default()
+}
