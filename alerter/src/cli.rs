@@ -1,8 +1,12 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+use crate::span;
 
 /// The configuration where `--config` is not given.
 pub const DEFAULT_CONFIG: &str = "/etc/nova-host-alerter/alerter.toml";
@@ -46,6 +50,13 @@ pub enum Command {
     Unmark(Unmark),
     /// Let a host's last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right
     Release(Release),
+    /// Tell nothing of all groups, or of one: marks are made and kept until `resume`
+    Pause(Pause),
+    /// End the pauses of all groups together, or those of one group
+    Resume(Resume),
+    /// Tell nothing of a host or a group that is worked on
+    #[command(subcommand)]
+    Maintenance(Maintenance),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),
 }
@@ -131,11 +142,99 @@ pub struct Unmark {
 #[derive(Debug, Args)]
 pub struct Release {
     /// A host's node name, or a mark's id
-    #[arg(value_name = "HOST|MARK")]
-    pub target: String,
+    #[arg(value_name = "HOST|MARK", required_unless_present = "group")]
+    pub target: Option<String>,
+    /// What is held of this group
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    pub group: Option<String>,
     /// Why; kept in the history and known on every controller
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
+}
+
+/// Options of `pause`.
+#[derive(Debug, Args)]
+pub struct Pause {
+    /// Only this group
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// For so long: a number with s, m, h or d behind it; else until `resume`
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    pub lasting: Option<Duration>,
+}
+
+/// Options of `resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// Only this group's pauses
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    pub reason: String,
+}
+
+/// What to do about maintenance.
+#[derive(Debug, Subcommand)]
+pub enum Maintenance {
+    /// Begin: nothing of it is told until its end, which comes by itself
+    Begin(Begin),
+    /// End every maintenance of a host, or of a group
+    End(End),
+    /// List what is on maintenance
+    List,
+    /// Begin, run a command, and end, whatever came of the command; exits as the command does
+    Run(During),
+}
+
+/// A host or a group.
+#[derive(Debug, Args)]
+pub struct Whom {
+    /// The host's Pacemaker node name
+    #[arg(required_unless_present = "group")]
+    pub host: Option<String>,
+    /// A group instead
+    #[arg(long, value_name = "NAME", conflicts_with = "host")]
+    pub group: Option<String>,
+}
+
+/// Options of `maintenance begin`.
+#[derive(Debug, Args)]
+pub struct Begin {
+    #[command(flatten)]
+    /// Of what
+    pub whom: Whom,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// For so long at most: a number with s, m, h or d behind it
+    #[arg(long = "for", value_name = "TIME", value_parser = span::parse)]
+    pub lasting: Duration,
+}
+
+/// Options of `maintenance end`.
+#[derive(Debug, Args)]
+pub struct End {
+    #[command(flatten)]
+    /// Of what
+    pub whom: Whom,
+    /// Why; kept in the history and known on every controller
+    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    pub reason: String,
+}
+
+/// Options of `maintenance run`.
+#[derive(Debug, Args)]
+pub struct During {
+    #[command(flatten)]
+    /// As `begin`
+    pub begin: Begin,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    pub command: Vec<OsString>,
 }
 
 /// Options of `send-test`.
@@ -166,5 +265,47 @@ mod tests {
         assert!(parse(&["mark", "c1", "--reason", "x"]).is_err());
         assert!(parse(&["mark", "c1", "--fenced", "--reason", "x"]).is_ok());
         assert!(parse(&["retry"]).is_err() && parse(&["retry", "c1", "--all"]).is_err());
+    }
+
+    /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.
+    #[test]
+    fn a_decision_needs_a_reason_and_a_maintenance_an_end() {
+        let is_right = |line: &str| {
+            let words = line.split(' ').collect::<Vec<_>>();
+            Cli::try_parse_from([&["nova-host-alerter"], &words[..]].concat()).is_ok()
+        };
+        for right in [
+            "pause --reason x",
+            "pause --group rack1 --reason x --for 2h",
+            "resume",
+            "resume --group rack1 --reason x",
+            "maintenance begin c1 --reason x --for 90",
+            "maintenance begin --group rack1 --reason x --for 1d",
+            "maintenance end c1",
+            "maintenance end --group rack1",
+            "maintenance list",
+            "maintenance run c1 --reason x --for 2h -- reboot -f now",
+            "maintenance run --group rack1 --reason x --for 2h -- true",
+            "release --group rack1 --reason x",
+            "release c1 --reason x",
+        ] {
+            assert!(is_right(right), "{right}");
+        }
+        for wrong in [
+            "pause",
+            "pause --reason x --for tomorrow",
+            "maintenance",
+            "maintenance begin c1 --reason x",
+            "maintenance begin c1 --for 2h",
+            "maintenance begin --reason x --for 2h",
+            "maintenance begin c1 --group rack1 --reason x --for 2h",
+            "maintenance end",
+            "maintenance run c1 --reason x --for 2h",
+            "maintenance run c1 --reason x -- true",
+            "release --reason x",
+            "release c1 --group rack1 --reason x",
+        ] {
+            assert!(!is_right(wrong), "{wrong}");
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod openstack;
 pub mod policy;
 pub mod probes;
 pub mod shared;
+pub mod span;
 pub mod steer;
 pub mod store;
 pub mod watch;

@@ -50,8 +50,8 @@ fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::
 }
 
 pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {
-    let request =
-        ReleaseRequest { target: options.target.clone(), reason: options.reason.clone(), user: operator() };
+    let (target, group) = (options.target.clone(), options.group.clone());
+    let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
     changed(cli, wait_for(control(cli).post("/v1/release", &request))??)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode>
     changed(cli, wait_for(control(cli).post("/v1/retry", &request))??)
 }
 
-fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
+pub(super) fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
     if cli.json {
         print_json(&answer)?;
     } else {
@@ -100,7 +100,7 @@ fn slowest(daemon: &Daemon, options: &cli::SendTest) -> Duration {
 }
 
 /// The person behind sudo, where there is one.
-fn operator() -> String {
+pub(super) fn operator() -> String {
     let behind_sudo = std::env::var("SUDO_USER").ok().filter(|name| !name.is_empty());
     let uid = nix::unistd::getuid();
     let name = || nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use marks::cib::Cib;
 use marks::delivery::{Attempt, State};
 use marks::fencing::Fencing;
-use marks::id::{FencingId, MarkId};
+use marks::id::{FencingId, MarkId, NoteId};
 use marks::journal::{Journal, JournalError, MarkRow};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled, Tools};
 use marks::time::Timestamp;
@@ -120,6 +120,20 @@ impl Look {
             Entry::Fencing(fencing) => Some(fencing),
             _ => None,
         }
+    }
+
+    /// What operators decided about groups and hosts and have not ended, and the ids of what they have ended.
+    pub(super) fn in_force(&self) -> (Vec<&Decision>, Vec<NoteId>) {
+        let (mut decisions, mut ended) = (Vec::new(), Vec::new());
+        for entry in self.all() {
+            match entry {
+                Entry::Decision(decision) if decision.about.holds() => decisions.push(decision),
+                Entry::Ending(ending) => ended.push(ending.id),
+                _ => {}
+            }
+        }
+        decisions.retain(|decision| !ended.contains(&decision.id));
+        (decisions, ended)
     }
 
     /// What operators decided about a mark.
@@ -287,7 +301,6 @@ pub(super) mod tests {
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
 
-    use marks::id::NoteId;
     use marks::journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::About;

@@ -2,6 +2,8 @@
 
 mod change;
 mod check;
+mod decide;
+mod during;
 mod merged;
 mod origin;
 mod read;
@@ -22,7 +24,7 @@ use serde::Serialize;
 
 use merged::Look;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::config::{self, Settings};
 use crate::control::client;
 use crate::{daemon, log};
@@ -51,6 +53,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),
         Command::Release(options) => change::release(cli, options),
+        Command::Pause(options) => decide::pause(cli, options),
+        Command::Resume(options) => decide::resume(cli, options),
+        Command::Maintenance(cli::Maintenance::Begin(options)) => decide::begin(cli, options),
+        Command::Maintenance(cli::Maintenance::End(options)) => decide::end(cli, options),
+        Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
+        Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
     }
 }

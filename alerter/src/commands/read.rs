@@ -127,7 +127,7 @@ pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitC
 }
 
 /// The sound rows; says which are not.
-fn sound<T>(rows: Option<Rows<T>>) -> Vec<T> {
+pub(super) fn sound<T>(rows: Option<Rows<T>>) -> Vec<T> {
     let Some(rows) = rows else { return Vec::new() };
     warn_of_damage(&rows);
     rows.sound

@@ -141,7 +141,11 @@ pub struct UnmarkRequest {
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
     /// The host's node name, for its last mark, or a mark's id.
-    pub target: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Or a group, for what is held of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Why.
     pub reason: String,
     /// Who.

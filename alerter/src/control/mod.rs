@@ -6,6 +6,7 @@ mod body;
 mod callbacks;
 mod caller;
 pub mod client;
+pub mod decisions;
 mod hosts;
 pub mod remote;
 pub mod server;

@@ -32,6 +32,7 @@ use super::api::{
     TestAnswer, TestRequest, UnmarkRequest,
 };
 use super::caller::{Caller, OPERATOR};
+use super::decisions;
 use super::remote;
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
@@ -90,6 +91,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/retry", post(retry))
         .route("/v1/send-test", post(send_test))
         .merge(remote::api())
+        .merge(decisions::routes())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)
 }
@@ -135,6 +137,11 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, kind, message)
     }
 
+    #[cfg(test)]
+    pub(super) fn sentence(&self) -> &str {
+        &self.1.message
+    }
+
     pub(super) fn absent(message: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", message)
     }
@@ -161,7 +168,7 @@ impl IntoResponse for Refusal {
 pub(super) type Answer<T> = Result<Json<T>, Refusal>;
 
 /// A JSON body whose faults come back as our own answer.
-struct Body<T>(T);
+pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Body<T> {
     type Rejection = Refusal;
@@ -267,7 +274,14 @@ async fn release(
             "a release needs a reason: it tells what Pacemaker did not confirm",
         ));
     }
-    let marks = newest_mark_of(&shared, &request.target).await?;
+    let target = match (request.target, request.group) {
+        (Some(target), None) => target,
+        (None, Some(group)) => {
+            return decisions::release_group(&shared, &group, &request.reason, &request.user).await;
+        }
+        _ => return Err(Refusal::bad("scope", "name a host, a mark or a group, one of them")),
+    };
+    let marks = newest_mark_of(&shared, &target).await?;
     let (user, reason) = (person(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
@@ -282,7 +296,7 @@ async fn release(
     let changed = shared.store.run(release).await?;
     shared.seen().news = true;
     shared.poke.notify_one();
-    let target = plain(&request.target);
+    let target = plain(&target);
     let message = match changed {
         0 => format!(
             "the newest mark of {target} is settled, or released already: to release an older one, give its id"
@@ -447,6 +461,30 @@ pub(super) fn person(name: &str) -> String {
     if name.is_empty() { "root".to_owned() } else { name }
 }
 
+/// What the register keeps of a text, in bytes.
+const TEXT_MAX: usize = 1024;
+
+/// A text as far as it is safe in a log, and no longer than the register keeps it.
 pub(super) fn plain(text: &str) -> String {
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512).collect()
+    let letters = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512);
+    let mut room = TEXT_MAX;
+    let fits = |c: &char| {
+        room = room.saturating_sub(c.len_utf8());
+        room > 0
+    };
+    letters.take_while(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant counts letters alone: what is longer never gets into the register.
+    #[test]
+    fn a_reason_is_cut_to_what_the_register_keeps() {
+        assert_eq!(plain(" a\nb "), "a b");
+        assert_eq!(plain(&"a".repeat(600)).len(), 512);
+        let long = plain(&"€".repeat(600));
+        assert!(long.len() <= TEXT_MAX && long.chars().count() > 300, "{}", long.len());
+    }
 }

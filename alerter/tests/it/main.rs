@@ -8,6 +8,7 @@ mod cloud;
 mod config;
 mod cut_off;
 mod damage;
+mod decisions;
 mod doubt;
 mod drivers;
 mod endpoint;

@@ -163,6 +163,15 @@ impl Journal {
         self.decisions_that(&condition, params![now.0, (now - GROUP_RELEASE).0])
     }
 
+    /// Whether an operator has ended a decision, also one that is not known here.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_ended(&self, decision: NoteId) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM ending WHERE decision = ?1)";
+        self.sqlite(self.connection.query_row(sql, [decision.to_string()], |row| row.get(0)))
+    }
+
     /// The open marks that an operator released, here or by the register's word.
     ///
     /// # Errors

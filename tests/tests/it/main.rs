@@ -4,6 +4,7 @@
 
 mod addresses;
 mod clock;
+mod decisions;
 mod default_config;
 mod deps;
 mod examples;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     trials::run([
         addresses::group(),
         clock::group(),
+        decisions::group(),
         default_config::group(),
         deps::group(),
         examples::group(),

@@ -1,0 +1,215 @@
+//! `pause`, `resume` and `maintenance begin|end|list`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use marks::journal::{Journal, JournalError};
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use super::change::{changed, operator};
+use super::merged::{CLUSTER, Look};
+use super::{Sources, control, print_json, println_all, read, text, wait_for};
+use crate::cli::{self, Cli};
+use crate::control::decisions::{
+    Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
+};
+
+pub(super) fn pause(cli: &Cli, options: &cli::Pause) -> anyhow::Result<ExitCode> {
+    let request = PauseRequest {
+        group: options.group.clone(),
+        seconds: options.lasting.map(|lasting| lasting.as_secs()),
+        reason: options.reason.clone(),
+        user: operator(),
+    };
+    decided(cli, &wait_for(control(cli).post("/v1/pause", &request))??)
+}
+
+pub(super) fn resume(cli: &Cli, options: &cli::Resume) -> anyhow::Result<ExitCode> {
+    let request =
+        ResumeRequest { group: options.group.clone(), reason: options.reason.clone(), user: operator() };
+    changed(cli, wait_for(control(cli).post("/v1/resume", &request))??)
+}
+
+pub(super) fn begin(cli: &Cli, options: &cli::Begin) -> anyhow::Result<ExitCode> {
+    decided(cli, &wait_for(control(cli).post("/v1/maintenance/begin", &request(options)))??)
+}
+
+/// What `begin` asks of the daemon.
+pub(super) fn request(options: &cli::Begin) -> MaintenanceRequest {
+    MaintenanceRequest {
+        host: options.whom.host.clone(),
+        group: options.whom.group.clone(),
+        seconds: options.lasting.as_secs(),
+        reason: options.reason.clone(),
+        user: operator(),
+    }
+}
+
+pub(super) fn end(cli: &Cli, options: &cli::End) -> anyhow::Result<ExitCode> {
+    let request = EndRequest {
+        host: options.whom.host.clone(),
+        group: options.whom.group.clone(),
+        id: None,
+        reason: options.reason.clone(),
+        user: operator(),
+    };
+    changed(cli, wait_for(control(cli).post("/v1/maintenance/end", &request))??)
+}
+
+fn decided(cli: &Cli, answer: &Decided) -> anyhow::Result<ExitCode> {
+    if cli.json {
+        print_json(answer)?;
+    } else {
+        println_all(&answer.message);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line of `maintenance list --json`.
+#[derive(Serialize)]
+struct Listed<'a> {
+    /// `cluster`, or `local view`: this controller's word alone.
+    view: &'a str,
+    #[serde(flatten)]
+    decision: InForce,
+}
+
+pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let sources = Sources::open(cli)?;
+    let mut all = in_force(sources.journal.as_ref(), &sources.look, Timestamp::now())?;
+    all.retain(|decision| matches!(decision.about, About::Maintenance { .. }));
+    let view = sources.look.view();
+    if cli.json {
+        let listed = all.iter().map(|decision| Listed { view, decision: decision.into() });
+        print_json(&listed.collect::<Vec<_>>())?;
+    } else {
+        println_all(&listing(&all, view));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The pauses and maintenances that are in force by the word of journal and register, oldest first. What either of them says
+/// has ended has ended.
+///
+/// # Errors
+/// As any read.
+pub(super) fn in_force(
+    journal: Option<&Journal>,
+    look: &Look,
+    now: Timestamp,
+) -> Result<Vec<Decision>, JournalError> {
+    let (there, ended) = look.in_force();
+    let here = journal.map(|journal| journal.decisions_in_force(now)).transpose()?;
+    let mut all: Vec<Decision> = read::sound(here);
+    all.retain(|decision| decision.about.holds() && !ended.contains(&decision.id));
+    for decision in there {
+        let is_over = decision.over_at(None).is_some_and(|until| until <= now);
+        let is_known = all.iter().any(|known| known.id == decision.id);
+        let has_ended = journal.map(|journal| journal.has_ended(decision.id)).transpose()?;
+        if !is_over && !is_known && has_ended != Some(true) {
+            all.push(decision.clone());
+        }
+    }
+    all.sort_by_key(|decision| (decision.at, decision.id));
+    Ok(all)
+}
+
+fn listing(all: &[Decision], view: &str) -> String {
+    if all.is_empty() {
+        return format!("nothing is on maintenance ({view})");
+    }
+    let mut rows = vec![["WHAT", "SINCE", "UNTIL", "LEFT", "BY", "REASON"].map(str::to_owned).to_vec()];
+    let now = Timestamp::now();
+    rows.extend(all.iter().map(|decision| line(decision, now)));
+    if view != CLUSTER {
+        rows[0].push("VIEW".to_owned());
+        rows[1..].iter_mut().for_each(|row| row.push(view.to_owned()));
+    }
+    text::table(&rows)
+}
+
+fn line(decision: &Decision, now: Timestamp) -> Vec<String> {
+    let scope = decision.about.scope().unwrap_or(Scope::All);
+    let until = decision.about.until();
+    vec![
+        scope.to_string(),
+        text::time(decision.at),
+        until.map_or_else(|| "resume".to_owned(), text::time),
+        until.map_or_else(String::new, |until| left(until.since(now))),
+        decision.actor.clone(),
+        decision.reason.clone(),
+    ]
+}
+
+/// In the largest unit that has at least two of it, rounded down.
+fn left(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::NoteId;
+    use marks::register::{Ending, Entry};
+
+    use super::*;
+    use crate::commands::merged::tests::{alone, look};
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn decision(about: About) -> Decision {
+        let (actor, reason) = ("alice".into(), "new disk".into());
+        Decision { id: NoteId::generate(), about, at: NOW, actor, reason }
+    }
+
+    fn maintenance(host: &str, until: Timestamp) -> Decision {
+        let scope = Scope::Host(HostName::parse(host).unwrap());
+        decision(About::Maintenance { scope, until })
+    }
+
+    /// S0-3. The broken variant looks into the register alone for what is in force, and not for what has ended.
+    #[test]
+    fn the_register_is_read_where_there_is_no_journal() {
+        let open = maintenance("compute1", NOW + Duration::from_secs(60));
+        let ended = maintenance("compute2", NOW + Duration::from_secs(60));
+        let over = maintenance("compute3", NOW);
+        let release = decision(About::ReleaseGroup("rack1".into()));
+        let end = Ending { id: ended.id, at: NOW, actor: "bob".into(), reason: "done".into() };
+        let all = [&open, &ended, &over, &release].map(|decision| Entry::Decision(decision.clone()));
+        let look = look(all.into_iter().chain([Entry::Ending(end)]).collect());
+        assert_eq!(in_force(None, &look, NOW).unwrap(), [open]);
+        assert_eq!(in_force(None, &alone(), NOW).unwrap(), []);
+    }
+
+    #[test]
+    fn a_line_says_what_until_when_who_and_why() {
+        let one = maintenance("compute1", NOW + Duration::from_secs(7200));
+        let wanted =
+            ["host compute1", "2027-01-15 08:00:00Z", "2027-01-15 10:00:00Z", "2h", "alice", "new disk"];
+        assert_eq!(line(&one, NOW), wanted);
+        assert!(
+            listing(std::slice::from_ref(&one), "local view")
+                .lines()
+                .all(|line| line.contains("V") || line.ends_with("local view"))
+        );
+        assert!(!listing(&[one], CLUSTER).contains("VIEW"));
+        assert_eq!(listing(&[], CLUSTER), "nothing is on maintenance (cluster)");
+    }
+
+    #[test]
+    fn what_is_left_is_said_in_a_unit_that_tells_something() {
+        let of = |seconds| left(Duration::from_secs(seconds));
+        assert_eq!(
+            [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
+            ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! `maintenance run`: a command with a maintenance around it, which ends with the command, whatever became of it.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
+
+use anyhow::Context as _;
+use marks::time::Timestamp;
+use nix::sys::signal::{self as signals, Signal};
+use nix::unistd::Pid;
+use serde::Serialize;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{self, SignalKind};
+
+use super::change::operator;
+use super::{control, decide, print_json, say, text, wait_for};
+use crate::cli::{self, Cli};
+use crate::control::api::ChangeAnswer;
+use crate::control::client::ClientError;
+use crate::control::decisions::{Decided, EndRequest};
+
+/// As shells have it: the command could not be run, or was not found, or was ended by the signal with this number less.
+const NOT_RUN: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const BY_SIGNAL: u8 = 128;
+
+/// What came of it.
+#[derive(Serialize)]
+struct Ran {
+    /// The maintenance.
+    id: String,
+    /// What this program exits with.
+    code: u8,
+    /// Whether the maintenance was ended; else it ends by itself.
+    ended: bool,
+}
+
+/// Begins, runs the command, ends. Without a maintenance the command is not run.
+pub(super) fn run(cli: &Cli, options: &cli::During) -> anyhow::Result<ExitCode> {
+    let ran = wait_for(bracket(cli, options))??;
+    if cli.json {
+        print_json(&ran)?;
+    }
+    Ok(ExitCode::from(ran.code))
+}
+
+async fn bracket(cli: &Cli, options: &cli::During) -> anyhow::Result<Ran> {
+    // Before anything begins: from here on no signal ends this program before it has ended the maintenance.
+    let mut signals = Signals::listen()?;
+    let begun: Decided = control(cli).post("/v1/maintenance/begin", &decide::request(&options.begin)).await?;
+    tell(&begun.message);
+    let code = attend(&options.command, &mut signals).await;
+    let ended = end(cli, &begun, code).await;
+    match &ended {
+        Ok(answer) => tell(&answer.message),
+        Err(error) => tell(&format!("the maintenance goes on{}: {error}", until(&begun))),
+    }
+    Ok(Ran { id: begun.id, code, ended: ended.is_ok() })
+}
+
+async fn end(cli: &Cli, begun: &Decided, code: u8) -> Result<ChangeAnswer, ClientError> {
+    let request = EndRequest {
+        id: Some(begun.id.clone()),
+        reason: format!("the command ended with {code}"),
+        user: operator(),
+        ..EndRequest::default()
+    };
+    control(cli).post("/v1/maintenance/end", &request).await
+}
+
+fn until(begun: &Decided) -> String {
+    begun.until.map_or_else(String::new, |at| format!(" until {}", text::time(Timestamp(at))))
+}
+
+/// The command's own output is not mixed with ours.
+fn tell(sentence: &str) {
+    say(&format!("nova-host-alerter: {sentence}\n"), &mut io::stderr());
+}
+
+/// Runs the command to its end, however long that takes, and hands it the signals that were meant to end us.
+async fn attend(words: &[OsString], signals: &mut Signals) -> u8 {
+    if let Some(signal) = signals.pending().await {
+        tell("the command was not run: a signal came first");
+        return by_signal(signal as i32);
+    }
+    let Some((program, arguments)) = words.split_first() else { return NOT_FOUND };
+    let mut child = match Command::new(program).args(arguments).spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            tell(&format!("{} was not run: {error}", program.to_string_lossy()));
+            return if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
+        }
+    };
+    loop {
+        tokio::select! {
+            ended = child.wait() => return code(ended),
+            signal = signals.next() => hand_on(&child, signal),
+        }
+    }
+}
+
+/// A terminal sends its own signals to the command as well: twice is more than many programs take.
+fn hand_on(child: &Child, signal: Signal) {
+    let is_terminals = signal == Signal::SIGINT && io::stdin().is_terminal();
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    if let Some(id) = id.filter(|_| !is_terminals) {
+        let _it_has_ended = signals::kill(Pid::from_raw(id), signal);
+    }
+}
+
+fn code(ended: io::Result<ExitStatus>) -> u8 {
+    match ended {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (None, signal) => by_signal(signal.unwrap_or_default()),
+        },
+        Err(error) => {
+            tell(&format!("nobody knows how the command ended: {error}"));
+            NOT_RUN
+        }
+    }
+}
+
+fn by_signal(number: i32) -> u8 {
+    u8::try_from(number).unwrap_or_default().saturating_add(BY_SIGNAL)
+}
+
+/// What would end this program, but for SIGKILL.
+struct Signals {
+    terminate: unix::Signal,
+    interrupt: unix::Signal,
+    hang_up: unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| unix::signal(kind).context("signals cannot be received");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::SIGTERM,
+            _ = self.interrupt.recv() => Signal::SIGINT,
+            _ = self.hang_up.recv() => Signal::SIGHUP,
+        }
+    }
+
+    /// One that has come already.
+    async fn pending(&mut self) -> Option<Signal> {
+        tokio::select! {
+            biased;
+            signal = self.next() => Some(signal),
+            () = std::future::ready(()) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended_by(script: &str) -> u8 {
+        let words = ["/bin/sh", "-c", script].map(OsString::from);
+        wait_for(async { attend(&words, &mut Signals::listen().unwrap()).await }).unwrap()
+    }
+
+    /// S0-38: the caller's script sees what the command said.
+    #[test]
+    fn the_commands_code_is_ours() {
+        assert_eq!(ended_by("exit 0"), 0);
+        assert_eq!(ended_by("exit 17"), 17);
+        assert_eq!(ended_by("kill -KILL $$"), 137);
+        let none = |name: &str| {
+            let words = [OsString::from(name)];
+            wait_for(async { attend(&words, &mut Signals::listen().unwrap()).await }).unwrap()
+        };
+        assert_eq!((none("/nowhere/at/all"), none("/etc/passwd")), (NOT_FOUND, NOT_RUN));
+    }
+}

@@ -1,0 +1,429 @@
+//! What operators decide about groups and hosts, over the control socket: pause, maintenance, release of a group.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use marks::host::HostName;
+use marks::id::NoteId;
+use marks::journal::{Journal, JournalError};
+use marks::register::{About, Decision, Ending, Scope};
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::api::ChangeAnswer;
+use super::server::{Answer, Body, Refusal, person, plain};
+use crate::config::Settings;
+use crate::shared::Shared;
+use crate::span;
+
+/// So many known names are said where one is not known.
+const NAMES_SAID: usize = 20;
+
+/// `POST /v1/pause`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRequest {
+    /// A group; absent means all.
+    pub group: Option<String>,
+    /// For how long, in seconds; absent means until `resume`.
+    pub seconds: Option<u64>,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// `POST /v1/resume`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeRequest {
+    /// A group; absent means the pauses of all groups together.
+    pub group: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// `POST /v1/maintenance/begin`, of a host or of a group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaintenanceRequest {
+    /// The host's node name.
+    pub host: Option<String>,
+    /// Or a group.
+    pub group: Option<String>,
+    /// For how long at most, in seconds.
+    pub seconds: u64,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// `POST /v1/maintenance/end`: all of a host or of a group, or one by its id.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndRequest {
+    /// The host's node name.
+    pub host: Option<String>,
+    /// Or a group.
+    pub group: Option<String>,
+    /// Or what `begin` answered.
+    pub id: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// The answer to what begins something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// Its id.
+    pub id: String,
+    /// When it ends by itself, in milliseconds since the epoch.
+    pub until: Option<i64>,
+    /// One sentence.
+    pub message: String,
+}
+
+/// One line of `GET /v1/decisions`: a decision that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InForce {
+    /// Its id.
+    pub id: String,
+    /// `pause`, `maintenance` or `release-group`.
+    pub kind: String,
+    /// The host, where it is about one.
+    pub host: Option<String>,
+    /// The group, where it is about one; neither means all groups.
+    pub group: Option<String>,
+    /// Milliseconds since the epoch since when.
+    pub at: i64,
+    /// When it ends by itself, in milliseconds since the epoch.
+    pub until: Option<i64>,
+    /// Who.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl From<&Decision> for InForce {
+    fn from(decision: &Decision) -> Self {
+        let (host, group) = match decision.about.scope() {
+            Some(Scope::Host(name)) => (Some(name.to_string()), None),
+            Some(Scope::Group(name)) => (None, Some(name)),
+            Some(Scope::All) | None => (None, None),
+        };
+        Self {
+            id: decision.id.to_string(),
+            kind: decision.about.kind().to_owned(),
+            host,
+            group,
+            at: decision.at.0,
+            until: decision.about.until().map(|until| until.0),
+            actor: decision.actor.clone(),
+            reason: decision.reason.clone(),
+        }
+    }
+}
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/pause", post(pause))
+        .route("/v1/resume", post(resume))
+        .route("/v1/maintenance/begin", post(begin))
+        .route("/v1/maintenance/end", post(end))
+        .route("/v1/decisions", get(in_force))
+}
+
+async fn pause(State(shared): State<Arc<Shared>>, Body(request): Body<PauseRequest>) -> Answer<Decided> {
+    let scope = match &request.group {
+        Some(name) => known_group(&shared.settings, name)?,
+        None => Scope::All,
+    };
+    let now = Timestamp::now();
+    let until = request.seconds.map(|seconds| after(now, seconds)).transpose()?;
+    let resume = match &scope {
+        Scope::Group(name) => format!("`nova-host-alerter resume --group {name}`"),
+        _ => "`nova-host-alerter resume`".to_owned(),
+    };
+    let by_itself = request.seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
+    let message = format!("nothing of {scope} is told until {resume}{by_itself}; marks are made and kept");
+    decide(&shared, About::Pause { scope, until }, (&request.reason, &request.user), now, message).await
+}
+
+async fn begin(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<MaintenanceRequest>,
+) -> Answer<Decided> {
+    let scope = match (&request.host, &request.group) {
+        (Some(name), None) => known_host(&shared, name).await?,
+        (None, Some(name)) => known_group(&shared.settings, name)?,
+        _ => return Err(Refusal::bad("scope", "a maintenance is of one host or of one group: name one")),
+    };
+    let now = Timestamp::now();
+    let until = after(now, request.seconds)?;
+    let message =
+        format!("{scope} is on maintenance for {} s at most; marks are made and kept", request.seconds);
+    decide(&shared, About::Maintenance { scope, until }, (&request.reason, &request.user), now, message).await
+}
+
+/// What is held of a group now may go. It proves nothing: a mark that nobody vouches for wants a release of its own.
+pub(super) async fn release_group(
+    shared: &Shared,
+    name: &str,
+    reason: &str,
+    user: &str,
+) -> Answer<ChangeAnswer> {
+    let scope = known_group(&shared.settings, name)?;
+    let message = format!("what is held of {scope} now may go, but for marks that nobody vouches for");
+    let about = About::ReleaseGroup(name.to_owned());
+    let Json(Decided { message, .. }) =
+        decide(shared, about, (reason, user), Timestamp::now(), message).await?;
+    Ok(Json(ChangeAnswer { changed: 1, message }))
+}
+
+async fn decide(
+    shared: &Shared,
+    about: About,
+    (reason, user): (&str, &str),
+    at: Timestamp,
+    message: String,
+) -> Answer<Decided> {
+    if reason.trim().is_empty() {
+        return Err(Refusal::bad("reason", "this needs a reason: others will ask why nothing is told"));
+    }
+    let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
+    let decision = Decision { id, about, at, actor: person(user), reason: plain(reason) };
+    shared.store.run(move |journal| journal.decide(&decision)).await?;
+    tell_all(shared);
+    Ok(Json(Decided { id: id.to_string(), until, message }))
+}
+
+/// The register learns of it at once, and whoever holds marks.
+fn tell_all(shared: &Shared) {
+    shared.seen().news = true;
+    shared.poke.notify_one();
+}
+
+async fn resume(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<ResumeRequest>,
+) -> Answer<ChangeAnswer> {
+    let scope = request.group.clone().map_or(Scope::All, Scope::Group);
+    let meant = scope.clone();
+    let is_meant = move |decision: &Decision| match &decision.about {
+        About::Pause { scope, .. } => *scope == meant,
+        _ => false,
+    };
+    let changed = end_all(&shared, is_meant, (&request.reason, &request.user)).await?;
+    if let (0, Some(name)) = (changed, &request.group) {
+        known_group(&shared.settings, name)?;
+    }
+    let message = match changed {
+        0 => format!("there is no pause of {scope} to end: see `nova-host-alerter status`"),
+        changed => format!("{changed} pause(s) of {scope} ended by you"),
+    };
+    Ok(Json(ChangeAnswer { changed, message }))
+}
+
+/// What is in force ends, whether or not its name is still known.
+async fn end(State(shared): State<Arc<Shared>>, Body(request): Body<EndRequest>) -> Answer<ChangeAnswer> {
+    let meant = Meant::of(&request)?;
+    let (wanted, told) = (meant.clone(), (request.reason.as_str(), request.user.as_str()));
+    let is_meant = move |decision: &Decision| wanted.is(decision);
+    let changed = end_all(&shared, is_meant, told).await?;
+    match &meant {
+        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.settings, name)?),
+        Meant::Scope(Scope::Host(name)) if changed == 0 => {
+            known_host(&shared, name.as_str()).await?;
+        }
+        _ => {}
+    }
+    let what = match &meant {
+        Meant::Scope(scope) => format!(" of {scope}"),
+        Meant::One(_) => String::new(),
+    };
+    let message = match changed {
+        0 => format!("there is no maintenance{what} to end: see `nova-host-alerter maintenance list`"),
+        changed => format!("{changed} maintenance(s){what} ended by you"),
+    };
+    Ok(Json(ChangeAnswer { changed, message }))
+}
+
+/// Which maintenances an operator wants to end.
+#[derive(Clone)]
+enum Meant {
+    One(NoteId),
+    Scope(Scope),
+}
+
+impl Meant {
+    fn of(request: &EndRequest) -> Result<Self, Refusal> {
+        match (&request.id, &request.host, &request.group) {
+            (Some(id), None, None) => {
+                let id = NoteId::parse(id).map_err(|e| Refusal::bad("id", &e.to_string()))?;
+                Ok(Self::One(id))
+            }
+            (None, Some(name), None) => Ok(Self::Scope(host(name)?)),
+            (None, None, Some(name)) => Ok(Self::Scope(Scope::Group(name.clone()))),
+            _ => Err(Refusal::bad("scope", "name a host, a group or the id of a maintenance, one of them")),
+        }
+    }
+
+    fn is(&self, decision: &Decision) -> bool {
+        match (self, &decision.about) {
+            (Self::One(id), About::Maintenance { .. }) => *id == decision.id,
+            (Self::Scope(wanted), About::Maintenance { scope, .. }) => wanted == scope,
+            _ => false,
+        }
+    }
+}
+
+/// Ends what is in force and meant; says how many there were.
+async fn end_all(
+    shared: &Shared,
+    is_meant: impl Fn(&Decision) -> bool + Send + 'static,
+    (reason, user): (&str, &str),
+) -> Result<usize, JournalError> {
+    let (reason, actor) = (plain(reason), person(user));
+    let work = move |journal: &mut Journal| {
+        let at = Timestamp::now();
+        let mut ended = 0;
+        for decision in journal.decisions_in_force(at)?.sound.iter().filter(|decision| is_meant(decision)) {
+            let ending = Ending { id: decision.id, at, actor: actor.clone(), reason: reason.clone() };
+            ended += usize::from(journal.end_decision(&ending)?);
+        }
+        Ok(ended)
+    };
+    let ended = shared.store.run(work).await?;
+    tell_all(shared);
+    Ok(ended)
+}
+
+async fn in_force(State(shared): State<Arc<Shared>>) -> Answer<Vec<InForce>> {
+    let found = shared.store.run(|journal| journal.decisions_in_force(Timestamp::now())).await?;
+    shared.report_damage(&found.damaged);
+    Ok(Json(found.sound.iter().map(InForce::from).collect()))
+}
+
+fn after(now: Timestamp, seconds: u64) -> Result<Timestamp, Refusal> {
+    let span = span::of_seconds(seconds).map_err(|e| Refusal::bad(e.kind(), &e.to_string()))?;
+    Ok(now + span)
+}
+
+fn known_group(settings: &Settings, name: &str) -> Result<Scope, Refusal> {
+    let known = group_names(settings);
+    if known.contains(&name) {
+        return Ok(Scope::Group(name.to_owned()));
+    }
+    Err(unknown("group", name, &known))
+}
+
+/// The hosts of no other group are in `default`, whether or not that is written.
+fn group_names(settings: &Settings) -> Vec<&str> {
+    let mut names: Vec<&str> = settings.groups.iter().map(|group| group.name.as_str()).collect();
+    if !names.contains(&"default") {
+        names.push("default");
+    }
+    names
+}
+
+/// A host that could be told: of those that the cluster knows, or that has marks; without a look at a cluster, every host that
+/// `[hosts] match` does not leave out.
+async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
+    let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };
+    let (cib, matching) = (shared.cib(), &shared.settings.hosts.matching);
+    let nodes = cib.map(|cib| cib.remote_nodes());
+    let is_literal = matching.as_ref().is_some_and(|patterns| patterns.names_literally(&node));
+    let is_matched = matching.as_ref().is_none_or(|patterns| patterns.covers(&node));
+    let is_there = nodes.as_ref().is_none_or(|nodes| nodes.contains(&node));
+    let asked = node.clone();
+    let has_marks = shared.store.run(move |journal| Ok(!journal.marks_of(&asked)?.sound.is_empty())).await?;
+    if is_literal || (is_matched && is_there) || has_marks {
+        return Ok(Scope::Host(node));
+    }
+    let known = nodes.unwrap_or_default();
+    Err(unknown("host", name, &known.iter().map(HostName::as_str).collect::<Vec<_>>()))
+}
+
+fn host(name: &str) -> Result<Scope, Refusal> {
+    HostName::parse(name).map(Scope::Host).map_err(|e| Refusal::bad("host", &e.to_string()))
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> Refusal {
+    let name: String = plain(name).chars().take(64).collect();
+    let more = match known.len().saturating_sub(NAMES_SAID) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let known = match known {
+        [] => "[hosts] match leaves it out".to_owned(),
+        known => format!("known are {}{more}", known[..known.len().min(NAMES_SAID)].join(", ")),
+    };
+    Refusal::bad(&format!("unknown-{what}"), &format!("there is no {what} {name:?}: {known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_known_names_some_are_said() {
+        let names: Vec<String> = (0..22).map(|n| format!("c{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let said = |known: &[&str]| unknown("host", "x\n\"", known).sentence().to_owned();
+        assert_eq!(said(&names[..2]), r#"there is no host "x \"": known are c0, c1"#);
+        assert!(said(&names).ends_with("c18, c19 and 2 more"), "{}", said(&names));
+        assert!(said(&[]).ends_with("leaves it out"));
+    }
+
+    #[test]
+    fn an_end_is_of_one_thing() {
+        let request = |id: Option<&str>, host: Option<&str>, group: Option<&str>| {
+            let own = |text: Option<&str>| text.map(str::to_owned);
+            Meant::of(&EndRequest {
+                id: own(id),
+                host: own(host),
+                group: own(group),
+                ..EndRequest::default()
+            })
+        };
+        let id = NoteId::generate().to_string();
+        for (sound, meant) in [
+            (true, request(Some(&id), None, None)),
+            (true, request(None, Some("c1"), None)),
+            (true, request(None, None, Some("rack1"))),
+            (false, request(None, None, None)),
+            (false, request(None, Some("c1"), Some("rack1"))),
+            (false, request(Some("c1"), None, None)),
+            (false, request(None, Some("../c1"), None)),
+        ] {
+            assert_eq!(meant.is_ok(), sound);
+        }
+    }
+
+    /// A pause is no maintenance, and the host's spelling is nobody's business.
+    #[test]
+    fn what_is_meant_is_ended_and_nothing_else() {
+        let decision = |about| Decision {
+            id: NoteId::generate(),
+            about,
+            at: Timestamp(0),
+            actor: "alice".into(),
+            reason: "disk".into(),
+        };
+        let group = || Scope::Group("c1".into());
+        let maintenance = |scope| decision(About::Maintenance { scope, until: Timestamp(9) });
+        let of_host = maintenance(host("C1").unwrap_or(Scope::All));
+        let others = [maintenance(group()), decision(About::Pause { scope: group(), until: None })];
+        let meant = Meant::Scope(host("c1").unwrap_or(Scope::All));
+        assert!(meant.is(&of_host) && Meant::One(of_host.id).is(&of_host));
+        assert!(!others.iter().any(|other| meant.is(other)));
+        assert!(!Meant::Scope(group()).is(&others[1]) && !Meant::One(others[1].id).is(&others[1]));
+    }
+}

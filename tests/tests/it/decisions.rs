@@ -1,0 +1,187 @@
+//! Pause and maintenance, as operators and their scripts give them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tests::lab::wait;
+use tests::programs::{Site, built};
+use tests::trials::Group;
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+const CONFIGURATION: &str =
+    "[groups.rack1]\nhosts = [\"r1-*\"]\n[exec.recovery]\ncommand = [\"/bin/true\"]\n";
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        a_maintenance_ends_with_its_command,
+        a_signal_reaches_the_command_and_the_maintenance_ends,
+        a_maintenance_ends_by_its_time_and_a_pause_does_not,
+        names_that_nobody_knows_are_refused_with_the_known_ones,
+        what_is_decided_is_listed_without_a_daemon,
+    ];
+    Group { cannot: None, tests }
+}
+
+fn running() -> Site {
+    let mut site = Site::with(CONFIGURATION).unwrap();
+    site.start().unwrap();
+    site
+}
+
+#[track_caller]
+fn done(site: &Site, words: &[&str]) -> String {
+    let output = site.alerter(words).unwrap();
+    assert!(output.status.success(), "{words:?}: {}", said(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
+}
+
+/// The hosts and groups on maintenance.
+fn listed(site: &Site) -> Vec<String> {
+    let all: Value = serde_json::from_str(&done(site, &["maintenance", "list", "--json"])).unwrap();
+    let name = |one: &Value| one["host"].as_str().or(one["group"].as_str()).unwrap().to_owned();
+    all.as_array().unwrap().iter().map(name).collect()
+}
+
+/// Event and sentence of what was decided, oldest first.
+fn story(site: &Site) -> Vec<(String, String)> {
+    let all: Value = serde_json::from_str(&done(site, &["history", "--json"])).unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    all.as_array().unwrap().iter().map(|row| (text(row, "event"), text(row, "detail"))).collect()
+}
+
+/// S0-3, S0-38, S0-40: it holds while the command runs and ends with it, whatever became of the command, and the caller
+/// sees the command's own code. The broken variant ends it only where the command succeeds.
+fn a_maintenance_ends_with_its_command() {
+    let mut site = running();
+    let (own, config) = (built("nova-host-alerter").unwrap(), site.config());
+    let list = format!("{} maintenance list --json --config {}", own.display(), config.display());
+    let seen = site.directory().join("seen");
+    for (ending, wanted) in [("exit 0", 0), ("exit 17", 17), ("kill -KILL $$", 137)] {
+        let script = format!("{list} > {}; {ending}", seen.display());
+        let output = bracket(&site, &script).output().unwrap();
+        assert_eq!(output.status.code(), Some(wanted), "{}", said(&output));
+        let meanwhile = fs::read_to_string(&seen).unwrap();
+        assert!(meanwhile.contains("\"compute1\""), "{meanwhile}");
+        assert_eq!(listed(&site), Vec::<String>::new());
+        let (event, detail) = story(&site).pop().unwrap();
+        assert_eq!(event, "maintenance-ended");
+        assert!(detail.ends_with(&format!("ended with {wanted}")), "{detail}");
+    }
+    let words = ["run", "compute1", "--reason", "x", "--for", "1h", "--json", "--", "/no/such/command"];
+    let output = alerter(&site, &words).output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    let ran: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&ran["code"], &ran["ended"]), (&Value::from(127), &Value::from(true)));
+    site.end(Signal::SIGTERM).unwrap();
+    let output = bracket(&site, &format!("touch {}/ran", site.directory().display())).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "without a daemon there is no maintenance");
+    assert!(!site.directory().join("ran").exists(), "and without that no command is run");
+}
+
+fn alerter(site: &Site, words: &[&str]) -> Command {
+    let mut command = Command::new(built("nova-host-alerter").unwrap());
+    command.arg("--config").arg(site.config()).arg("maintenance").args(words).stdin(Stdio::null());
+    command
+}
+
+fn bracket(site: &Site, script: &str) -> Command {
+    let words = ["run", "compute1", "--reason", "new disk", "--for", "1h", "--", "/bin/sh", "-c", script];
+    alerter(site, &words)
+}
+
+/// S0-40: whoever stops the operation gets the operation stopped, and no command is left behind. The broken variant dies of
+/// the signal: the command goes on, and so does the maintenance.
+fn a_signal_reaches_the_command_and_the_maintenance_ends() {
+    let mut site = running();
+    let (up, down) = (site.directory().join("up"), site.directory().join("down"));
+    for (signal, word) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGHUP, "HUP")] {
+        let script = format!(
+            "trap 'echo {word} > {}; exit 5' {word}; echo $$ > {}; while :; do sleep 0.05; done",
+            down.display(),
+            up.display()
+        );
+        let mut running = bracket(&site, &script).stderr(Stdio::null()).spawn().unwrap();
+        let command = until_written(&up);
+        assert_eq!(listed(&site), ["compute1"]);
+        kill(Pid::from_raw(running.id().cast_signed()), signal).unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(5), "{word}");
+        assert_eq!(fs::read_to_string(&down).unwrap().trim(), word);
+        assert!(!Path::new(&format!("/proc/{command}")).exists(), "the command is left behind");
+        assert_eq!(listed(&site), Vec::<String>::new());
+        fs::remove_file(&up).unwrap();
+    }
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn until_written(path: &Path) -> String {
+    wait::until("the command runs", LIMIT, || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        Ok(text.ends_with('\n').then(|| text.trim().to_owned()))
+    })
+    .unwrap()
+}
+
+/// S0-40: nobody ends it, and the daemon dies meanwhile. A pause without a time stays until `resume`, and says how many
+/// there were.
+fn a_maintenance_ends_by_its_time_and_a_pause_does_not() {
+    let mut site = running();
+    done(&site, &["maintenance", "begin", "--group", "rack1", "--reason", "switch", "--for", "1s"]);
+    for _ in 0..2 {
+        done(&site, &["pause", "--reason", "move"]);
+    }
+    done(&site, &["pause", "--group", "rack1", "--reason", "move", "--for", "2h"]);
+    site.end(Signal::SIGKILL).unwrap();
+    site.start().unwrap();
+    wait::until("the maintenance is over", LIMIT, || Ok(listed(&site).is_empty().then_some(()))).unwrap();
+    assert!(done(&site, &["maintenance", "end", "--group", "rack1"]).contains("no maintenance"));
+    assert!(done(&site, &["resume", "--reason", "moved"]).starts_with("2 pause(s) of all groups"));
+    assert!(done(&site, &["resume"]).starts_with("there is no pause"));
+    assert!(done(&site, &["resume", "--group", "rack1"]).starts_with("1 pause(s) of group rack1"));
+    let events: Vec<String> = story(&site).into_iter().map(|(event, _)| event).collect();
+    assert_eq!(events, ["maintenance-began", "paused", "paused", "paused", "resumed", "resumed", "resumed"]);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn names_that_nobody_knows_are_refused_with_the_known_ones() {
+    let mut site = running();
+    for words in [
+        &["pause", "--group", "rack2", "--reason", "x"][..],
+        &["resume", "--group", "rack2"],
+        &["release", "--group", "rack2", "--reason", "x"],
+        &["maintenance", "begin", "--group", "rack2", "--reason", "x", "--for", "1h"],
+        &["maintenance", "end", "--group", "rack2"],
+    ] {
+        let output = site.alerter(words).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert!(said(&output).contains("known are rack1, default"), "{}", said(&output));
+    }
+    let output = site.alerter(&["pause", "--reason", " "]).unwrap();
+    assert!(!output.status.success() && said(&output).contains("needs a reason"), "{}", said(&output));
+    done(&site, &["release", "--group", "rack1", "--reason", "seen"]);
+    done(&site, &["pause", "--group", "default", "--reason", "x", "--json"]);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn what_is_decided_is_listed_without_a_daemon() {
+    let mut site = running();
+    done(&site, &["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"]);
+    done(&site, &["maintenance", "begin", "compute2", "--reason", "new disk", "--for", "2h"]);
+    assert!(
+        done(&site, &["maintenance", "end", "COMPUTE2"]).starts_with("1 maintenance(s) of host COMPUTE2")
+    );
+    site.end(Signal::SIGTERM).unwrap();
+    let shown = done(&site, &["maintenance", "list"]);
+    assert!(shown.contains("host compute1") && shown.contains("new disk"), "{shown}");
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+}
