@@ -168,7 +168,12 @@ impl Ca {
 
     /// A certificate and its key in PEM.
     pub(crate) fn identity(&self) -> (String, String) {
-        let (certificate, key) = self.signed("controller.example");
+        self.identity_for("controller.example")
+    }
+
+    /// The same for another name, or for an address.
+    pub(crate) fn identity_for(&self, name: &str) -> (String, String) {
+        let (certificate, key) = self.signed(name);
         (certificate.pem(), key.serialize_pem())
     }
 

@@ -1,6 +1,8 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
+mod api;
+mod api_config;
 mod certificates;
 mod check_config;
 mod check_online;

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
+use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 use tests::installed::source;
 use tests::programs::built;
@@ -52,7 +53,13 @@ const CERTIFICATES: [&str; 3] = ["ca-file", "certificate-file", "key-file"];
 /// The files with secrets that the settings name.
 fn secrets() -> TempDir {
     let room = TempDir::new().unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::default().self_signed(&key).unwrap().pem();
+    let key = key.serialize_pem();
     for (name, text) in [
+        ("api.pem", certificate.as_str()),
+        ("api.key", &key),
+        ("portal.token", "0123456789abcdef0123456789abcdef\n"),
         ("recovery.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"),
         ("recovery.token", "token\n"),
         ("local.password", "password\n"),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod addresses;
+mod api;
 mod clock;
 mod decisions;
 mod default_config;
@@ -23,6 +24,7 @@ use tests::trials;
 fn main() -> ExitCode {
     trials::run([
         addresses::group(),
+        api::group(),
         clock::group(),
         decisions::group(),
         default_config::group(),

@@ -72,6 +72,11 @@ impl Alerter {
         }
     }
 
+    /// What the control socket and the API work on.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// Looks and takes in, without telling.
     pub(crate) fn take_in(&mut self, site: &Site) {
         self.look(site, false).unwrap();

@@ -1,0 +1,695 @@
+//! The API on real sockets: the control socket's, and TLS with a token at a TCP address.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alerter::config::Settings;
+use alerter::control::api::{HostAnswer, HostRequest};
+use alerter::control::client::{self, ClientError};
+use alerter::control::remote;
+use alerter::control::server::ControlSocket;
+use alerter::drivers::http::{Http, Options};
+use alerter::shared::Shared;
+use alerter::store::Store;
+use marks::delivery::{ACCEPTED, Delivery, State};
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{
+    DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, MarkRow, Role, Room, Verdict,
+};
+use marks::time::Timestamp;
+use reqwest::{Certificate, Client, Method, Response, StatusCode};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::api_config::{Files, OTHER, TOKEN};
+use crate::config;
+use crate::endpoint::{Endpoint, OK};
+use crate::route::{LONG, deliver, options, word};
+use crate::site::{Alerter, Site};
+
+const HOSTS: &str = "/v1/hosts/compute1";
+
+/// What the API works on, and where it is served.
+struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    files: Files,
+    stop: CancellationToken,
+    /// The control socket, with the room that it is in.
+    local: Option<(PathBuf, config::Site)>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Server {
+    /// A daemon without a cluster, with these lines behind its route.
+    async fn alone(more: &str) -> Self {
+        let (files, room) = (Files::new(), config::Site::new(""));
+        let trusted = "[api.tokens.trusted]\ntoken-file = \"DIR/trusted\"\ntrust-marks = true\n";
+        let text = format!(
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"my.cloud.com\"\n\
+             [http.recovery]\nurl = \"http://127.0.0.1:9/\"\n{more}{}",
+            room.path("state/marks.db").display(),
+            files.table(trusted)
+        );
+        let room = room.with("alerter.toml", text);
+        let settings: Settings = room.settings();
+        let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
+        let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
+        let mut server = Self::of(Arc::new(Shared::new(settings, store, None)), files).await;
+        let path = room.path("state/control.sock");
+        let socket = ControlSocket::bind(&path).unwrap();
+        tokio::spawn(socket.serve(Arc::clone(&server.shared), server.stop.clone()));
+        server.local = Some((path, room));
+        server
+    }
+
+    async fn of(shared: Arc<Shared>, files: Files) -> Self {
+        let (stop, api) = (CancellationToken::new(), shared.settings.api.clone().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(remote::serve(listener, Arc::clone(&shared), api, stop.clone()));
+        Self { shared, address, files, stop, local: None }
+    }
+
+    fn client(&self) -> Client {
+        self.client_from([127, 0, 0, 1].into())
+    }
+
+    fn client_from(&self, from: IpAddr) -> Client {
+        let ca = Certificate::from_pem(self.files.ca.pem().as_bytes()).unwrap();
+        Client::builder().no_proxy().tls_certs_only([ca]).local_address(from).timeout(LONG).build().unwrap()
+    }
+
+    async fn ask(&self, method: Method, path: &str, token: Option<&str>, body: &str) -> Response {
+        let request = self.client().request(method, format!("https://{}{path}", self.address));
+        let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
+        request.header("content-type", "application/json").body(body.to_owned()).send().await.unwrap()
+    }
+
+    async fn patch(&self, path: &str, token: &str, body: &str) -> (u16, Value) {
+        let response = self.ask(Method::PATCH, path, Some(token), body).await;
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    /// As the command does, over the control socket.
+    async fn patch_locally(
+        &self,
+        host: &str,
+        is_failure: bool,
+        reason: Option<&str>,
+    ) -> Result<HostAnswer, String> {
+        let (socket, _) = self.local.as_ref().unwrap();
+        let resource_status_reason = reason.map(str::to_owned);
+        let request = HostRequest { mark_unhealthy: is_failure, resource_status_reason };
+        let asked = client::Daemon::at(socket).patch(&format!("/v1/hosts/{host}"), "alice", &request).await;
+        asked.map_err(|error| match error {
+            ClientError::Refused { kind, .. } => kind,
+            ClientError::Silent(why) => panic!("{why}"),
+        })
+    }
+
+    /// Bytes to the control socket, and what comes back.
+    async fn raw_locally(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        self.head_locally(method, path, body.len(), body).await
+    }
+
+    /// The same with a length that need not be the body's.
+    async fn head_locally(&self, method: &str, path: &str, length: usize, body: &str) -> (u16, Value) {
+        let mut stream = tokio::net::UnixStream::connect(&self.local.as_ref().unwrap().0).await.unwrap();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}");
+        stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Journal) -> Result<T, JournalError> + Send + 'static,
+    ) -> T {
+        self.shared.store.run(work).await.unwrap()
+    }
+
+    async fn marks(&self, host: &str) -> Vec<MarkRow> {
+        let node = HostName::parse(host).unwrap();
+        self.run(move |journal| Ok(journal.marks_of(&node)?.sound)).await
+    }
+
+    async fn deliveries(&self, mark: MarkId) -> Vec<Delivery> {
+        self.run(move |journal| Ok(journal.deliveries_of(mark)?.sound)).await
+    }
+
+    async fn history(&self, event: &'static str) -> Vec<HistoryRow> {
+        let all = self.run(|journal| journal.history(&HistoryFilter::default())).await.sound;
+        all.into_iter().filter(|row| row.event == event).collect()
+    }
+
+    /// Everything that a request could change.
+    async fn everything(&self) -> String {
+        self.run(|journal| {
+            let history = journal.history(&HistoryFilter::default())?.sound;
+            Ok(format!("{history:?} {:?}", journal.open_deliveries()?.sound))
+        })
+        .await
+    }
+
+    /// An attempt on a route begins.
+    async fn begin(&self, route: &'static str) -> DueDelivery {
+        let turn =
+            move |journal: &mut Journal| journal.turn(&[], &[Room::of(route, 1)], None, Timestamp::now());
+        self.run(turn).await.begun.remove(0)
+    }
+
+    async fn end(&self, due: &DueDelivery, verdict: Verdict) {
+        let (mark, route, at) = (due.mark.id, due.delivery.route.clone(), Timestamp::now());
+        let ended = Ended { mark, route, verdict, at };
+        self.run(move |journal| journal.turn(&[ended], &[], None, at)).await;
+    }
+}
+
+fn failed() -> String {
+    json!({ "mark_unhealthy": true }).to_string()
+}
+
+fn well() -> String {
+    json!({ "mark_unhealthy": false }).to_string()
+}
+
+fn accepted() -> Verdict {
+    Verdict::Again {
+        state: State::Pending,
+        ambiguous: false,
+        kind: ACCEPTED.to_owned(),
+        detail: "it confirms later".to_owned(),
+        next_due: Timestamp::now() + LONG,
+    }
+}
+
+/// The document is the router's own list: nothing in it is not served, and nothing is served that is not in it. What the
+/// control socket serves beside that is not to be had over TCP.
+#[tokio::test]
+async fn the_document_has_every_path_and_no_other_is_served() {
+    let server = Server::alone("").await;
+    let response = server.ask(Method::GET, "/v1/openapi.json", Some(TOKEN), "").await;
+    assert_eq!(response.headers()["content-type"], "application/json");
+    let document: Value = response.json().await.unwrap();
+    assert_eq!(document, serde_json::from_str::<Value>(remote::DOCUMENT).unwrap());
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut written: Vec<(String, String)> = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        written.extend(methods.as_object().unwrap().keys().map(|method| (method.clone(), path.clone())));
+    }
+    let mut served: Vec<(String, String)> =
+        remote::paths().map(|(method, path)| (method.to_owned(), path.to_owned())).collect();
+    written.sort();
+    served.sort();
+    assert_eq!(written, served);
+    for (method, path) in &served {
+        let method: Method = method.to_uppercase().parse().unwrap();
+        let path = path.replace("{host}", "compute1").replace("{id}", "x");
+        let (there, local) = (
+            server.ask(method.clone(), &path, Some(TOKEN), "").await.status().as_u16(),
+            server.raw_locally(method.as_str(), &path, "").await.0,
+        );
+        assert!(!matches!(there, 404 | 405) && there == local, "{method} {path}: {there} {local}");
+    }
+    for path in ["/v1/health", "/v1/status", "/v1/unmark", "/v1/release", "/v1/retry", "/v1/send-test", "/"] {
+        for method in [Method::GET, Method::POST] {
+            let response = server.ask(method, path, Some(TOKEN), "{}").await;
+            assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");
+            assert_eq!(response.json::<Value>().await.unwrap()["kind"], "not-found");
+        }
+    }
+    assert_ne!(
+        server.raw_locally("GET", "/v1/health", "").await.0,
+        404,
+        "the broken variant: the control socket"
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_answered_without_a_token_or_without_tls() {
+    let server = Server::alone("").await;
+    let before = server.everything().await;
+    for token in [None, Some(""), Some("x"), Some(&TOKEN[1..]), Some("0123456789abcdef0123456789abcdeX")] {
+        for (method, path) in
+            [(Method::PATCH, HOSTS), (Method::GET, "/v1/openapi.json"), (Method::GET, "/v1/x")]
+        {
+            let response = server.ask(method, path, token, &failed()).await;
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{token:?} {path}");
+            assert_eq!(response.headers()["www-authenticate"], "Bearer");
+            assert_eq!(response.json::<Value>().await.unwrap()["kind"], "token");
+        }
+    }
+    let plain = server.client().get(format!("http://{}/v1/openapi.json", server.address)).bearer_auth(TOKEN);
+    assert!(plain.send().await.is_err(), "nothing but TLS is spoken");
+    assert_eq!(server.everything().await, before);
+    assert_eq!(server.ask(Method::GET, "/v1/openapi.json", Some(TOKEN), "").await.status(), StatusCode::OK);
+}
+
+/// Both are used as they are now, without a restart; a token that was taken away opens nothing.
+#[tokio::test]
+async fn a_new_token_and_a_new_certificate_are_taken_up() {
+    let server = Server::alone("").await;
+    let status =
+        async |token| server.ask(Method::GET, "/v1/openapi.json", Some(token), "").await.status().as_u16();
+    let new = "a-new-token-of-thirty-two-letters-and-more";
+    assert_eq!((status(TOKEN).await, status(new).await), (200, 401));
+    server.files.put("portal", new, 0o600);
+    assert_eq!((status(TOKEN).await, status(new).await), (401, 200));
+    server.files.remove("portal");
+    assert_eq!((status(new).await, status(OTHER).await), (401, 200));
+    let serial = async || {
+        let stream = server.client().get(format!("https://{}/v1/openapi.json", server.address));
+        stream.bearer_auth(OTHER).send().await.map(|response| response.status().as_u16()).ok()
+    };
+    assert_eq!(serial().await, Some(200));
+    let (theirs, ours) = (crate::certificates::Ca::new("theirs"), server.files.ca.identity_for("127.0.0.1"));
+    let (certificate, key) = theirs.identity_for("127.0.0.1");
+    server.files.put("key", &key, 0o600);
+    server.files.put("certificate", &certificate, 0o644);
+    assert_eq!(serial().await, None, "the new certificate is another CA's");
+    server.files.put("key", &ours.1, 0o600);
+    server.files.put("certificate", &ours.0, 0o644);
+    assert_eq!(serial().await, Some(200));
+}
+
+/// S2-1, S2-11, S2-24: who knows that a host has failed says so; a stated default stands for a reason that was not given, and
+/// the history names who said it.
+#[tokio::test]
+async fn a_word_from_outside_marks_a_host_and_is_on_record() {
+    let server = Server::alone("").await;
+    let answer = server.patch_locally("compute1", true, Some("pulled the plug")).await.unwrap();
+    assert!(answer.new && answer.changed == 1 && answer.mark.is_some(), "{answer:?}");
+    let again = server.patch_locally("compute1", true, None).await.unwrap();
+    assert_eq!((again.new, again.changed, again.mark), (false, 0, answer.mark));
+    assert!(again.message.contains("already marked"));
+    let (status, remote) = server.patch("/v1/hosts/compute2", OTHER, &failed()).await;
+    assert_eq!((status, &remote["new"]), (200, &json!(true)), "{remote}");
+    let uid = nix::unistd::geteuid();
+    let default = "explicitly marked unhealthy, without a stated reason";
+    let said: Vec<(String, String)> =
+        server.history("marked-by-hand").await.into_iter().map(|row| (row.actor, row.detail)).collect();
+    let alice = format!("alice (uid {uid})");
+    let wanted =
+        [(alice.clone(), "pulled the plug"), (alice, default), ("trusted (127.0.0.1)".into(), default)];
+    assert_eq!(said, wanted.map(|(actor, detail)| (actor, detail.to_owned())));
+    assert_eq!(server.marks("compute1").await.len(), 1);
+}
+
+/// S2-8: what is open ends, and nothing else; where nothing is open, nothing changes.
+#[tokio::test]
+async fn a_host_that_is_well_has_nothing_open() {
+    let server = Server::alone("").await;
+    for host in ["compute1", "compute2"] {
+        server.patch_locally(host, true, None).await.unwrap();
+    }
+    let (status, answer) = server.patch(HOSTS, TOKEN, &well()).await;
+    assert_eq!((status, &answer["changed"]), (200, &json!(1)), "{answer}");
+    let settled = async |host| server.marks(host).await[0].settled.map(|(how, _)| how.as_str());
+    assert_eq!((settled("compute1").await, settled("compute2").await), (Some("dismissed"), None));
+    let ends = server.history("settled").await;
+    assert_eq!((ends.len(), ends[0].actor.as_str()), (1, "portal (127.0.0.1)"));
+    let before = server.everything().await;
+    for host in ["compute1", "compute9"] {
+        let (status, answer) = server.patch(&format!("/v1/hosts/{host}"), TOKEN, &well()).await;
+        assert_eq!((status, &answer["changed"], &answer["new"]), (200, &json!(0), &json!(false)));
+        assert_eq!(server.patch_locally(host, false, None).await.unwrap().changed, 0);
+    }
+    assert_eq!(server.everything().await, before);
+}
+
+/// Without a cluster nobody can confirm it, and a false mark starts a machine twice. The broken variant is a token that is
+/// trusted: its word alone is told.
+#[tokio::test]
+async fn a_word_over_the_network_makes_no_mark_where_nobody_can_confirm_it() {
+    let server = Server::alone("").await;
+    let before = server.everything().await;
+    let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
+    assert_eq!((status, &answer["kind"]), (403, &json!("no-proof")));
+    assert_eq!(server.everything().await, before);
+    assert_eq!(server.patch(HOSTS, OTHER, &failed()).await.0, 200);
+    assert_eq!(server.begin("recovery").await.mark.node.as_str(), "compute1");
+}
+
+/// Held until Pacemaker's own evidence agrees, or an operator releases it; the broken variant is root's word at the control
+/// socket, which is told at once.
+#[tokio::test]
+async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
+    let (mut site, files) = (Site::new(&["compute1", "compute2", "compute3"]), Files::new());
+    site.configure(&files.table(""));
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.take_in(&site);
+    let server = Server::of(alerter.shared(), files).await;
+    for _ in 0..3 {
+        let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    server.patch("/v1/hosts/compute2", TOKEN, &failed()).await;
+    let before = server.everything().await;
+    assert_eq!(server.patch("/v1/hosts/elsewhere", TOKEN, &failed()).await.0, 404);
+    assert_eq!(
+        server.patch("/v1/hosts/ctl1", TOKEN, &failed()).await.0,
+        400,
+        "a controller is told by nobody"
+    );
+    assert_eq!(server.everything().await, before);
+    assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
+    assert_eq!(server.history("fenced").await.len(), 2, "said again it is nothing new");
+    site.register_is_mute = true;
+    assert!(alerter.begin(&site, "nova").is_none(), "nothing of it is told");
+
+    let root = Fencing { origin: Origin::Operator, incarnation: None, ..site.fencing("ctl1", "compute3") };
+    site.mark("ctl1", &root);
+    alerter.take_in(&site);
+    assert_eq!(alerter.standings("compute3"), ["operator"]);
+
+    site.die("compute1");
+    let fencing = Fencing { incarnation: None, ..site.fencing("ctl1", "compute1") };
+    site.mark("ctl1", &fencing);
+    alerter.take_in(&site);
+    assert_eq!(
+        (alerter.standings("compute1"), alerter.standings("compute2")),
+        (vec!["journal"], vec!["unconfirmed"])
+    );
+    let (mark, asked) = (alerter.marks("compute2")[0].id, "compute2 is off");
+    assert!(alerter.journal.release(mark, asked, "alice", site.now).unwrap().is_some());
+    assert_eq!(alerter.standings("compute2"), ["operator"]);
+}
+
+/// S2-8, and Heat's ActionInProgress: decided where the change is made. The broken variant is the same when the attempt has
+/// ended.
+#[tokio::test]
+async fn nothing_changes_while_a_delivery_is_under_way() {
+    let server = Server::alone("").await;
+    server.patch_locally("compute1", true, None).await.unwrap();
+    let due = server.begin("recovery").await;
+    let before = server.everything().await;
+    for is_failure in [true, false] {
+        let body = json!({ "mark_unhealthy": is_failure }).to_string();
+        let (status, answer) = server.patch(HOSTS, OTHER, &body).await;
+        assert_eq!((status, &answer["kind"]), (409, &json!("in-progress")));
+        assert!(answer["message"].as_str().unwrap().contains("try again in some seconds"));
+        assert_eq!(server.patch_locally("COMPUTE1", is_failure, None).await.unwrap_err(), "in-progress");
+    }
+    assert_eq!(server.everything().await, before);
+    assert_eq!(server.patch("/v1/hosts/compute2", OTHER, &failed()).await.0, 200, "another host's is not");
+    let taken = Verdict::Acknowledged { reference: None, detail: "taken".to_owned(), then: Vec::new() };
+    server.end(&due, taken).await;
+    for is_failure in [true, false] {
+        assert!(server.patch_locally("compute1", is_failure, None).await.is_ok());
+    }
+}
+
+/// Bodies that are not what is asked for: what each of them would have to be is in the document.
+const WRONG: &[(&str, &[&str])] = &[
+    (
+        HOSTS,
+        &[
+            "",
+            "{",
+            "[]",
+            "null",
+            "true",
+            "{}",
+            r#"{"mark_unhealthy": "true"}"#,
+            r#"{"mark_unhealthy": 1}"#,
+            r#"{"mark_unhealthy": null}"#,
+            r#"{"mark_unhealthy": true, "mark_unhealthy": false}"#,
+            r#"{"mark_unhealthy": true} {}"#,
+            r#"{"resource_status_reason": "x"}"#,
+            r#"{"mark_unhealthy": true, "resource_status_reason": null}"#,
+            r#"{"mark_unhealthy": true, "resource_status_reason": 7}"#,
+            r#"{"mark_unhealthy": true, "status": "acknowledged"}"#,
+            r#"{"mark_unhealthy": true, "deliver": true}"#,
+            r#"{"MARK_UNHEALTHY": true}"#,
+        ],
+    ),
+    (
+        "/v1/marks/0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b",
+        &[
+            "",
+            "[]",
+            "{}",
+            r#"{"acknowledged": "yes"}"#,
+            r#"{"acknowledged": null}"#,
+            r#"{"acknowledged": true, "route": null}"#,
+            r#"{"acknowledged": true, "reference": 7}"#,
+            r#"{"acknowledged": true, "reference": ""}"#,
+            r#"{"acknowledged": true, "reason": []}"#,
+            r#"{"acknowledged": true, "acknowledged": true}"#,
+            r#"{"acknowledged": true, "state": "parked"}"#,
+            r#"{"state": "acknowledged"}"#,
+        ],
+    ),
+];
+
+/// S2-9, S2-10, S2-12, S2-18, S2-23: exactly the keys that there are, of their types; no state can be set, and one request does
+/// one thing. Nothing changes otherwise.
+#[tokio::test]
+async fn a_request_that_is_not_what_is_asked_for_changes_nothing() {
+    let server = Server::alone("").await;
+    server.patch_locally("compute1", true, None).await.unwrap();
+    let before = server.everything().await;
+    let deep = format!("{{\"mark_unhealthy\": {}{}}}", "[".repeat(20_000), "]".repeat(20_000));
+    for (path, bodies) in WRONG {
+        for body in bodies.iter().copied().chain([deep.as_str()]) {
+            let (status, answer) = server.patch(path, OTHER, body).await;
+            assert_eq!(status, 400, "{path} {body}: {answer}");
+            assert!(answer["kind"].is_string() && answer["message"].is_string(), "{answer}");
+            assert_eq!(server.raw_locally("PATCH", path, body).await.0, 400, "{path} {body}");
+        }
+    }
+    for host in ["..%2Fetc", "a%20b", "%ff", "-x", "a..b", &"x".repeat(256)] {
+        assert_eq!(server.patch(&format!("/v1/hosts/{host}"), OTHER, &failed()).await.0, 400, "{host}");
+    }
+    assert_eq!(server.patch("/v1/marks/x", OTHER, r#"{"acknowledged": true}"#).await.0, 400);
+    let long = json!({ "acknowledged": true, "reference": "x".repeat(257) }).to_string();
+    assert_eq!(server.patch(WRONG[1].0, OTHER, &long).await.0, 400);
+    for method in [Method::PUT, Method::POST, Method::DELETE, Method::GET] {
+        let response = server.ask(method, HOSTS, Some(OTHER), &failed()).await;
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(response.json::<Value>().await.unwrap()["kind"], "method");
+    }
+    assert_eq!(server.everything().await, before);
+}
+
+/// What the document asks of a body, where it is an object: no other keys, all that are required, and their types.
+fn fits(schema: &Value, body: &str) -> bool {
+    let Ok(Value::Object(body)) = serde_json::from_str::<Value>(body) else { return false };
+    assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
+    let properties: &Map<String, Value> = schema["properties"].as_object().unwrap();
+    let required = schema["required"].as_array().unwrap();
+    let is_of_its_type = |(key, value): (&String, &Value)| match properties.get(key).map(|of| &of["type"]) {
+        Some(Value::String(kind)) if kind == "boolean" => value.is_boolean(),
+        Some(Value::String(kind)) if kind == "string" => {
+            let least = properties[key]["minLength"].as_u64().unwrap_or_default();
+            value.as_str().is_some_and(|text| text.len() as u64 >= least)
+        }
+        _ => false,
+    };
+    required.iter().all(|key| body.contains_key(key.as_str().unwrap())) && body.iter().all(is_of_its_type)
+}
+
+/// A repeated key is refused by the daemon alone: to a schema it is one key.
+#[tokio::test]
+async fn the_document_refuses_what_the_daemon_refuses() {
+    let document: Value = serde_json::from_str(remote::DOCUMENT).unwrap();
+    let schemas = &document["components"]["schemas"];
+    let reason = r#"{"mark_unhealthy": false, "resource_status_reason": "x"}"#;
+    let refusal = r#"{"acknowledged": false, "route": "recovery", "reason": "no such host"}"#;
+    let right: [&[&str]; 2] =
+        [&[r#"{"mark_unhealthy": true}"#, reason], &[r#"{"acknowledged": true}"#, refusal]];
+    let server = Server::alone("").await;
+    for ((name, (path, wrong)), right) in ["HostRequest", "MarkRequest"].into_iter().zip(WRONG).zip(right) {
+        let is_repeated = |body: &str| {
+            body.matches(r#""mark_unhealthy""#).count().max(body.matches(r#""acknowledged":"#).count()) > 1
+        };
+        for body in wrong.iter().filter(|body| !is_repeated(body)) {
+            assert!(!fits(&schemas[name], body), "{name} {body}");
+        }
+        for body in right {
+            assert!(fits(&schemas[name], body), "{name} {body}");
+            assert_ne!(server.patch(path, OTHER, body).await.0, 400, "{name} {body}");
+        }
+    }
+}
+
+/// S2-22: several hosts are a request each, and each has its own answer.
+#[tokio::test]
+async fn each_of_several_hosts_has_its_own_answer() {
+    let server = Server::alone("").await;
+    let mut answers = Vec::new();
+    for host in ["compute1", "-bad-", "compute2", "compute1"] {
+        let (status, answer) = server.patch(&format!("/v1/hosts/{host}"), OTHER, &failed()).await;
+        answers.push((status, answer["new"].as_bool()));
+    }
+    assert_eq!(answers, [(200, Some(true)), (400, None), (200, Some(true)), (200, Some(false))]);
+}
+
+const CALLBACK: &str = "ack = \"callback\"\n[http.wiki]\nurl = \"http://127.0.0.1:9/\"\nrequired = false\n";
+
+/// 202 is no acknowledgement: the receiver confirms, and the mark settles.
+#[tokio::test]
+async fn a_receiver_confirms_what_it_had_accepted() {
+    let server = Server::alone(CALLBACK).await;
+    server.patch_locally("compute1", true, None).await.unwrap();
+    let due = server.begin("recovery").await;
+    let path = format!("/v1/marks/{}", due.mark.id);
+    server.end(&due, accepted()).await;
+    assert_eq!(server.marks("compute1").await[0].settled, None);
+    let body = json!({ "acknowledged": true, "reference": "job 7" }).to_string();
+    for (changed, words) in [(true, "has acknowledged"), (false, "before")] {
+        let (status, answer) = server.patch(&path, TOKEN, &body).await;
+        assert_eq!(
+            (status, &answer["changed"], &answer["route"]),
+            (200, &json!(changed), &json!("recovery"))
+        );
+        assert!(answer["message"].as_str().unwrap().contains(words), "{answer}");
+    }
+    let (how, _) = server.marks("compute1").await[0].settled.unwrap();
+    assert_eq!(how.as_str(), "acknowledged");
+    let delivery = server.deliveries(due.mark.id).await.remove(0);
+    assert_eq!((delivery.state, delivery.reference.as_deref()), (State::Acknowledged, Some("job 7")));
+    let confirmed = server.history("confirmed").await;
+    assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (127.0.0.1)"));
+    assert!(server.shared.seen().news, "the register is to learn of it");
+    let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
+    assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was told cannot be untold");
+}
+
+/// Never dropped: told again slowly, and a late confirmation counts.
+#[tokio::test]
+async fn a_receiver_refuses_what_it_had_accepted() {
+    let server = Server::alone(CALLBACK).await;
+    server.patch_locally("compute1", true, None).await.unwrap();
+    let due = server.begin("recovery").await;
+    server.end(&due, accepted()).await;
+    let path = format!("/v1/marks/{}", due.mark.id);
+    let body = json!({ "acknowledged": false, "reason": "no such host" }).to_string();
+    assert_eq!(server.patch(&path, TOKEN, &body).await.0, 200);
+    let delivery = server.deliveries(due.mark.id).await.remove(0);
+    assert_eq!((delivery.state, delivery.body), (State::Parked, due.delivery.body));
+    assert!(
+        delivery.next_due > Timestamp::now() + LONG && delivery.last.unwrap().detail.contains("no such host")
+    );
+    assert_eq!(server.marks("compute1").await[0].settled, None);
+    assert_eq!(server.patch(&path, TOKEN, r#"{"acknowledged": true}"#).await.0, 200);
+    assert!(server.marks("compute1").await[0].settled.is_some());
+}
+
+#[tokio::test]
+async fn only_what_is_confirmed_like_this_can_be_confirmed() {
+    let server = Server::alone(CALLBACK).await;
+    let answer = server.patch_locally("compute1", true, None).await.unwrap();
+    let path = format!("/v1/marks/{}", answer.mark.unwrap());
+    let before = server.everything().await;
+    let unknown = WRONG[1].0;
+    for (path, body, wanted) in [
+        (unknown, json!({ "acknowledged": true }), (404, "not-found")),
+        (&path, json!({ "acknowledged": true, "route": "wiki" }), (409, "no-callback")),
+        (&path, json!({ "acknowledged": false, "route": "nowhere" }), (409, "no-callback")),
+        (&path, json!({ "acknowledged": false, "reference": "x" }), (400, "reference")),
+    ] {
+        let (status, answer) = server.patch(path, TOKEN, &body.to_string()).await;
+        assert_eq!((status, answer["kind"].as_str().unwrap()), wanted, "{body}");
+    }
+    assert_eq!(server.everything().await, before);
+    let both = Server::alone(&format!("{CALLBACK}ack = \"callback\"\n")).await;
+    let answer = both.patch_locally("compute1", true, None).await.unwrap();
+    let path = format!("/v1/marks/{}", answer.mark.unwrap());
+    let (status, answer) = both.patch(&path, TOKEN, r#"{"acknowledged": true}"#).await;
+    assert_eq!((status, &answer["kind"]), (400, &json!("route")), "{answer}");
+    assert_eq!(both.patch(&path, TOKEN, r#"{"acknowledged": true, "route": "recovery"}"#).await.0, 200);
+}
+
+/// The broken variant is a route whose answer acknowledges.
+#[tokio::test]
+async fn an_answer_acknowledges_nothing_where_the_receiver_confirms() {
+    for (confirmed_within, said) in [(Some(LONG), ACCEPTED), (None, "acknowledged")] {
+        let endpoint = Endpoint::saying(OK).await;
+        let route = Http::new(Options { confirmed_within, ..options(&endpoint.url()) }).unwrap();
+        assert_eq!(word(&deliver(&route).await), said);
+        let busy = Endpoint::saying(*b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n").await;
+        let route = Http::new(Options { confirmed_within, ..options(&busy.url()) }).unwrap();
+        assert_eq!(word(&deliver(&route).await), "retry unavailable");
+    }
+}
+
+/// Garbage, silence, floods and half requests are their senders' own affair: others are served meanwhile.
+#[tokio::test]
+async fn a_bad_client_blocks_nobody() {
+    let server = Server::alone("").await;
+    let connect = async || TcpStream::connect(server.address).await.unwrap();
+    let mut bad = Vec::new();
+    // More than one address may have at once.
+    for number in 0..40 {
+        let mut stream = connect().await;
+        let start: &[u8] = match number % 3 {
+            0 => b"",
+            1 => b"GET / HTTP/1.1\r\n\r\n",
+            _ => b"\x16\x03\x01",
+        };
+        let _it_may_be_closed_already = stream.write_all(start).await;
+        bad.push(stream);
+    }
+    let other = server.client_from([127, 0, 0, 2].into());
+    let url = format!("https://{}/v1/openapi.json", server.address);
+    assert_eq!(other.get(&url).bearer_auth(TOKEN).send().await.unwrap().status(), StatusCode::OK);
+    drop(bad);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let server = Server::alone("").await;
+    let before = server.everything().await;
+    let reason = "x".repeat(64 * 1024);
+    let body = json!({ "mark_unhealthy": true, "resource_status_reason": reason }).to_string();
+    let (status, answer) = server.head_locally("PATCH", HOSTS, body.len(), "").await;
+    assert_eq!((status, &answer["kind"]), (413, &json!("too-large")));
+    let sent =
+        server.client().patch(format!("https://{}{HOSTS}", server.address)).bearer_auth(OTHER).body(body);
+    // It may hear the answer, or no more than that nobody listens.
+    if let Ok(response) = sent.send().await {
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    assert_eq!(server.everything().await, before);
+    let fits = json!({ "mark_unhealthy": true, "resource_status_reason": "x".repeat(60_000) }).to_string();
+    assert_eq!(server.patch(HOSTS, OTHER, &fits).await.0, 200, "the broken variant: it is within the bound");
+    assert!(server.history("marked-by-hand").await[0].detail.len() <= 512);
+}
+
+/// An address that cannot be had keeps nothing else from running, and is said.
+#[tokio::test]
+async fn an_address_that_is_taken_is_tried_again() {
+    let server = Server::alone("").await;
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.settings.api.clone().unwrap());
+    api.listen = taken.local_addr().unwrap();
+    let (address, stop) = (api.listen, server.stop.clone());
+    let running = tokio::spawn(remote::run(shared, api, stop));
+    while server.shared.api_trouble().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert!(server.shared.reasons(Timestamp::now())[0].contains(&address.to_string()));
+    drop(taken);
+    while server.shared.api_trouble().is_some() {
+        tokio::task::yield_now().await;
+    }
+    let request = server.client().get(format!("https://{address}/v1/openapi.json")).bearer_auth(TOKEN);
+    assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+    server.stop.cancel();
+    running.await.unwrap();
+}

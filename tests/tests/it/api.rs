@@ -1,0 +1,136 @@
+//! The API of the built daemon: a receiver that confirms later, and what an operator's commands hear.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use nix::sys::signal::Signal;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tests::programs::Site;
+use tests::receiver::{Answer, Receiver, own_loopback};
+use tests::trials::Group;
+
+use crate::path::{LIMIT, delivery, event, json, until, until_settled};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![a_receiver_confirms_over_tls, what_is_under_way_is_not_changed_by_its_host];
+    Group { cannot: None, tests }
+}
+
+/// Where the API is, and who has signed its certificate.
+struct Api {
+    address: SocketAddr,
+    roots: RootCertStore,
+}
+
+impl Api {
+    /// Puts a certificate and a token into a directory, and gives the configuration too.
+    fn put_into(room: &Path) -> (Self, String) {
+        let address = SocketAddr::new(own_loopback().into(), 7420);
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let names = vec![address.ip().to_string()];
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &ca).unwrap();
+        for (name, text) in
+            [("certificate", certificate.pem()), ("key", key.serialize_pem()), ("token", TOKEN.to_owned())]
+        {
+            fs::write(room.join(name), text).unwrap();
+            fs::set_permissions(room.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add(ca.der().clone()).unwrap();
+        let at = room.display();
+        let table = format!(
+            "\n[api]\nlisten = \"{address}\"\ncertificate = \"{at}/certificate\"\nkey = \"{at}/key\"\n\
+             [api.tokens.portal]\ntoken-file = \"{at}/token\"\n"
+        );
+        (Self { address, roots }, table)
+    }
+
+    /// One request; gives the whole answer.
+    fn patch(&self, path: &str, body: &str) -> String {
+        let config = ClientConfig::builder().with_root_certificates(self.roots.clone()).with_no_client_auth();
+        let name = ServerName::from(self.address.ip());
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(client, TcpStream::connect(self.address).unwrap());
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+/// A 2xx says that the message has come. A restart neither forgets that nor sends it again before its time; the mark ends when
+/// the receiver has confirmed it. The broken variant is the other mark, which nobody confirms.
+fn a_receiver_confirms_over_tls() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let room = tempfile::tempdir().unwrap();
+    let (api, table) = Api::put_into(room.path());
+    let route = format!("[http.recovery]\nurl = \"http://{}/\"\nack = \"callback\"\n", receiver.address());
+    let mut site = Site::with(&(route + &table)).unwrap();
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    receiver.wait_for(1, LIMIT).unwrap();
+    until("it is accepted", || delivery(&site, "compute1")["last"]["kind"] == "accepted");
+    site.end(Signal::SIGTERM).unwrap();
+    site.start().unwrap();
+    site.fence("compute2").unwrap();
+    let told = receiver.wait_for(2, LIMIT).unwrap();
+    let id = |at: usize| event(&told[at])["id"].as_str().unwrap().to_owned();
+    assert_ne!(id(0), id(1), "the first was not sent again");
+    assert!(site.alerter(&["status", "--ocf"]).unwrap().status.success(), "nothing is wrong with the route");
+    let body = r#"{"acknowledged": true, "reference": "job 7"}"#;
+    let answer = api.patch(&format!("/v1/marks/{}", id(0)), body);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(json(&site, &["show", "compute1"])[0]["state"], "acknowledged");
+    assert_eq!(delivery(&site, "compute2")["state"], "pending");
+    let history = json(&site, &["history", "compute1"]).to_string();
+    assert!(history.contains("portal (127.") && history.contains("confirmed"), "{history}");
+    let refused = api.patch("/v1/hosts/compute3", r#"{"mark_unhealthy": true}"#);
+    assert!(refused.starts_with("HTTP/1.1 403 "), "there is no cluster to confirm it: {refused}");
+    assert_eq!(receiver.received().len(), 2);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// S2-8, S2-24: the commands are clients of the API. Where nothing is open they change nothing, and while an attempt is under
+/// way they say what to do; the mark's own id ends it all the same.
+fn what_is_under_way_is_not_changed_by_its_host() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    site.start().unwrap();
+    let nothing = json(&site, &["unmark", "compute1"]);
+    assert_eq!(nothing["changed"], 0);
+    receiver.answer(Answer::Silence);
+    site.fence("compute1").unwrap();
+    let told = receiver.wait_for(1, LIMIT).unwrap();
+    for words in [&["unmark", "compute1"][..], &["mark", "compute1", "--fenced", "--reason", "x"]] {
+        let output = site.alerter(words).unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("try again in some seconds"), "{said}");
+    }
+    assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
+    let id = event(&told[0])["id"].as_str().unwrap().to_owned();
+    assert_eq!(json(&site, &["unmark", &id, "--reason", "it lives"])["changed"], 1);
+    let marked = json(&site, &["mark", "compute2", "--fenced", "--reason", "pulled the plug"]);
+    assert_eq!(marked["new"], true);
+    let history = json(&site, &["history", "compute2"]).to_string();
+    assert!(history.contains(&format!("(uid {})", nix::unistd::getuid())), "{history}");
+    receiver.answer(Answer::Status(200));
+    until_settled(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
