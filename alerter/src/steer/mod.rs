@@ -30,8 +30,8 @@ pub struct Steering {
     roster: Roster,
     /// None while nothing can hold anything.
     plan: Option<Plan>,
-    /// What an older daemon held was looked at.
-    has_begun: bool,
+    /// What operators decided is known up to here.
+    decided: Option<i64>,
     /// When the time of a chain's step is over.
     step_ends: Option<Timestamp>,
 }
@@ -60,9 +60,12 @@ impl Steering {
         self.plan.as_ref().map_or(&[], |plan| plan.planner.holds_of(mark))
     }
 
-    /// Whether nothing can have changed: what operators decide is followed by [`steer`] where it is written down.
+    /// Whether nothing can have changed but what the cluster says, which is looked at apart.
     fn is_current(&self, journal: &Journal, shared: &Shared, now: Timestamp) -> Result<bool, JournalError> {
-        let Some(plan) = &self.plan else { return Ok(self.has_begun) };
+        if self.decided != Some(journal.decisions_version()?) {
+            return Ok(false);
+        }
+        let Some(plan) = &self.plan else { return Ok(true) };
         let is_limited = plan.state.groups().iter().any(GroupState::is_limited);
         let is_early = plan.next.is_none_or(|next| now < next);
         let is_quiet = !is_limited && is_early && shared.verdicts().is_empty();
@@ -121,26 +124,30 @@ pub fn steer(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(
 
 fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
     let mut steering = shared.steering();
-    let Steering { roster, plan, has_begun, .. } = &mut *steering;
+    let Steering { roster, plan, decided, .. } = &mut *steering;
+    let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
     let orders = Orders::read(journal, shared, now)?;
     let is_new = roster.look(shared);
     let is_needed = is_needed(&shared.settings, &orders, roster);
     if is_needed && plan.is_none() {
         *plan = Some(Plan::begin(journal, shared, roster, now)?);
-    } else if !is_needed && (plan.is_some() || !*has_begun) {
+    } else if !is_needed && (plan.is_some() || !has_begun) {
         *plan = None;
         let freed: Vec<MarkId> = journal.holds()?.into_keys().collect();
         journal.hold(&[], &freed, now)?;
     }
-    *has_begun = true;
-    let Some(current) = plan else { return Ok(()) };
+    let Some(current) = plan else {
+        *decided = Some(version);
+        return Ok(());
+    };
     if is_new {
         current.regroup(shared, roster);
     }
     let done = current.go_on(journal, shared, (orders, roster), now);
-    if done.is_err() {
+    match &done {
+        Ok(()) => *decided = Some(version),
         // What was decided and not written is decided anew from what stands in the journal.
-        *plan = None;
+        Err(_) => *plan = None,
     }
     done
 }
