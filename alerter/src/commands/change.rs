@@ -136,6 +136,8 @@ mod tests {
             health: Health { healthy: true, degraded: false, reasons: Vec::new() },
             routes: vec![route("fast", 5), route("slow", 300)],
             cluster: None,
+            groups: Vec::new(),
+            orders: Vec::new(),
         };
         let wait = |name: Option<&str>| {
             slowest(&daemon, &cli::SendTest { route: name.map(str::to_owned), notice: None }).as_secs()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
-use marks::journal::{Damage, HistoryRow, Journal, JournalError, MarkRow};
+use marks::journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, MarkRow};
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -25,11 +25,23 @@ pub(super) struct MarkReport {
     /// `open`, `held`, or how it was settled.
     pub(super) state: &'static str,
     pub(super) holds: Vec<Hold>,
+    /// What the policy says of the first of its holds; absent where it holds nothing.
+    pub(super) held: Option<HeldReport>,
     pub(super) fence_count: u32,
     pub(super) deliveries: Vec<DeliveryReport>,
     pub(super) damaged: Vec<Damage>,
     /// The routes of which the register says that they took it.
     pub(super) acknowledged: Vec<Taken>,
+}
+
+/// Why the policy holds a mark.
+#[derive(Debug, Serialize)]
+pub(super) struct HeldReport {
+    /// One sentence.
+    pub(super) why: String,
+    pub(super) since: Timestamp,
+    /// When it ends by itself, where that is known.
+    pub(super) until: Option<Timestamp>,
 }
 
 /// A route that took a mark, as the register says.
@@ -117,6 +129,14 @@ impl MarkReport {
         self.mark.settled.is_none() || self.deliveries.iter().any(is_open) || !self.damaged.is_empty()
     }
 
+    /// What the policy holds comes behind the doubts about the mark itself.
+    fn add_hold(&mut self, held: Option<HeldMark>) {
+        let Some(held) = held else { return };
+        self.holds.extend(held.words.iter().filter_map(|word| Hold::parse(word)));
+        self.state = "held";
+        self.held = Some(HeldReport { why: held.why, since: held.since, until: held.until });
+    }
+
     /// Whether one of the routes can still tell it.
     pub(super) fn can_be_told_by(&self, routes: &BTreeSet<String>) -> bool {
         self.deliveries.iter().any(|delivery| !delivery.state.is_final() && routes.contains(&delivery.route))
@@ -139,7 +159,10 @@ pub(super) fn report(
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
     deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
     count_steps(&mut deliveries);
-    let report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
+    let mut report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
+    if found.mark.settled.is_none() {
+        report.add_hold(journal.hold_of(mark.id)?);
+    }
     Ok(MarkReport { damaged: kept.damaged, ..report })
 }
 
@@ -169,6 +192,7 @@ fn assemble(
         mark: found.mark.clone(),
         state,
         holds,
+        held: None,
         fence_count,
         deliveries,
         damaged: Vec::new(),

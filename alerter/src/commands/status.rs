@@ -19,6 +19,7 @@ use crate::config;
 use crate::control::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use crate::control::client;
 use crate::daemon::socket_path;
+use crate::steer::groups::GroupStatus;
 
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
@@ -174,6 +175,8 @@ fn sentences(status: &Status, controller: &str) -> String {
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.health.reasons.iter().map(|reason| format!("degraded: {reason}\n")).collect::<String>();
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
+    out += &daemon.orders.iter().map(|order| format!("in force: {order}\n")).collect::<String>();
+    out += &groups(&daemon.groups);
     let heading = ["ROUTE", "DRIVER", "WAITING", "ENDPOINT", "STATE"].map(str::to_owned).to_vec();
     let rows: Vec<_> = std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect();
     out + &text::table(&rows)
@@ -189,6 +192,35 @@ fn cluster(cluster: &ClusterStatus) -> String {
     let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
     let warnings: String = cluster.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
     format!("register {}: {} entries, {told}\n{warnings}", cluster.register, cluster.entries)
+}
+
+/// Groups say something where there are any beside the one of everybody, or where that one has a limit or holds something.
+fn groups(groups: &[GroupStatus]) -> String {
+    let says = |group: &GroupStatus| group.allowed.is_some() || !group.held.is_empty();
+    if groups.len() < 2 && !groups.iter().any(says) {
+        return String::new();
+    }
+    let heading =
+        ["GROUP", "HOSTS", "DOWN", "MARKED", "IN FLIGHT", "HELD", "LIMIT", "MORE ALLOWED"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(heading.to_vec()).chain(groups.iter().map(group)).collect();
+    text::table(&rows) + "\n"
+}
+
+fn group(group: &GroupStatus) -> Vec<String> {
+    let held = group.held.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
+    let since = group.storm_since.map(|at| format!("storm since {}", text::time(Timestamp(at))));
+    let held: Vec<String> = held.into_iter().chain(since).collect();
+    let number = |number: usize| number.to_string();
+    vec![
+        group.name.clone(),
+        number(group.size),
+        number(group.unhealthy),
+        number(group.marked),
+        number(group.in_flight),
+        if held.is_empty() { "0".to_owned() } else { held.join(", ") },
+        group.limit.clone(),
+        group.allowed.map_or_else(|| "any".to_owned(), number),
+    ]
 }
 
 fn route(route: &RouteStatus) -> Vec<String> {

@@ -101,6 +101,19 @@ fn short(delivery: &DeliveryReport) -> String {
     format!("{route} {state} ({} attempt(s){why}{required}{chain})", delivery.attempts)
 }
 
+/// What holds a mark, until when, and what to do.
+fn held(report: &MarkReport) -> String {
+    let Some(first) = report.holds.first() else { return String::new() };
+    let mut out = String::new();
+    if let Some(held) = &report.held {
+        let until = held.until.map(|at| format!(", until {} at the latest", time(at))).unwrap_or_default();
+        out += &format!("  held            since {}{until}: {}\n", time(held.since), held.why);
+    }
+    let words: Vec<&str> = report.holds.iter().map(|hold| hold.as_str()).collect();
+    out += &format!("  held by         {}\n", words.join(", "));
+    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string()))
+}
+
 /// A step's place in its chain, and its time.
 fn step(chain: &ChainReport) -> String {
     let place = format!("step {} of {}", chain.step, chain.steps);
@@ -138,6 +151,7 @@ pub(super) fn story(story: &Story) -> String {
     if let Some(at) = mark.returned_at {
         out += &format!("  returned at     {}\n", time(at));
     }
+    out += &held(report);
     out += &lines("came from", &story.came_from);
     out += &lines("kept in", &story.kept_in);
     for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::steer::groups::GroupStatus;
+
 use super::body::given;
 
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
@@ -30,6 +32,10 @@ pub struct Daemon {
     pub routes: Vec<RouteStatus>,
     /// The cluster; absent where `register = "none"`.
     pub cluster: Option<ClusterStatus>,
+    /// The groups, in the order of the configuration.
+    pub groups: Vec<GroupStatus>,
+    /// Pauses and maintenances that are in force, one sentence each.
+    pub orders: Vec<String>,
 }
 
 /// What the daemon has seen of the cluster.

@@ -204,6 +204,19 @@ async fn decide(
     Ok(Json(Decided { id: id.to_string(), until, message }))
 }
 
+/// Each pause and maintenance that is in force, in a sentence.
+pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>, JournalError> {
+    let in_force = journal.decisions_in_force(now)?.sound;
+    let sentence = |decision: &Decision| {
+        let (kind, scope) = (decision.about.kind(), decision.about.scope()?);
+        let until =
+            decision.about.until().map(|at| format!(", until {} s", at.seconds())).unwrap_or_default();
+        let (actor, reason) = (&decision.actor, &decision.reason);
+        decision.about.holds().then(|| format!("{kind} of {scope} by {actor}{until}: {reason}"))
+    };
+    Ok(in_force.iter().filter_map(sentence).collect())
+}
+
 /// The register learns of it at once, and whoever holds marks.
 fn tell_all(shared: &Shared) {
     shared.seen().news = true;

@@ -38,6 +38,7 @@ use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::shared::Shared;
+use crate::steer::groups;
 
 /// What a test message may take beyond its route's limit.
 const TEST_SLACK: Duration = Duration::from_secs(2);
@@ -189,7 +190,13 @@ fn health_of(shared: &Shared) -> Health {
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
-    let waiting = shared.store.run(|journal| journal.waiting()).await?;
+    let state = Arc::clone(&shared);
+    let read = move |journal: &mut Journal| {
+        let now = Timestamp::now();
+        let orders = decisions::sentences(journal, now)?;
+        Ok((journal.waiting()?, groups::groups(journal, &state, now)?, orders))
+    };
+    let (waiting, groups, orders) = shared.store.run(read).await?;
     let routes = shared.settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
         route_status(&shared, route, count)
@@ -201,6 +208,8 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
         health: health_of(&shared),
         routes: routes.collect(),
         cluster: shared.cluster.as_ref().map(|cluster| cluster_status(&shared, cluster)),
+        groups,
+        orders,
     }))
 }
 

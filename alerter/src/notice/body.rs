@@ -79,6 +79,8 @@ pub(super) fn end(key: &Key, about: &About) -> String {
     let (kind, host, route) = (&about.kind, name(&about.host), name(&about.route));
     let sentence = match key.what {
         What::Held => format!("{host} is not held as {kind} any more"),
+        What::HeldBack => format!("nothing is held as {kind} any more for this reason"),
+        What::Reminder => format!("the reminder of what is held as {kind} is a day old"),
         What::HeldMore => "the held marks are told one by one again".to_owned(),
         What::Rejected => format!("route {route} has taken the mark of {host}, or it was ended"),
         What::RejectedMore => "the rejected marks are told one by one again".to_owned(),

@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 use super::body::printable;
 use super::facts::{DAY, Facts, LIMIT};
 use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
-use super::{About, Condition, Conditions, Key, What};
+use super::{About, Condition, Conditions, Key, What, held_back};
 use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
 use crate::policy;
@@ -98,10 +98,16 @@ pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
 pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, Option<Duration>) {
     let mut found = Conditions::default();
     let has_caught_up = sight.cluster.as_ref().is_none_or(|cluster| cluster.has_register);
+    let mut rest = None;
     match facts.filter(|_| has_caught_up) {
-        Some(facts) => of_journal(&mut found, facts, sight.now),
+        Some(facts) => {
+            of_journal(&mut found, facts, sight.now);
+            rest = held_back::add(&mut found, &facts.together, sight.now);
+        }
         None => found.unknown.extend([
             What::Held,
+            What::HeldBack,
+            What::Reminder,
             What::HeldMore,
             What::Rejected,
             What::RejectedMore,
@@ -112,7 +118,7 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
     }
     of_fencings(&mut found, sight);
     let rests = sight.routes.iter().filter_map(|route| of_route(&mut found, route, sight));
-    let rest = rests.min();
+    let rest = rests.chain(rest).min();
     if let Some(cluster) = &sight.cluster {
         of_cluster(&mut found, cluster, sight.now);
     }
@@ -124,7 +130,7 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
     (found, rest)
 }
 
-fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
+pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
     found.holds.insert(key, Condition { since, about, message: printable(message) });
 }
 

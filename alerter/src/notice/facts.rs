@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined, Rows};
+use marks::journal::{
+    DueDelivery, HeldTogether, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined, Rows,
+};
 use marks::time::Timestamp;
 
 /// So many conditions of one kind are told one by one.
@@ -37,6 +39,8 @@ pub(super) struct Facts {
     pub(super) exhausted: Oldest<DueDelivery>,
     /// Of the rejected and held deliveries and last steps that the question named, those that are not over.
     pub(super) open: Vec<(MarkId, String)>,
+    /// What the policy holds, those together that one thing holds.
+    pub(super) together: Vec<HeldTogether>,
     /// Of the marks that the question named, those that are held: they may not be among the oldest any more.
     pub(super) still_held: Rows<MarkRow>,
     pub(super) quarantined: Vec<Quarantined>,
@@ -77,6 +81,7 @@ impl Facts {
             rejected: journal.rejected_deliveries(now, &question.takes, LIMIT)?,
             kept: journal.held_deliveries(LIMIT)?,
             exhausted: journal.exhausted_chains(LIMIT)?,
+            together: journal.held_together(LIMIT)?,
             open: still_open(journal, &question.rejected)?,
             still_held: journal.held_among(&question.held)?,
             quarantined: journal.quarantined_deliveries(LIMIT)?,
@@ -132,6 +137,7 @@ impl Facts {
             rejected: none(),
             kept: none(),
             exhausted: none(),
+            together: Vec::new(),
             open: Vec::new(),
             still_held: no_rows(),
             quarantined: Vec::new(),

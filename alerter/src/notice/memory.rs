@@ -143,7 +143,8 @@ impl Memory {
 
     /// Forgets what is over and whose end nobody is told. Gives the keys.
     pub(super) fn forget_expired(&mut self, found: &Conditions) -> Vec<Key> {
-        let is_over = |key: &&Key| key.what == What::Expired && !found.may_hold(key);
+        let is_silent = |what| matches!(what, What::Expired | What::Reminder);
+        let is_over = |key: &&Key| is_silent(key.what) && !found.may_hold(key);
         let over: Vec<Key> = self.entries.keys().filter(is_over).cloned().collect();
         self.entries.retain(|key, _| !over.contains(key));
         over

@@ -7,6 +7,7 @@
 mod body;
 mod conditions;
 mod facts;
+mod held_back;
 mod keeper;
 mod keys;
 mod memory;
@@ -25,6 +26,10 @@ pub use target::run;
 enum What {
     /// A mark may not go.
     Held,
+    /// The policy keeps marks back.
+    HeldBack,
+    /// It has done so for another day, and only a person ends it; its end is never told.
+    Reminder,
     /// More marks than are told one by one.
     HeldMore,
     /// A route takes others, but not this mark.
@@ -50,8 +55,10 @@ enum What {
 }
 
 impl What {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 14] = [
         Self::Held,
+        Self::HeldBack,
+        Self::Reminder,
         Self::HeldMore,
         Self::Rejected,
         Self::RejectedMore,
@@ -69,6 +76,8 @@ impl What {
     fn as_str(self) -> &'static str {
         match self {
             Self::Held => "held",
+            Self::HeldBack => "held-back",
+            Self::Reminder => "reminder",
             Self::HeldMore => "held-more",
             Self::Rejected => "rejected",
             Self::RejectedMore => "rejected-more",

@@ -1,6 +1,7 @@
 //! Steers delivery by the policy: tells the plan what the journal, the cluster and operators say, and writes down what it
 //! holds. Everything that makes a mark is followed by this before anything is sent.
 
+pub mod groups;
 mod orders;
 mod roster;
 
