@@ -133,22 +133,24 @@ impl<'a, 'p> Section<'a, 'p> {
         }
         let mut last = None;
         for value in &entry.values {
-            self.only_tables_in(value, example);
+            let is_sound = self.only_tables_in(value, example);
             let mut each = |table| read(Section::new(title.clone(), Some(table), table.place, self.problems));
-            last = value.tables.iter().map(&mut each).collect();
+            let read: Option<Vec<T>> = value.tables.iter().map(&mut each).collect();
+            last = read.filter(|_| is_sound);
         }
         last
     }
 
-    fn only_tables_in(&mut self, value: &Value<'a>, example: &str) {
+    fn only_tables_in(&mut self, value: &Value<'a>, example: &str) -> bool {
         let Some(list) = value.value.as_array() else {
             self.problems.at(value.place, wrong_type(&format!("a list such as [{example}]"), value.value));
-            return;
+            return false;
         };
         for item in list.into_iter().filter(|item| !item.get_ref().is_table()) {
             let place = Place { offset: item.span().start, ..value.place };
             self.problems.at(place, wrong_type(&format!("a table such as {example}"), item.get_ref()));
         }
+        list.into_iter().all(|item| item.get_ref().is_table())
     }
 
     /// A list of texts; each entry is checked at its own place.

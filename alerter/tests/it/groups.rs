@@ -350,15 +350,15 @@ fn a_route_that_a_group_names_is_told_of_nobody_else() {
         links.into_iter().map(|(route, limit)| (route.name.as_str(), limit.as_secs())).collect();
     assert_eq!(links, [("side", 60), ("mine", 90)]);
 
-    let own = route("mine", "hosts = [\"c1\"]\ngroups = [\"b\"]");
-    let site =
-        Site::new(&format!("[groups.b]\nhosts = [\"b*\"]\nroutes = [\"mine\"]\n{}{own}", route("all", "")));
+    let own = route("mine", "hosts = [\"c1\"]\ngroups = [\"c\"]");
+    let groups = "[groups.b]\nhosts = [\"b*\"]\nroutes = [\"mine\"]\n[groups.c]\nhosts = [\"c2\"]\n";
+    let site = Site::new(&format!("{groups}{}{own}", route("all", "")));
     let says = |key: &str| {
         format!("[groups.b] names this route, which is told of that group's hosts alone: remove {key}")
     };
     assert_eq!(
         site.problems(),
-        [format!("alerter.toml:9:9: {}", says("hosts")), format!("alerter.toml:10:10: {}", says("groups"))]
+        [format!("alerter.toml:11:9: {}", says("hosts")), format!("alerter.toml:12:10: {}", says("groups"))]
     );
 }
 
