@@ -101,7 +101,7 @@ fn assert_each<const N: usize>(cases: [(String, &str); N]) {
     }
 }
 
-/// S0-44: what belongs to no probe is refused by name, with what may have been meant.
+/// S0-4, S0-44: what belongs to no probe is refused by name, with what may have been meant.
 #[test]
 fn an_unknown_table_or_key_is_refused() {
     let top = |text: &str| format!("[groups.r.confirm]\n{text}\n{TCP}");
@@ -115,6 +115,7 @@ fn an_unknown_table_or_key_is_refused() {
             "4:8: unknown word; did you mean \"all-failed\"? Known are: \"all-failed\", \"any-failed\"",
         ),
         (top("limit = 9"), "4:9: must be from 10 to 3600"),
+        (top("again = 9"), "4:9: must be from 10 to 3600"),
         (top("again = 3601"), "4:9: must be from 10 to 3600"),
         (
             top("intervall = 5"),
@@ -205,6 +206,17 @@ fn numbers_are_bounded() {
         ),
     ]);
     confirm("[groups.r.confirm]\nlimit = 77\n[groups.r.confirm.tcp.a]\nport = 22\nretries = 9");
+}
+
+/// S0-7: a probe that could never know anything would hold every mark.
+#[test]
+fn pacemaker_can_be_asked_only_in_a_cluster() {
+    let alone = "[groups.r.confirm.pacemaker-state.node]\n[store]\nregister = \"none\"";
+    assert_each([(
+        alone.to_owned(),
+        "1:9: only a cluster knows whether a node is online, and [store] register = \"none\" asks none: remove the probes of pacemaker-state",
+    )]);
+    confirm("[groups.r.confirm.tcp.a]\nport = 22\n[store]\nregister = \"none\"");
 }
 
 /// The program is checked as that of a route is.
