@@ -110,7 +110,7 @@ fn poll_url(table: &mut TableReader<'_, '_>) -> Option<Way> {
     let options =
         Options { url, healthy, tries, conn_error_as_unhealthy, ca_file, identity, tls_min, verify };
     match PollUrl::new(options) {
-        Ok(probe) => Some(Way::PollUrl(probe)),
+        Ok(probe) => Some(Way::PollUrl(Box::new(probe))),
         Err(why) => {
             table.complain(why.key, why.to_string());
             None

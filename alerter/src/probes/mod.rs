@@ -42,7 +42,7 @@ pub struct Probe {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Way {
     /// For a text in what the host's url answers.
-    PollUrl(PollUrl),
+    PollUrl(Box<PollUrl>),
     /// For a connection.
     Tcp(Tcp),
     /// Pacemaker, whether the node is online.
