@@ -53,13 +53,13 @@ const PAUSE: Duration = Duration::from_secs(2);
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Every path of the API with its method: what is served at the TCP address, and in the document.
-const PATHS: [(&str, &str, fn() -> Served); 3] = [
+const PATHS: [(&str, &str, Serve); 3] = [
     ("patch", "/v1/hosts/{host}", || patch(hosts::patch)),
     ("patch", "/v1/marks/{id}", || patch(callbacks::patch)),
     ("get", "/v1/openapi.json", || get(document)),
 ];
 
-type Served = MethodRouter<Arc<Shared>, Infallible>;
+type Serve = fn() -> MethodRouter<Arc<Shared>, Infallible>;
 
 /// The paths of the API and their methods.
 pub fn paths() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -183,7 +183,7 @@ impl Door {
                     .say("handshake", format_args!("no TLS with {address} at the API in {TIME:?}"));
             }
         };
-        let service = TowerToHyperService::new(self.router.clone().layer(Extension(From(address))));
+        let service = TowerToHyperService::new(self.router.clone().layer(Extension(Peer(address))));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(TIME).max_buf_size(HEAD).keep_alive(false);
         if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
@@ -194,7 +194,7 @@ impl Door {
 
 /// Where a request comes from.
 #[derive(Clone, Copy)]
-struct From(IpAddr);
+struct Peer(IpAddr);
 
 #[derive(Clone)]
 struct Guard {
@@ -205,7 +205,7 @@ struct Guard {
 /// Before anything of the request is looked at.
 async fn only_with_a_token(
     State(guard): State<Guard>,
-    Extension(From(address)): Extension<From>,
+    Extension(Peer(address)): Extension<Peer>,
     mut request: Request,
     next: Next,
 ) -> Response {

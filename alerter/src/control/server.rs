@@ -1,5 +1,6 @@
 //! The daemon's end of the control socket.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -114,7 +115,7 @@ async fn only_root(ConnectInfo(peer): ConnectInfo<Peer>, mut request: Request, n
     let ours = nix::unistd::geteuid().as_raw();
     if let Some(uid) = peer.uid.filter(|uid| *uid == 0 || *uid == ours) {
         let name = request.headers().get(OPERATOR).map(|name| String::from_utf8_lossy(name.as_bytes()));
-        let caller = Caller::Local { uid, name: name.map(|name| name.into_owned()) };
+        let caller = Caller::Local { uid, name: name.map(Cow::into_owned) };
         request.extensions_mut().insert(caller);
         return next.run(request).await;
     }

@@ -92,7 +92,7 @@ impl Server {
 
     async fn ask(&self, method: Method, path: &str, token: Option<&str>, body: &str) -> Response {
         let request = self.client().request(method, format!("https://{}{path}", self.address));
-        let request = token.into_iter().fold(request, |request, token| request.bearer_auth(token));
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         request.header("content-type", "application/json").body(body.to_owned()).send().await.unwrap()
     }
 
@@ -376,6 +376,12 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     alerter.take_in(&site);
     assert_eq!(alerter.standings("compute3"), ["operator"]);
 
+    site.quorum = false;
+    alerter.take_in(&site);
+    let noted = server.patch("/v1/hosts/compute3", TOKEN, &failed()).await.1;
+    assert_eq!(noted["new"], false, "it is marked: {noted}");
+    site.quorum = true;
+
     site.die("compute1");
     let fencing = Fencing { incarnation: None, ..site.fencing("ctl1", "compute1") };
     site.mark("ctl1", &fencing);
@@ -387,6 +393,29 @@ async fn a_word_over_the_network_is_held_until_pacemaker_agrees() {
     let (mark, asked) = (alerter.marks("compute2")[0].id, "compute2 is off");
     assert!(alerter.journal.release(mark, asked, "alice", site.now).unwrap().is_some());
     assert_eq!(alerter.standings("compute2"), ["operator"]);
+}
+
+/// Without quorum nothing is marked: the word waits, and said again it is the same.
+#[tokio::test]
+async fn a_word_over_the_network_waits_for_the_cluster() {
+    let (mut site, files) = (Site::new(&["compute1"]), Files::new());
+    site.configure(&files.table(""));
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.take_in(&site);
+    site.quorum = false;
+    alerter.take_in(&site);
+    let server = Server::of(alerter.shared(), files).await;
+    let mut marks = Vec::new();
+    for _ in 0..2 {
+        let (status, answer) = server.patch(HOSTS, TOKEN, &failed()).await;
+        assert!(status == 200 && answer["message"].as_str().unwrap().contains("noted"), "{answer}");
+        marks.push(answer["mark"].clone());
+    }
+    assert_eq!(marks[0], marks[1]);
+    assert_eq!(server.history("fenced").await.len(), 1);
+    site.quorum = true;
+    alerter.take_in(&site);
+    assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
 }
 
 /// S2-8, and Heat's ActionInProgress: decided where the change is made. The broken variant is the same when the attempt has
@@ -472,6 +501,9 @@ async fn a_request_that_is_not_what_is_asked_for_changes_nothing() {
             assert_eq!(server.raw_locally("PATCH", path, body).await.0, 400, "{path} {body}");
         }
     }
+    let by_host = r#"{"target": "compute1", "reason": "", "user": ""}"#;
+    assert_eq!(server.raw_locally("POST", "/v1/unmark", by_host).await.0, 400, "that is for a mark's id");
+    assert_eq!(server.raw_locally("POST", "/v1/mark", by_host).await.0, 404);
     for host in ["..%2Fetc", "a%20b", "%ff", "-x", "a..b", &"x".repeat(256)] {
         assert_eq!(server.patch(&format!("/v1/hosts/{host}"), OTHER, &failed()).await.0, 400, "{host}");
     }

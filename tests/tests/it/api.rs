@@ -75,11 +75,13 @@ impl Api {
 }
 
 /// A 2xx says that the message has come. A restart neither forgets that nor sends it again before its time; the mark ends when
-/// the receiver has confirmed it. The broken variant is the other mark, which nobody confirms.
+/// the receiver has confirmed it. The broken variant is the other mark, which it refuses: an operator is told of that.
 fn a_receiver_confirms_over_tls() {
     let receiver = Receiver::on_loopback().unwrap();
     let room = tempfile::tempdir().unwrap();
     let (api, table) = Api::put_into(room.path());
+    let desk = Receiver::on_loopback().unwrap();
+    let table = format!("{table}[notice.desk]\nto = \"http\"\nurl = \"http://{}/\"\n", desk.address());
     let route = format!("[http.recovery]\nurl = \"http://{}/\"\nack = \"callback\"\n", receiver.address());
     let mut site = Site::with(&(route + &table)).unwrap();
     site.start().unwrap();
@@ -102,7 +104,13 @@ fn a_receiver_confirms_over_tls() {
     assert!(history.contains("portal (127.") && history.contains("confirmed"), "{history}");
     let refused = api.patch("/v1/hosts/compute3", r#"{"mark_unhealthy": true}"#);
     assert!(refused.starts_with("HTTP/1.1 403 "), "there is no cluster to confirm it: {refused}");
-    assert_eq!(receiver.received().len(), 2);
+    let body = r#"{"acknowledged": false, "reason": "no such host"}"#;
+    let answer = api.patch(&format!("/v1/marks/{}", id(1)), body);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let notice = event(&desk.wait_for(1, LIMIT).unwrap()[0]).to_string();
+    assert!(notice.contains("no such host") && notice.contains("compute2"), "{notice}");
+    assert_eq!(delivery(&site, "compute2")["state"], "parked");
+    assert_eq!((receiver.received().len(), desk.received().len()), (2, 1));
     site.end(Signal::SIGTERM).unwrap();
 }
 
@@ -126,11 +134,11 @@ fn what_is_under_way_is_not_changed_by_its_host() {
     assert_eq!(delivery(&site, "compute1")["state"], "in-flight");
     let id = event(&told[0])["id"].as_str().unwrap().to_owned();
     assert_eq!(json(&site, &["unmark", &id, "--reason", "it lives"])["changed"], 1);
+    receiver.answer(Answer::Status(200));
     let marked = json(&site, &["mark", "compute2", "--fenced", "--reason", "pulled the plug"]);
     assert_eq!(marked["new"], true);
     let history = json(&site, &["history", "compute2"]).to_string();
     assert!(history.contains(&format!("(uid {})", nix::unistd::getuid())), "{history}");
-    receiver.answer(Answer::Status(200));
     until_settled(&site);
     site.end(Signal::SIGTERM).unwrap();
 }
