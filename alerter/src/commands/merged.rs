@@ -298,6 +298,7 @@ pub(super) mod tests {
     use std::fs;
     use std::path::Path;
 
+    use marks::chain::Link;
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
 
@@ -403,6 +404,44 @@ pub(super) mod tests {
         let alone = found(None, &look);
         assert_eq!(alone.len(), 2, "a controller that has no journal shows them too");
         assert!(alone.iter().all(|found| !found.in_journal));
+    }
+
+    /// S4-55: its place, its time, and what is not its turn.
+    #[test]
+    fn a_chain_is_shown_with_the_place_and_the_time_of_each_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = fencing("compute1", "ctl1");
+        let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
+        journal.append_fencing(&first).unwrap();
+        let row = MarkRow {
+            standing: Standing::Proven(Proof::Journal),
+            ..look(vec![]).row(&entry(&first, "ctl1"))
+        };
+        let link = |step| Some(Link { step, timeout: Duration::from_secs(60) });
+        let to = |route: &str, step| NewDelivery {
+            route: route.into(),
+            body: b"{}".to_vec(),
+            required: true,
+            link: link(step),
+        };
+        let chain = [to("recovery", 1), to("pager", 2)];
+        journal.make_mark(&row, Taken::Fencing(&first), &chain, NOW).unwrap();
+        journal.advance_chains(&|_| true, NOW).unwrap();
+        let nothing = look(vec![]);
+        let shown = report(Some(&journal), &nothing, &found(Some(&journal), &nothing)[0]).unwrap();
+        let line = text::line(&shown).pop().unwrap();
+        let running = "recovery pending (0 attempt(s), step 1 of 2 since 2027-01-15 08:00:00Z, until 2027-01-15 08:01:00Z)";
+        assert_eq!(line, format!("pager held (0 attempt(s), step 2 of 2, not its turn yet); {running}"));
+        let json = serde_json::to_value(&shown).unwrap();
+        let step = &json["deliveries"][1]["chain"];
+        assert_eq!(
+            (&step["step"], &step["steps"], &step["until"]),
+            (&1.into(), &2.into(), &(NOW.0 + 60_000).into())
+        );
+        // The register does not say which step took it.
+        let ended = look(vec![settled(&first, Settlement::Acknowledged)]);
+        let shown = report(Some(&journal), &ended, &found(Some(&journal), &ended)[0]).unwrap();
+        assert!(shown.deliveries.iter().all(|delivery| delivery.state == State::Cancelled));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod api;
 mod api_config;
 mod certificates;
+mod chains;
 mod check_config;
 mod check_online;
 mod cloud;

@@ -31,8 +31,8 @@ pub struct Advanced {
 impl Journal {
     /// Lets chains go on: from a step that was refused or has had its time to the next one, never while an attempt of it is
     /// under way. `may_go` says whether the policy lets a mark go; the clock of one that it holds stands, and so does that
-    /// of a doubtful mark. Where nothing changes nothing is written, and no row is read: it may be called at every turn,
-    /// before that. Damaged steps are put into quarantine on the way, of which the next [`Self::turn`] tells.
+    /// of a doubtful mark. Where nothing changes nothing is written, and of each open chain only an index is read: it may be
+    /// called before every turn. Damaged steps are put into quarantine on the way, of which the next [`Self::turn`] tells.
     ///
     /// # Errors
     /// As any write. What was not written is still to be done.
@@ -102,16 +102,19 @@ impl Journal {
         let mut query = self.connection.prepare_cached(sql)?;
         let mut rows = query.query([])?;
         let mut chains: Vec<(MarkId, Vec<Seen>)> = Vec::new();
+        let mut last = Vec::new();
         while let Some(row) = rows.next()? {
             let text = raw_text(row, 0)?;
-            // Such a row belongs to no mark.
-            let Some(mark) = str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()) else {
-                continue;
-            };
-            let seen = raw(row);
-            match chains.last_mut() {
-                Some((last, steps)) if *last == mark => steps.extend(seen),
-                _ => chains.push((mark, seen.into_iter().collect())),
+            if text != last || chains.is_empty() {
+                // Such a row belongs to no mark.
+                let Some(mark) = str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()) else {
+                    continue;
+                };
+                chains.push((mark, Vec::new()));
+                last = text;
+            }
+            if let Some((_, steps)) = chains.last_mut() {
+                steps.extend(raw(row));
             }
         }
         Ok(chains)
