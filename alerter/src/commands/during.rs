@@ -1,6 +1,7 @@
 //! `maintenance run`: a command with a maintenance around it, which ends with the command, whatever became of it.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
@@ -126,16 +127,22 @@ fn by_signal(number: i32) -> u8 {
     u8::try_from(number).unwrap_or_default().saturating_add(BY_SIGNAL)
 }
 
-/// What would end this program, but for SIGKILL.
+/// What would end this program, but for SIGKILL, and for what whoever started it wants ignored (`nohup`, a job in the
+/// background): a handler here would take that from the command too.
 struct Signals {
-    terminate: unix::Signal,
-    interrupt: unix::Signal,
-    hang_up: unix::Signal,
+    terminate: Option<unix::Signal>,
+    interrupt: Option<unix::Signal>,
+    hang_up: Option<unix::Signal>,
 }
 
 impl Signals {
     fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| unix::signal(kind).context("signals cannot be received");
+        let ignored = ignored_by(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let listen = |kind: SignalKind| {
+            let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
+            let listening = (!is_ignored).then(|| unix::signal(kind)).transpose();
+            listening.context("signals cannot be received")
+        };
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
@@ -145,9 +152,9 @@ impl Signals {
 
     async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.terminate.recv() => Signal::SIGTERM,
-            _ = self.interrupt.recv() => Signal::SIGINT,
-            _ = self.hang_up.recv() => Signal::SIGHUP,
+            () = come(&mut self.terminate) => Signal::SIGTERM,
+            () = come(&mut self.interrupt) => Signal::SIGINT,
+            () = come(&mut self.hang_up) => Signal::SIGHUP,
         }
     }
 
@@ -159,6 +166,20 @@ impl Signals {
             () = std::future::ready(()) => None,
         }
     }
+}
+
+/// One that is ignored never comes.
+async fn come(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// The mask of ignored signals that the kernel shows of a process (proc(5)); none where it cannot be read.
+fn ignored_by(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -181,5 +202,11 @@ mod tests {
             wait_for(async { attend(&words, &mut Signals::listen().unwrap()).await }).unwrap()
         };
         assert_eq!((none("/nowhere/at/all"), none("/etc/passwd")), (NOT_FOUND, NOT_RUN));
+    }
+
+    #[test]
+    fn the_kernel_says_which_signals_are_ignored() {
+        let status = "Name:\tsh\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001003\nSigCgt:\t0\n";
+        assert_eq!((ignored_by(status), ignored_by(""), ignored_by("SigIgn:\tx")), (0x1003, 0, 0));
     }
 }

@@ -1,5 +1,6 @@
 //! Pause and maintenance, as operators and their scripts give them.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -22,6 +23,7 @@ pub(crate) fn group() -> Group {
     let tests = tests::trials![
         a_maintenance_ends_with_its_command,
         a_signal_reaches_the_command_and_the_maintenance_ends,
+        what_the_caller_ignores_the_command_ignores_too,
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
         what_is_decided_is_listed_without_a_daemon,
@@ -89,8 +91,15 @@ fn a_maintenance_ends_with_its_command() {
     assert!(!site.directory().join("ran").exists(), "and without that no command is run");
 }
 
+/// A program that ignores no signal, whatever these tests were started by.
+fn unignoring(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
+}
+
 fn alerter(site: &Site, words: &[&str]) -> Command {
-    let mut command = Command::new(built("nova-host-alerter").unwrap());
+    let mut command = unignoring(built("nova-host-alerter").unwrap());
     command.arg("--config").arg(site.config()).arg("maintenance").args(words).stdin(Stdio::null());
     command
 }
@@ -120,6 +129,24 @@ fn a_signal_reaches_the_command_and_the_maintenance_ends() {
         assert!(!Path::new(&format!("/proc/{command}")).exists(), "the command is left behind");
         assert_eq!(listed(&site), Vec::<String>::new());
         fs::remove_file(&up).unwrap();
+    }
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// `nohup` and jobs in the background: the mask of ignored signals (proc(5)) is odd where SIGHUP is among them. The broken
+/// variant listens to every signal, and the command would die of a terminal that goes away.
+fn what_the_caller_ignores_the_command_ignores_too() {
+    let mut site = running();
+    let (own, config) = (built("nova-host-alerter").unwrap(), site.config());
+    let look = "grep -q '^SigIgn:.*[13579bdf]$' /proc/self/status";
+    for (trap, wanted) in [("trap '' HUP;", 0), ("", 1)] {
+        let script = format!(
+            "{trap} exec {} --config {} maintenance run compute1 --reason x --for 1h -- {look}",
+            own.display(),
+            config.display()
+        );
+        let output = unignoring("/bin/sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(output.status.code(), Some(wanted), "{trap}: {}", said(&output));
     }
     site.end(Signal::SIGTERM).unwrap();
 }
