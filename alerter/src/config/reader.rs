@@ -313,7 +313,9 @@ impl<'a, 'p> Section<'a, 'p> {
     }
 
     fn ask(&mut self, key: &'static str) -> Option<&'a Entry<'a>> {
-        self.asked.push(key);
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
         self.table?.entries.get(key)
     }
 

@@ -397,12 +397,12 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[healthcheck]\nttl = 1",
-            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, log, http, exec, notice",
+            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, log, http, exec, notice, api",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
         (
             "register = \"none\"",
-            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, http, exec, notice",
+            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, http, exec, notice, api",
         ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),
