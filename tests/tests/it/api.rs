@@ -107,8 +107,9 @@ fn a_receiver_confirms_over_tls() {
     let body = r#"{"acknowledged": false, "reason": "no such host"}"#;
     let answer = api.patch(&format!("/v1/marks/{}", id(1)), body);
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    let notice = event(&desk.wait_for(1, LIMIT).unwrap()[0]).to_string();
-    assert!(notice.contains("no such host") && notice.contains("compute2"), "{notice}");
+    let notice = event(&desk.wait_for(1, LIMIT).unwrap()[0]);
+    assert_eq!((&notice["kind"], &notice["host"]), (&"refused".into(), &"compute2".into()));
+    assert!(delivery(&site, "compute2")["last"]["detail"].to_string().contains("no such host"));
     assert_eq!(delivery(&site, "compute2")["state"], "parked");
     assert_eq!((receiver.received().len(), desk.received().len()), (2, 1));
     site.end(Signal::SIGTERM).unwrap();
