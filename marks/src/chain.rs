@@ -138,13 +138,21 @@ fn of_current(steps: &[Seen], at: usize, now: Timestamp) -> Next {
     if step.exhausted_at.is_some() {
         return Next::Stay;
     }
-    let why = match step.until {
-        _ if *state == State::Parked => Why::Refused,
-        None => return Next::Run(at),
+    let is_over = match step.until {
+        // What was left of it when the mark was held.
+        None if step.left == Some(Duration::ZERO) => true,
+        None if *state != State::Parked => return Next::Run(at),
         // The clock was set back.
-        Some(until) if until.since(now) > step.link.timeout => return Next::Run(at),
-        Some(until) if now < until || *state == State::InFlight => return Next::Stay,
-        Some(_) => Why::TimeOut,
+        Some(until) if until.since(now) > step.link.timeout && *state != State::Parked => {
+            return Next::Run(at);
+        }
+        until => until.is_some_and(|until| now >= until),
+    };
+    let why = match state {
+        State::Parked => Why::Refused,
+        State::InFlight => return Next::Stay,
+        _ if is_over => Why::TimeOut,
+        _ => return Next::Stay,
     };
     let comes_after = |seen: &Seen| seen.waits && seen.step.link.step > step.link.step;
     match earliest(steps, comes_after) {

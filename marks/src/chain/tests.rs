@@ -245,6 +245,10 @@ fn run(count: u32, events: &[Event], decide: Decide) -> Result<Model, String> {
         if let Some(complaint) = model.complaint() {
             return Err(complaint);
         }
+        let after = decide(&model.steps, model.may_go, model.now);
+        if after != Next::Stay {
+            return Err(format!("{after:?} at once behind {next:?}: one look is not enough"));
+        }
     }
     Ok(model)
 }

@@ -1,8 +1,9 @@
 //! Escalation chains in the journal: what [`crate::chain::next`] decides is written down here.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use rusqlite::{Row, Transaction};
+use rusqlite::{Row, Transaction, params_from_iter};
 
 use super::deliveries::{move_to, note};
 use super::delivery_row;
@@ -41,8 +42,42 @@ impl Journal {
         may_go: &dyn Fn(MarkId) -> bool,
         now: Timestamp,
     ) -> Result<Advanced, JournalError> {
+        let chains = self.sqlite(self.open_chains(None))?;
+        self.advance_some(chains, may_go, now)
+    }
+
+    /// The same for those chains alone that may have something to do: of which something was written here since the last
+    /// time, whose step's time is over, and those of `changed`, of which the policy says something else than before. It
+    /// costs what these cost, however many there are beside. What was there before the journal was opened it does not know,
+    /// nor that the clock was set back: then [`Self::advance_chains`] is for all of them.
+    ///
+    /// # Errors
+    /// As [`Self::advance_chains`].
+    pub fn advance_stirred(
+        &mut self,
+        changed: &[MarkId],
+        may_go: &dyn Fn(MarkId) -> bool,
+        now: Timestamp,
+    ) -> Result<Advanced, JournalError> {
+        let mut marks = self.sqlite(self.stirred(now))?;
+        marks.extend(changed);
+        let mut chains = Vec::new();
+        for mark in &marks {
+            chains.extend(self.sqlite(self.open_chains(Some(*mark)))?);
+        }
+        let advanced = self.advance_some(chains, may_go, now)?;
+        self.sqlite(self.forget_stirred(&marks))?;
+        Ok(advanced)
+    }
+
+    fn advance_some(
+        &mut self,
+        chains: Vec<(MarkId, Vec<Seen>)>,
+        may_go: &dyn Fn(MarkId) -> bool,
+        now: Timestamp,
+    ) -> Result<Advanced, JournalError> {
         let mut advanced = Advanced::default();
-        for page in self.stirring(may_go, now)?.chunks(PAGE) {
+        for page in self.stirring(chains, may_go, now)?.chunks(PAGE) {
             let (part, damaged) = self.write(|transaction| {
                 let (mut part, mut damaged) = (Advanced::default(), Vec::new());
                 for chain in page {
@@ -65,7 +100,7 @@ impl Journal {
     pub fn next_step(&self, now: Timestamp) -> Result<Option<Timestamp>, JournalError> {
         let sql = "SELECT min(step_until) FROM delivery INDEXED BY delivery_step_until
              WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
-               AND step_until > ?1";
+               AND last_kind IS NOT 'chain' AND step_until > ?1";
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
             query.query_row([now.0], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
@@ -76,11 +111,12 @@ impl Journal {
     /// The marks whose chains may have something to do, with whether they may go. The index is believed for that alone.
     fn stirring(
         &self,
+        chains: Vec<(MarkId, Vec<Seen>)>,
         may_go: &dyn Fn(MarkId) -> bool,
         now: Timestamp,
     ) -> Result<Vec<(MarkId, bool)>, JournalError> {
         let mut stirring = Vec::new();
-        for (mark, steps) in self.sqlite(self.open_chains())? {
+        for (mark, steps) in chains {
             let goes = may_go(mark);
             if chain::next(&steps, goes, now) == Next::Stay {
                 continue;
@@ -95,21 +131,43 @@ impl Journal {
         Ok(stirring)
     }
 
-    fn open_chains(&self) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
-        let sql = "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind
+    /// The marks of which something was written since they were last looked at, and those whose current step has had its time.
+    fn stirred(&self, now: Timestamp) -> rusqlite::Result<BTreeSet<MarkId>> {
+        let over = "SELECT mark FROM delivery INDEXED BY delivery_step_until
+             WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
+               AND last_kind IS NOT 'chain' AND step_until <= ?1";
+        let mut marks = BTreeSet::new();
+        for (sql, given) in [(over, &[now.0][..]), ("SELECT mark FROM temp.stirred", &[])] {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut rows = query.query(params_from_iter(given))?;
+            while let Some(row) = rows.next()? {
+                marks.extend(mark_of(row)?);
+            }
+        }
+        Ok(marks)
+    }
+
+    fn forget_stirred(&self, marks: &BTreeSet<MarkId>) -> rusqlite::Result<()> {
+        let mut forget = self.connection.prepare_cached("DELETE FROM temp.stirred WHERE mark = ?1")?;
+        marks.iter().try_for_each(|mark| forget.execute([mark.to_string()]).map(drop))
+    }
+
+    /// The open steps of every mark, or of one.
+    fn open_chains(&self, only: Option<MarkId>) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
+        let one = if only.is_some() { "AND mark = ?1" } else { "" };
+        let sql = format!(
+            "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind
              FROM delivery INDEXED BY delivery_chain
-             WHERE step IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') ORDER BY mark";
-        let mut query = self.connection.prepare_cached(sql)?;
-        let mut rows = query.query([])?;
+             WHERE step IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') {one} ORDER BY mark"
+        );
+        let mut query = self.connection.prepare_cached(&sql)?;
+        let mut rows = query.query(params_from_iter(only.map(|mark| mark.to_string())))?;
         let mut chains: Vec<(MarkId, Vec<Seen>)> = Vec::new();
         let mut last = Vec::new();
         while let Some(row) = rows.next()? {
             let text = raw_text(row, 0)?;
             if text != last || chains.is_empty() {
-                // Such a row belongs to no mark.
-                let Some(mark) = str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()) else {
-                    continue;
-                };
+                let Some(mark) = mark_of(row)? else { continue };
                 chains.push((mark, Vec::new()));
                 last = text;
             }
@@ -119,6 +177,21 @@ impl Journal {
         }
         Ok(chains)
     }
+}
+
+/// Damage may have made it none: such a row belongs to no mark.
+fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
+    let text = raw_text(row, 0)?;
+    Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
+}
+
+/// Where it is kept which marks were written: in this connection's memory, and undone with what was undone.
+pub(super) const STIRRED: &str = "CREATE TEMP TABLE stirred (mark TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID";
+
+/// Something was written that may let the mark's chain go on.
+pub(super) fn stir(transaction: &Transaction<'_>, mark: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT OR IGNORE INTO temp.stirred VALUES (?1)";
+    transaction.prepare_cached(sql)?.execute([mark]).map(drop)
 }
 
 /// A step as it stands there; one that makes no sense is none.

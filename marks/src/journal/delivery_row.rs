@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
+use super::chains;
 use super::digest::Digest;
 use super::fencings::{Checked, Damage};
 use crate::chain::{Link, Step};
@@ -78,7 +79,7 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.chain.and_then(|step| step.exhausted_at).map(|at| at.0),
         digest(d),
     ])?;
-    Ok(())
+    if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
@@ -104,7 +105,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.chain.map(|step| milliseconds(step.link.timeout)),
         digest(d),
     ])?;
-    Ok(())
+    if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
 fn digest(d: &Delivery) -> Vec<u8> {

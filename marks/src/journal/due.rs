@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::{Connection, Row, Transaction, params};
 
+use super::chains;
 use super::deliveries::IS_STEP;
 use super::delivery_row;
 use super::fencings::{Checked, Damage, Rows};
@@ -210,6 +211,7 @@ pub(super) fn quarantine(
     if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
         return Ok(());
     }
+    chains::stir(transaction, mark)?;
     let detail =
         format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
     let (mark, route) = (MarkId::parse(mark).ok(), Some(route));

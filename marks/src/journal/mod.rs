@@ -126,6 +126,9 @@ impl Journal {
             .and_then(|()| folds::add_digest(&connection))
             .and_then(|()| published::add_digest(&connection))
             .map_err(sqlite)?;
+        if role != Role::Reader {
+            connection.execute_batch(chains::STIRRED).map_err(sqlite)?;
+        }
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         schema::check(&connection, &place.file)?;
         if role == Role::Alerter {

@@ -3,9 +3,9 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Serialize, Serializer};
 
-use super::Fault;
 use super::digest::Digest;
 use super::fencings::{Checked, Damage, printable_key};
+use super::{Fault, chains};
 use crate::fencing::Incarnation;
 use crate::host::HostName;
 use crate::id::MarkId;
@@ -124,7 +124,7 @@ pub(super) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::
         row.returned_at.map(|at| at.0),
         digest(row),
     ])?;
-    Ok(())
+    chains::stir(transaction, &row.id.to_string())
 }
 
 pub(super) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {

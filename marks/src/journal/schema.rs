@@ -177,7 +177,7 @@ const OBJECTS: [(&str, &str); 35] = [
     ),
     (
         "delivery_step_until",
-        "CREATE INDEX delivery_step_until ON delivery (step_until) WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')",
+        "CREATE INDEX delivery_step_until ON delivery (step_until) WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held') AND last_kind IS NOT 'chain'",
     ),
     (
         "delivery_exhausted",

@@ -591,6 +591,34 @@ fn a_changed_place_or_time_is_damage() {
     }
 }
 
+/// A look that knows what was written reads no other chain; the broken variants are a hold and an opened journal that nobody
+/// told it of.
+#[test]
+fn only_what_was_stirred_is_looked_at() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = chained(&mut journal, 2);
+    let until = |journal: &Journal| step(journal, mark, "nova").chain.unwrap().until;
+    let stirred = |journal: &mut Journal, changed: &[MarkId], may_go: bool, now| {
+        journal.advance_stirred(changed, &|_| may_go, now).unwrap().escalated.len()
+    };
+    stirred(&mut journal, &[], true, NOW);
+    assert_eq!(until(&journal), Some(NOW + LIMIT), "it was made here");
+    stirred(&mut journal, &[], false, NOW);
+    assert_eq!(until(&journal), Some(NOW + LIMIT), "nobody said that it is held");
+    stirred(&mut journal, &[mark], false, NOW);
+    assert_eq!(until(&journal), None);
+    drop(journal);
+    let mut journal = home.open(Role::Alerter);
+    stirred(&mut journal, &[], true, NOW);
+    assert_eq!(until(&journal), None, "it is from before");
+    go(&mut journal, NOW);
+    assert_eq!(stirred(&mut journal, &[], true, NOW + LIMIT), 1, "its time is over");
+    attempt(&mut journal, mark, "masakari", &refusal());
+    let exhausted = journal.advance_stirred(&[], &|_| true, NOW + LIMIT).unwrap().exhausted;
+    assert_eq!(exhausted.len(), 1, "it was refused");
+}
+
 /// What happens to a chain, for the property below.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -626,6 +654,10 @@ struct World {
     mark: MarkId,
     now: Timestamp,
     may_go: bool,
+    /// The policy says something else than at the last turn.
+    is_changed: bool,
+    /// The journal was opened since.
+    is_new: bool,
     under_way: Option<String>,
     /// The broken variant: everything is due, whatever the chain says.
     is_reckless: bool,
@@ -636,7 +668,17 @@ impl World {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = chained(&mut journal, 3);
-        Self { home, journal, mark, now: NOW, may_go: true, under_way: None, is_reckless }
+        Self {
+            home,
+            journal,
+            mark,
+            now: NOW,
+            may_go: true,
+            is_changed: false,
+            is_new: true,
+            under_way: None,
+            is_reckless,
+        }
     }
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
@@ -653,12 +695,15 @@ impl World {
                 let taken = Acknowledgement { mark, route: ROUTES[at].into(), at: now, by: "ctl2".into() };
                 self.journal.acknowledged_elsewhere(&taken, false, now).unwrap();
             }
-            Event::Hold(hold) => self.may_go = !hold,
+            Event::Hold(hold) => {
+                self.is_changed |= self.may_go == hold;
+                self.may_go = !hold;
+            }
             Event::Wait(seconds) => self.now = now + Duration::from_secs(seconds),
             Event::Release => drop(self.journal.release_held(mark, "go", "alice", now).unwrap()),
             Event::Retry => drop(self.journal.retry_now(Some(mark), "alice", now).unwrap()),
             Event::Restart => {
-                self.under_way = None;
+                (self.under_way, self.is_new) = (None, true);
                 self.journal = self.home.open(Role::Alerter);
                 self.journal.recover(now).unwrap();
             }
@@ -672,7 +717,7 @@ impl World {
 
     fn turn(&mut self) -> Result<(), String> {
         let may_go = self.may_go;
-        self.journal.advance_chains(&|_| may_go, self.now).unwrap();
+        self.advance()?;
         if self.is_reckless {
             let sql = "SELECT route FROM delivery WHERE state = 'pending' OR state = 'held'";
             let next: Option<String> = self.home.raw().query_row(sql, [], |row| row.get(0)).ok();
@@ -680,6 +725,24 @@ impl World {
         }
         let next = if may_go { begun(&mut self.journal, self.now) } else { Vec::new() };
         self.note(next)
+    }
+
+    /// What the stirred ones leave, all of them together leave too.
+    fn advance(&mut self) -> Result<(), String> {
+        let (may_go, now) = (self.may_go, self.now);
+        if !std::mem::take(&mut self.is_new) {
+            let changed = std::mem::take(&mut self.is_changed).then_some(self.mark);
+            self.journal.advance_stirred(changed.as_slice(), &|_| may_go, now).unwrap();
+            let before = self.steps();
+            self.journal.advance_chains(&|_| may_go, now).unwrap();
+            return if before == self.steps() { Ok(()) } else { Err(format!("not stirred: {before:?}")) };
+        }
+        self.journal.advance_chains(&|_| may_go, now).unwrap();
+        Ok(())
+    }
+
+    fn steps(&self) -> Vec<Delivery> {
+        self.journal.deliveries_of(self.mark).unwrap().sound
     }
 
     /// P10, and S4-40.
@@ -726,7 +789,7 @@ proptest! {
         let world = live(&events, false);
         prop_assert!(world.is_ok(), "{:?}", world.err());
         let mut world = world.expect("it was looked at");
-        let quiet = [Event::Answer(1), Event::Hold(false), Event::Turn, Event::Turn];
+        let quiet = [Event::Answer(1), Event::Hold(false), Event::Turn, Event::Wait(61), Event::Turn, Event::Answer(1), Event::Turn];
         quiet.into_iter().try_for_each(|event| world.happen(event)).expect("nothing is amiss");
         let states = chain(&world.journal, world.mark);
         let is_told = states.contains(&"acknowledged") || settled(&world.journal, world.mark).is_some();
