@@ -22,6 +22,7 @@ use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::lookout::Lookout;
 use crate::notice;
+use crate::probes::Confirm;
 use crate::shared::Shared;
 use crate::store::Store;
 use crate::watch::{Identity, Watch};
@@ -88,6 +89,11 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.own_routes().count(), "nova-host-alerter runs on {}", path.display());
+    for group in &shared.settings.groups {
+        for warning in group.confirm.iter().flat_map(Confirm::warnings) {
+            warn!("group {}: {warning}", group.name);
+        }
+    }
     for warning in &shared.settings.warnings {
         warn!("{warning}");
     }

@@ -358,7 +358,7 @@ impl Engine {
     /// Has the hosts asked whose marks wait for it, and nobody else.
     fn ask_hosts(&mut self) {
         let wanted = self.shared.steering().to_probe();
-        self.prober.see(self.shared.cib());
+        self.prober.see(self.shared.seen().cib_now());
         for (mark, host, group) in &wanted {
             if let Some(confirm) = &self.shared.settings.groups[*group].confirm {
                 self.prober.want(*mark, host, confirm);

@@ -65,9 +65,18 @@ impl Seen {
         self.faults = faults;
         if let Ok(cib) = &view.cib {
             self.audit.look(cib, view.taken);
-            self.cib = Some(Arc::new(cib.clone()));
+            // The same one stays the same: whoever goes by it need not look again.
+            if self.cib.as_deref() != Some(cib) {
+                self.cib = Some(Arc::new(cib.clone()));
+            }
         }
         self.say_audit(audit_after);
+    }
+
+    /// The CIB as it is now; none while it cannot be read.
+    pub fn cib_now(&self) -> Option<Arc<Cib>> {
+        let is_read = self.view.as_ref().is_some_and(|view| view.cib.is_ok());
+        self.cib.clone().filter(|_| is_read)
     }
 
     fn say_audit(&mut self, audit_after: Duration) {

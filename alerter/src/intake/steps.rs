@@ -1,7 +1,6 @@
 //! What a route does behind an acknowledgement: asks what became of it, and says that the host is back.
 
 use marks::delivery::State;
-use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{MarkRow, NewDelivery};
 use marks::register::{Acknowledgement, Entries, Entry, Key};
@@ -54,7 +53,7 @@ impl Intake<'_> {
             let returned = self.journal.returned_from(route.name.as_str(), since)?;
             self.shared.report_damage(&returned.damaged);
             for row in &returned.sound {
-                if self.is_member(&row.node) && !is_done(route, Step::Return, row.id, entries) {
+                if self.is_back(row) && !is_done(route, Step::Return, row.id, entries) {
                     self.call_one_back(route, row)?;
                 }
             }
@@ -74,8 +73,11 @@ impl Intake<'_> {
         self.journal.add_deliveries(&mark, &[new], self.around.now)
     }
 
-    fn is_member(&self, node: &HostName) -> bool {
-        self.around.cib.is_some_and(|cib| cib.membership(node) == Some(true))
+    /// It is there, and has been for as long as its group asks for (`healthy-delay`).
+    fn is_back(&self, row: &MarkRow) -> bool {
+        let delay = self.shared.settings.group_of(&row.node, &self.shared.attributes()).rules.healthy_delay;
+        let is_member = self.around.cib.is_some_and(|cib| cib.membership(&row.node) == Some(true));
+        is_member && row.returned_at.is_none_or(|at| at + delay <= self.around.now)
     }
 }
 

@@ -464,7 +464,7 @@ fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held>
     let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
     let is_held = group.storm().holds() && now < until && !is_released;
     let why = Arc::clone(&group.storm_sentence);
-    is_held.then(|| Held { hold: Hold::Storm, until: Some(until), why })
+    is_held.then_some(Held { hold: Hold::Storm, until: Some(until), why })
 }
 
 impl GroupState {

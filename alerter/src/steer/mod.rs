@@ -6,8 +6,9 @@ mod orders;
 mod roster;
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
-use marks::delivery::{Delivery, State as Sent};
+use marks::delivery::{ACCEPTED, Delivery, State as Sent};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{HeldMark, Journal, JournalError, MarkRow};
@@ -25,6 +26,9 @@ use crate::policy::{Held, Hold, doubts};
 use crate::probes::Verdict;
 use crate::shared::Shared;
 
+/// How often all chains are looked at, whatever may have stirred.
+const ALL_CHAINS: Duration = Duration::from_secs(60);
+
 /// The plan, and what it is made of.
 #[derive(Default)]
 pub struct Steering {
@@ -35,6 +39,10 @@ pub struct Steering {
     decided: Option<i64>,
     /// When the time of a chain's step is over.
     step_ends: Option<Timestamp>,
+    /// When all chains were looked at; none after a start.
+    all_chains: Option<Timestamp>,
+    /// Of which marks the policy has said something since chains were looked at.
+    said: Vec<MarkId>,
 }
 
 struct Plan {
@@ -100,10 +108,20 @@ pub fn keep_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result
     if is_current { advance_chains(journal, shared, now) } else { steer(journal, shared, now) }
 }
 
-/// Lets the chains go on whose marks may go.
+/// Lets the chains go on whose marks may go. Now and then all of them are looked at; else what may have changed.
 fn advance_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
     let mut steering = shared.steering();
-    let advanced = journal.advance_chains(&|mark| steering.holds_of(mark).is_empty(), now)?;
+    let may_go = |mark| steering.holds_of(mark).is_empty();
+    let is_recent = |at: Timestamp| at <= now && now.since(at) < ALL_CHAINS;
+    let looks_at_all = !steering.all_chains.is_some_and(is_recent);
+    let advanced = match looks_at_all {
+        true => journal.advance_chains(&may_go, now)?,
+        false => journal.advance_stirred(&steering.said, &may_go, now)?,
+    };
+    steering.said.clear();
+    if looks_at_all {
+        steering.all_chains = Some(now);
+    }
     for step in &advanced.escalated {
         warn!(mark = %step.mark.id, "{} goes on to route {}: its chain's step before did not take it", step.mark.node, step.delivery.route);
     }
@@ -125,7 +143,7 @@ pub fn steer(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(
 
 fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
     let mut steering = shared.steering();
-    let Steering { roster, plan, decided, .. } = &mut *steering;
+    let Steering { roster, plan, decided, said, all_chains, .. } = &mut *steering;
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
     let orders = Orders::read(journal, shared, now)?;
     let is_new = roster.look(shared);
@@ -134,6 +152,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
         *plan = Some(Plan::begin(journal, shared, roster, now)?);
     } else if !is_needed && (plan.is_some() || !has_begun) {
         *plan = None;
+        *all_chains = None;
         let freed: Vec<MarkId> = journal.holds()?.into_keys().collect();
         journal.hold(&[], &freed, now)?;
     }
@@ -144,13 +163,18 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
     if is_new {
         current.regroup(shared, roster);
     }
-    let done = current.go_on(journal, shared, (orders, roster), now);
-    match &done {
-        Ok(()) => *decided = Some(version),
-        // What was decided and not written is decided anew from what stands in the journal.
-        Err(_) => *plan = None,
+    match current.go_on(journal, shared, (orders, roster), now) {
+        Ok(changed) => {
+            said.extend(changed);
+            *decided = Some(version);
+            Ok(())
+        }
+        Err(error) => {
+            // What was decided and not written is decided anew from what stands in the journal.
+            (*plan, *all_chains) = (None, None);
+            Err(error)
+        }
     }
-    done
 }
 
 /// Whether anything can hold anything. Where nothing can, no mark is read for it.
@@ -189,13 +213,15 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Gives the marks of which something else is said than before.
     fn go_on(
         &mut self,
         journal: &mut Journal,
         shared: &Shared,
         (orders, roster): (Orders, &Roster),
         now: Timestamp,
-    ) -> Result<(), JournalError> {
+    ) -> Result<Vec<MarkId>, JournalError> {
+        let mut said = Vec::new();
         self.feed(journal, shared, roster)?;
         let skips = self.state.set_skipped(&roster.skipped);
         if self.state.set_orders(orders.maintenance, orders.pauses) || skips {
@@ -209,13 +235,14 @@ impl Plan {
             let changes = self.planner.replan(&mut self.state, now);
             self.write(journal, &changes, now)?;
             self.next = changes.next;
+            said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed));
             if !self.look_at_stages(journal, shared, now)? {
                 break;
             }
         }
         self.seen = journal.newest_history()?;
         self.report_storms(&shared.settings);
-        Ok(())
+        Ok(said)
     }
 
     /// Reads what has changed.
@@ -371,8 +398,12 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
 /// What can be sent now is ready; what waits for its time, for an operator or for an endpoint in trouble takes nobody's place.
 fn stage(shared: &Shared, deliveries: &[Delivery], now: Timestamp) -> Stage {
     let asks = Step::Confirm.suffix();
-    let is_under_way = |delivery: &Delivery| {
-        delivery.state == Sent::InFlight || (!delivery.state.is_final() && delivery.route.ends_with(asks))
+    // What was accepted and is to be confirmed is as good as under way.
+    let is_accepted = |delivery: &Delivery| delivery.last.as_ref().is_some_and(|last| last.kind == ACCEPTED);
+    let is_under_way = |delivery: &Delivery| match delivery.state {
+        Sent::InFlight => true,
+        Sent::Pending if is_accepted(delivery) => delivery.next_due > now,
+        state => !state.is_final() && delivery.route.ends_with(asks),
     };
     if deliveries.iter().any(is_under_way) {
         return Stage::UnderWay;

@@ -171,7 +171,9 @@ fn refuse(
     now: Timestamp,
 ) -> Result<Heard, Fault> {
     let detail = format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
-    if delivery.state == State::Held {
+    // A chain goes on from what is parked, and never while an attempt is under way: its own answer decides.
+    let is_awaited = delivery.state == State::InFlight && delivery.chain.is_some();
+    if delivery.state == State::Held || is_awaited {
         note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
         return Ok(Heard::StaysHeld(delivery.route));
     }
