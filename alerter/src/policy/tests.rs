@@ -390,11 +390,11 @@ proptest! {
             next.state.set_released(group, story.state.groups()[group].released_at);
         }
         prop_assert_eq!(next.plan(), plan(&story.state, story.now));
-        for group in 0..2 {
+        for (group, cooldown) in cooldowns.into_iter().enumerate() {
             // Since when is said by what is remembered; until when must be the same.
             let end = |story: &Story| {
                 let storm = story.state.groups()[group].storm();
-                (storm.holds(), storm.ends(cooldowns[group]))
+                (storm.holds(), storm.ends(cooldown))
             };
             prop_assert_eq!(end(&next), end(&story));
         }
