@@ -60,6 +60,7 @@ mod route;
 mod routes;
 mod senlin;
 mod site;
+mod steering;
 mod steps;
 mod vitrage;
 mod warnings;

@@ -69,6 +69,14 @@ impl Daemon {
         fencing.id.into()
     }
 
+    /// The same at a time of the test's own.
+    pub(crate) fn fence_at(&mut self, host: &str, at: Timestamp) -> MarkId {
+        let fencing = fencing(host, at);
+        self.journal.append_fencing(&fencing).unwrap();
+        apply::take_in_at(&mut self.journal, &self.shared, None, at).unwrap();
+        fencing.id.into()
+    }
+
     /// The routes of a mark, with the states of its deliveries.
     pub(crate) fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
         let rows = self.journal.deliveries_of(mark).unwrap();

@@ -1,0 +1,269 @@
+//! What the policy holds is not sent: the plan, the journal's holds and the look for what is due, taken together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerter::probes::Verdict;
+use alerter::steer::{self, groups};
+use marks::cib::Cib;
+use marks::delivery::State;
+use marks::host::HostName;
+use marks::id::{MarkId, NoteId};
+use marks::journal::{Ended, Room, Verdict as Came};
+use marks::register::{About, Decision, Ending, Scope};
+use marks::time::Timestamp;
+
+use crate::routes::{Daemon, Place, route};
+
+const START: Timestamp = Timestamp(1_790_000_000_000);
+
+fn after(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+fn group(name: &str, hosts: &[&str], keys: &str) -> String {
+    format!("[groups.{name}]\nhosts = {hosts:?}\n{keys}\n")
+}
+
+/// Five hosts in rack1 under these rules, two in rack2 without any, one route for all.
+fn site(keys: &str) -> (Place, Daemon) {
+    let place = Place::new();
+    let racks = [group("rack1", &["a1", "a2", "a3", "a4", "a5"], keys), group("rack2", &["b1", "b2"], "")];
+    let daemon = place.start(&format!("{}{}", racks.concat(), route("desk", "")));
+    (place, daemon)
+}
+
+fn fence(daemon: &mut Daemon, hosts: &[&str], at: Timestamp) -> Vec<MarkId> {
+    hosts.iter().map(|host| daemon.fence_at(host, at)).collect()
+}
+
+/// One turn of the engine: steers, and gives the marks whose attempts have begun.
+fn turn(daemon: &mut Daemon, now: Timestamp) -> Vec<MarkId> {
+    turn_with(daemon, &[], now)
+}
+
+fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId> {
+    steer::keep_up(&mut daemon.journal, &daemon.shared, now).unwrap();
+    let turned = daemon.journal.turn(ended, &[Room::of("desk", 16)], None, now).unwrap();
+    turned.begun.iter().map(|due| due.mark.id).collect()
+}
+
+fn took(mark: MarkId, at: Timestamp) -> Ended {
+    let verdict = Came::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() };
+    Ended { mark, route: "desk".into(), verdict, at }
+}
+
+fn words(daemon: &Daemon, mark: MarkId) -> Vec<String> {
+    daemon.journal.hold_of(mark).unwrap().map(|held| held.words).unwrap_or_default()
+}
+
+fn sorted(mut marks: Vec<MarkId>) -> Vec<MarkId> {
+    marks.sort();
+    marks
+}
+
+fn decide(daemon: &mut Daemon, about: About, at: Timestamp) -> NoteId {
+    let id = NoteId::generate();
+    let decision = Decision { id, about, at, actor: "alice".into(), reason: "works".into() };
+    assert!(daemon.journal.decide(&decision).unwrap());
+    id
+}
+
+fn end(daemon: &mut Daemon, id: NoteId, at: Timestamp) {
+    let ending = Ending { id, at, actor: "bob".into(), reason: "done".into() };
+    assert!(daemon.journal.end_decision(&ending).unwrap());
+}
+
+/// S4-4, S4-11: three of five at once are held, the other group is told. The broken variant is the turn without the policy,
+/// which begins all.
+#[test]
+fn a_storm_is_held_and_another_group_is_told() {
+    let (_place, mut daemon) = site("max-unhealthy = \"40%\"");
+    let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
+    let other = fence(&mut daemon, &["b1"], START);
+    assert_eq!(turn(&mut daemon, START), other);
+    for mark in &storm {
+        assert_eq!(words(&daemon, *mark), ["storm"]);
+    }
+    let status = groups::groups(&daemon.journal, &daemon.shared, START).unwrap();
+    let rack1 = &status[0];
+    assert_eq!((rack1.size, rack1.unhealthy, rack1.marked, rack1.allowed), (5, 3, 3, Some(0)));
+    assert_eq!(rack1.held, [("storm".to_owned(), 3)].into());
+    let together = daemon.journal.held_together(10).unwrap();
+    assert_eq!((together.len(), together[0].marks), (1, 3), "one thing holds them, so there is one notice");
+    let unsteered = daemon.journal.turn(&[], &[Room::of("desk", 16)], None, START).unwrap();
+    assert!(unsteered.begun.is_empty(), "what is held stands in the journal");
+    daemon.journal.hold(&[], &storm, START).unwrap();
+    let broken = daemon.journal.turn(&[], &[Room::of("desk", 16)], None, START).unwrap();
+    assert_eq!(broken.begun.len(), 3);
+}
+
+/// Each of the three ends of a storm: its cooldown, an operator, the longest hold.
+#[test]
+fn a_storm_ends_by_cooldown_by_release_and_by_time() {
+    let keys = "max-unhealthy = 2\ncooldown = 60\nmax-hold = 600";
+    for how in ["cooldown", "release", "time"] {
+        let (_place, mut daemon) = site(keys);
+        let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
+        assert!(turn(&mut daemon, START).is_empty(), "{how}");
+        let free = match how {
+            "cooldown" => {
+                assert!(daemon.journal.note_return(storm[0], after(10), after(10)).unwrap());
+                assert!(turn(&mut daemon, after(69)).is_empty());
+                after(70)
+            }
+            "release" => {
+                decide(&mut daemon, About::ReleaseGroup("rack1".into()), after(5));
+                after(5)
+            }
+            _ => {
+                assert!(turn(&mut daemon, after(599)).is_empty());
+                after(600)
+            }
+        };
+        let next = daemon.shared.steering().next();
+        assert!(how == "release" || next == Some(free), "it wakes in time: {next:?}");
+        assert_eq!(sorted(turn(&mut daemon, free)), sorted(storm), "{how}");
+        assert!(daemon.journal.holds().unwrap().is_empty());
+    }
+}
+
+/// A new daemon on the same journal holds what the former one held, from its first turn on, without a new row of history.
+#[test]
+fn the_next_daemon_holds_the_same() {
+    let (place, mut daemon) = site("max-unhealthy = 2");
+    let storm = fence(&mut daemon, &["a1", "a2", "a3"], START);
+    assert!(turn(&mut daemon, START).is_empty());
+    let (held, history) = (daemon.journal.holds().unwrap(), daemon.journal.newest_history().unwrap());
+    let text = std::fs::read_to_string(place.0.path("alerter.toml")).unwrap();
+    let text = text.split_once("domain = \"x.y\"\n").unwrap().1.to_owned();
+    drop(daemon);
+    let mut daemon = place.start(&text);
+    assert!(turn(&mut daemon, after(1)).is_empty());
+    assert_eq!(daemon.journal.holds().unwrap(), held);
+    assert_eq!(daemon.journal.newest_history().unwrap(), history);
+    drop(daemon);
+    let mut daemon = place.start(&route("desk", ""));
+    assert_eq!(sorted(turn(&mut daemon, after(2))), sorted(storm), "without the limit nothing holds");
+}
+
+/// S0-38: pause and maintenance hold from the next turn on, and not a moment longer than they last.
+#[test]
+fn what_operators_decide_holds_until_it_ends() {
+    let (_place, mut daemon) = site("");
+    let host = |name: &str| Scope::Host(HostName::parse(name).unwrap());
+    let until = after(100);
+    let all = decide(&mut daemon, About::Pause { scope: Scope::All, until: None }, START);
+    decide(&mut daemon, About::Maintenance { scope: host("a1"), until }, START);
+    let marks = fence(&mut daemon, &["a1", "a2", "b1"], START);
+    assert!(turn(&mut daemon, START).is_empty());
+    assert_eq!(words(&daemon, marks[0]), ["maintenance", "pause"]);
+    assert_eq!(words(&daemon, marks[1]), ["pause"]);
+    let why = daemon.journal.hold_of(marks[1]).unwrap().unwrap().why;
+    assert_eq!(why, "everything is paused by alice: works");
+    end(&mut daemon, all, after(1));
+    assert_eq!(sorted(turn(&mut daemon, after(1))), sorted(marks[1..].to_vec()));
+    assert!(turn(&mut daemon, after(99)).is_empty());
+    assert_eq!(daemon.shared.steering().next(), Some(until));
+    assert_eq!(turn(&mut daemon, until), marks[..1]);
+}
+
+/// An operator's word for one mark goes past everything that the policy holds it for, and past nothing for others.
+#[test]
+fn a_release_of_one_mark_frees_that_one() {
+    let (_place, mut daemon) = site("max-unhealthy = 1");
+    decide(&mut daemon, About::Pause { scope: Scope::All, until: None }, START);
+    let marks = fence(&mut daemon, &["a1", "a2"], START);
+    assert!(turn(&mut daemon, START).is_empty());
+    assert!(daemon.journal.release(marks[1], "I know", "alice", after(1)).unwrap().is_some());
+    assert_eq!(turn(&mut daemon, after(1)), marks[1..]);
+    assert_eq!(words(&daemon, marks[0]), ["pause", "storm"]);
+}
+
+/// P5: while a storm holds, a mark can be ended, and a return is taken in.
+#[test]
+fn what_is_held_can_be_ended() {
+    let (_place, mut daemon) = site("max-unhealthy = 1");
+    let marks = fence(&mut daemon, &["a1", "a2"], START);
+    assert!(turn(&mut daemon, START).is_empty());
+    assert!(daemon.journal.dismiss(marks[0], "it lives", "alice", after(1)).unwrap());
+    assert_eq!(turn(&mut daemon, after(1)), marks[1..], "and the one that is left is no storm");
+}
+
+#[test]
+fn a_host_with_the_attribute_is_skipped_until_it_is_removed() {
+    let (_place, mut daemon) = site("max-unhealthy = 1");
+    let with = |word: &str| {
+        let text = format!(
+            r#"<cib validate-with="pacemaker-3.9"><configuration><crm_config/><nodes>
+            <node id="a1" uname="a1" type="remote"><instance_attributes id="x">
+            <nvpair id="y" name="host-failure-skip" value="{word}"/></instance_attributes></node>
+            </nodes><resources/><constraints/></configuration><status/></cib>"#
+        );
+        Some(Arc::new(Cib::parse(&text).unwrap()))
+    };
+    daemon.shared.seen().cib = with("true");
+    let marks = fence(&mut daemon, &["a1", "a2"], START);
+    steer::steer(&mut daemon.journal, &daemon.shared, START).unwrap();
+    assert_eq!(turn(&mut daemon, START), marks[1..], "the skipped one does not count either");
+    assert_eq!(words(&daemon, marks[0]), ["skip"]);
+    daemon.shared.seen().cib = with("no idea");
+    steer::steer(&mut daemon.journal, &daemon.shared, after(1)).unwrap();
+    assert_eq!(words(&daemon, marks[0]), ["storm"], "two of them are down");
+}
+
+/// S0-6: nothing is sent before the probes agree; a host that answers is held and says so.
+#[test]
+fn a_mark_waits_for_its_probes() {
+    let (_place, mut daemon) = site("[groups.rack1.confirm.tcp.ssh]\nport = 22");
+    let marks = fence(&mut daemon, &["a1", "a2", "b1"], START);
+    assert_eq!(turn(&mut daemon, START), marks[2..]);
+    let asked: Vec<MarkId> = daemon.shared.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
+    assert_eq!(sorted(asked), sorted(marks[..2].to_vec()));
+    let up = Verdict::Healthy("tcp ssh says so".into());
+    *daemon.shared.verdicts() = HashMap::from([(marks[0], Verdict::Confirmed), (marks[1], up)]);
+    assert_eq!(turn(&mut daemon, after(1)), marks[..1]);
+    let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
+    assert_eq!((held.words, held.why.as_str()), (vec!["confirm".to_owned()], "a2 answers: tcp ssh says so"));
+    assert_eq!(daemon.shared.steering().to_probe().len(), 1, "it is asked again");
+}
+
+/// As many at once as may be: the next begins when one has ended, and one that its route does not take is in nobody's way.
+#[test]
+fn as_many_are_told_at_once_as_may_be() {
+    let (_place, mut daemon) = site("max-in-flight = 2");
+    let marks = fence(&mut daemon, &["a1", "a2", "a3", "a4"], START);
+    let first = turn(&mut daemon, START);
+    assert_eq!(first.len(), 2);
+    assert!(turn(&mut daemon, after(1)).is_empty());
+    let refused = Came::Again {
+        state: State::Parked,
+        ambiguous: false,
+        kind: "rejected".into(),
+        detail: "422".into(),
+        next_due: after(900),
+    };
+    let refused = Ended { mark: first[0], route: "desk".into(), verdict: refused, at: after(2) };
+    assert!(turn_with(&mut daemon, &[refused], after(2)).is_empty(), "the policy looks at the next turn");
+    assert_eq!(turn(&mut daemon, after(2)).len(), 1, "the refused one waits");
+    let told = took(first[1], after(3));
+    turn_with(&mut daemon, &[told], after(3));
+    let last = turn(&mut daemon, after(3));
+    assert_eq!(last.len(), 1);
+    assert!(marks.iter().all(|mark| words(&daemon, *mark).is_empty()), "all but the refused one are told");
+}
+
+/// `deliver-after` and `healthy-delay`: both end by time, and the engine wakes for them.
+#[test]
+fn delays_end_by_themselves() {
+    let (_place, mut daemon) = site("deliver-after = 30\nhealthy-delay = 60");
+    let marks = fence(&mut daemon, &["a1"], START);
+    assert!(turn(&mut daemon, START).is_empty());
+    assert_eq!(words(&daemon, marks[0]), ["delay"]);
+    assert!(daemon.journal.note_return(marks[0], after(20), after(20)).unwrap());
+    assert!(turn(&mut daemon, after(30)).is_empty());
+    assert_eq!(words(&daemon, marks[0]), ["returning"]);
+    assert_eq!(daemon.shared.steering().next(), Some(after(80)));
+    assert_eq!(turn(&mut daemon, after(80)), marks);
+}
