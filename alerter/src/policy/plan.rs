@@ -8,7 +8,7 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 
 use super::hold::Held;
-use super::state::{Stage, State, Subject};
+use super::state::{Stage, State, Subject, lasts};
 
 /// What holds a mark: the first is the one that is shown. Nothing: it may go.
 pub type Holds = Vec<Held>;
@@ -18,14 +18,18 @@ pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
     let mut decided = BTreeMap::new();
     for (index, group) in state.groups.iter().enumerate() {
         let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
+        let mut blocked = group.places();
         for subject in state.open_of(index) {
             let mut holds = state.holds_of(subject, now);
-            if holds.is_empty() && subject.stage == Stage::Ready {
-                match &mut places {
-                    Some(0) => holds.push(group.crowded()),
-                    Some(left) => *left -= 1,
-                    None => {}
-                }
+            let left = match subject.stage {
+                Stage::Ready => places.as_mut(),
+                Stage::Blocked => blocked.as_mut(),
+                Stage::UnderWay | Stage::Waiting => None,
+            };
+            match left.filter(|_| holds.is_empty() && !subject.is_released) {
+                Some(0) => holds.push(group.crowded()),
+                Some(left) => *left -= 1,
+                None => {}
             }
             decided.insert(subject.mark, holds);
         }
@@ -42,14 +46,16 @@ fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
 
 fn is_under_way(state: &State, subject: &Subject, now: Timestamp) -> bool {
     let rules = &state.groups[subject.group].rules;
+    // What comes after the end is waited for no longer than a storm would hold.
+    let may_last = subject.end.is_none_or(|(_, at)| lasts(at, rules.max_hold, now).is_some());
     let recovers = match subject.end {
-        Some((Settlement::Acknowledged, at)) => {
+        Some((Settlement::Acknowledged, _)) => {
             let is_back = subject.returned_at.is_some_and(|back| back + rules.healthy_delay <= now);
-            rules.serial && subject.is_member && !is_back && now < at + rules.max_hold
+            rules.serial && subject.is_member && !is_back
         }
         _ => false,
     };
-    recovers || subject.stage == Stage::UnderWay
+    may_last && (recovers || subject.stage == Stage::UnderWay)
 }
 
 /// What has changed since the last plan.
@@ -83,6 +89,8 @@ struct Queue {
     is_stormy: bool,
     /// Nothing else holds them, in the order in which they are told.
     ready: BTreeSet<(Timestamp, MarkId)>,
+    /// The same of those whose endpoints are in trouble.
+    blocked: BTreeSet<(Timestamp, MarkId)>,
     /// The first of these: they may go.
     admitted: BTreeSet<(Timestamp, MarkId)>,
     /// They are being told.
@@ -92,13 +100,15 @@ struct Queue {
 impl Queue {
     fn remove(&mut self, mark: MarkId, failed_at: Timestamp) {
         self.ready.remove(&(failed_at, mark));
+        self.blocked.remove(&(failed_at, mark));
         self.busy.remove(&mark);
     }
 
     /// Lets the first go; gives those for which that is new, and those that have to wait again.
     fn admit(&mut self, places: usize) -> Vec<MarkId> {
         let left = places.saturating_sub(self.busy.len());
-        let admitted: BTreeSet<_> = self.ready.iter().take(left).copied().collect();
+        let (ready, blocked) = (self.ready.iter().take(left), self.blocked.iter().take(places));
+        let admitted: BTreeSet<_> = ready.chain(blocked).copied().collect();
         let changed = admitted.symmetric_difference(&self.admitted).map(|(_, mark)| *mark).collect();
         self.admitted = admitted;
         changed
@@ -136,6 +146,11 @@ impl Wakes {
 }
 
 impl Planner {
+    /// Whether nothing but the number of those that are told at once can hold a mark.
+    pub fn is_free(&self, mark: MarkId) -> bool {
+        !self.own.contains_key(&mark)
+    }
+
     /// What holds a mark.
     pub fn holds_of(&self, mark: MarkId) -> &[Held] {
         self.said.get(&mark).map_or(&[], Vec::as_slice)
@@ -190,8 +205,12 @@ impl Planner {
         self.queue_of.insert(mark, (subject.group, subject.failed_at));
         if is_under_way(state, subject, now) {
             queue.busy.insert(mark);
-        } else if is_free && subject.stage == Stage::Ready {
-            queue.ready.insert((subject.failed_at, mark));
+        } else if is_free && !subject.is_released {
+            match subject.stage {
+                Stage::Ready => drop(queue.ready.insert((subject.failed_at, mark))),
+                Stage::Blocked => drop(queue.blocked.insert((subject.failed_at, mark))),
+                Stage::UnderWay | Stage::Waiting => {}
+            }
         }
         Some(subject.group)
     }
@@ -224,7 +243,8 @@ impl Planner {
         let Some(subject) = state.subjects.get(&mark) else { return Holds::new() };
         let key = (subject.failed_at, mark);
         let queue = &self.groups[subject.group];
-        let waits = queue.ready.contains(&key) && !queue.admitted.contains(&key);
+        let is_queued = queue.ready.contains(&key) || queue.blocked.contains(&key);
+        let waits = is_queued && !queue.admitted.contains(&key);
         if waits { vec![state.groups[subject.group].crowded()] } else { Holds::new() }
     }
 
@@ -240,6 +260,7 @@ fn wake(state: &State, subject: &Subject, holds: &[Held], now: Timestamp) -> Opt
     let rules = &state.groups[subject.group].rules;
     let back = subject.returned_at.map(|at| at + rules.healthy_delay);
     let given_up = subject.end.map(|(_, at)| at + rules.max_hold);
-    let serial = back.into_iter().chain(given_up).filter(|_| rules.serial && subject.end.is_some());
-    own.chain(serial).filter(|at| *at > now).min()
+    let awaited = rules.serial || subject.stage == Stage::UnderWay;
+    let recovery = back.into_iter().chain(given_up).filter(|_| awaited && subject.end.is_some());
+    own.chain(recovery).filter(|at| *at > now).min()
 }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -65,6 +66,8 @@ pub enum Stage {
     UnderWay,
     /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
     Waiting,
+    /// An attempt could begin, but for its endpoint, which is in trouble: as many of these may go as of those that are ready.
+    Blocked,
 }
 
 /// Something that an operator decided about many marks.
@@ -235,7 +238,7 @@ impl State {
         }
         let span = self.counted(&subject);
         let state = &mut self.groups[group];
-        if state.tally.is_late(mark, span) {
+        if state.tally.is_late(mark, span, state.rules.cooldown) {
             self.late.insert(group);
         }
         state.tally.put(mark, &subject.host, span, &state.rules, state.size);
@@ -252,15 +255,13 @@ impl State {
 
     /// Until when a mark that has ended is of use: its host may be down all the same. None: nobody knows yet.
     fn of_use_until(&self, subject: &Subject) -> Option<Timestamp> {
-        if subject.stage == Stage::UnderWay {
-            return None;
-        }
         let rules = &self.groups[subject.group].rules;
         let mut until = subject.end.map_or(self.now, |(_, at)| at);
         if rules.limit != Limit::None {
             until = until.max(self.span(subject).to? + rules.cooldown);
         }
-        Some(if rules.serial { until + rules.max_hold } else { until })
+        let is_awaited = rules.serial || subject.stage == Stage::UnderWay;
+        Some(if is_awaited { until + rules.max_hold } else { until })
     }
 
     /// Without a look at the storm: the mark may be back at once.
@@ -283,7 +284,9 @@ impl State {
             subject.returned_at.map(|at| at + rules.healthy_delay),
             subject.end.filter(|(how, _)| untold(*how)).map(|(_, at)| at),
         ];
-        Span { from: subject.known_at, to: ends.into_iter().flatten().min() }
+        let is_nonsense = subject.known_at > self.now + CLOCK_SLACK && self.now > Timestamp(i64::MIN);
+        let from = if is_nonsense { self.now } else { subject.known_at };
+        Span { from, to: ends.into_iter().flatten().min() }
     }
 
     /// The span that counts; none where it does not.
@@ -372,6 +375,11 @@ impl State {
 
     /// Time passes.
     pub fn pass_to(&mut self, now: Timestamp) {
+        // A clock that was set back: what has passed is counted anew, as far as it has.
+        if now + CLOCK_SLACK < self.now {
+            self.now = now;
+            self.late.extend(0..self.groups.len());
+        }
         self.now = self.now.max(now);
         for group in std::mem::take(&mut self.late) {
             self.replay(group);
@@ -384,7 +392,9 @@ impl State {
             // It may have been said anew since.
             let until = self.subjects.get(&mark).and_then(|subject| self.of_use_until(subject));
             if until.is_some_and(|until| until <= self.now) && self.is_closed(mark) {
-                self.forget(mark);
+                if let Some(old) = self.forget(mark) {
+                    self.groups[old.group].tally.forget(mark);
+                }
                 self.changed.insert(mark);
             }
         }
@@ -447,12 +457,21 @@ fn unconfirmed(subject: &Subject) -> Option<Held> {
     Some(say(Hold::Confirm, None, why))
 }
 
+/// Clocks of controllers may differ by so much; what is dated later than that is nonsense, and holds nothing.
+const CLOCK_SLACK: Duration = Duration::from_secs(60);
+
+/// When what began then has lasted so long, if that is still to come.
+pub(super) fn lasts(from: Timestamp, span: Duration, now: Timestamp) -> Option<Timestamp> {
+    let end = from + span;
+    (from <= now + CLOCK_SLACK && now < end).then_some(end)
+}
+
 /// What ends by time alone.
 fn waits(subject: &Subject, rules: &Rules, now: Timestamp) -> impl Iterator<Item = Held> {
     let host = &subject.host;
-    let told = subject.failed_at + rules.deliver_after;
-    let delay = (now < told).then(|| say(Hold::Delay, Some(told), format!("{host} is told of later")));
-    let back = subject.returned_at.map(|at| at + rules.healthy_delay).filter(|healthy| now < *healthy);
+    let told = lasts(subject.failed_at, rules.deliver_after, now);
+    let delay = told.map(|at| say(Hold::Delay, Some(at), format!("{host} is told of later")));
+    let back = subject.returned_at.and_then(|at| lasts(at, rules.healthy_delay, now));
     let returning =
         back.map(|at| say(Hold::Returning, Some(at), format!("{host} is back, not for long enough yet")));
     delay.into_iter().chain(returning)
@@ -460,9 +479,9 @@ fn waits(subject: &Subject, rules: &Rules, now: Timestamp) -> impl Iterator<Item
 
 /// No mark is held longer than `max-hold` by a storm, and none that an operator let go.
 fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held> {
-    let until = subject.known_at + group.rules.max_hold;
+    let until = lasts(subject.known_at, group.rules.max_hold, now)?;
     let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
-    let is_held = group.storm().holds() && now < until && !is_released;
+    let is_held = group.storm().holds() && !is_released;
     let why = Arc::clone(&group.storm_sentence);
     is_held.then_some(Held { hold: Hold::Storm, until: Some(until), why })
 }

@@ -1,6 +1,7 @@
 //! How many hosts of a group are down, over time, and the storm that makes. Pure: time passes when it is told to.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
 
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -26,6 +27,8 @@ pub(super) struct Tally {
     live: HashMap<MarkId, (HostName, Option<Timestamp>)>,
     /// When they stop doing so, where that is known.
     ends: BTreeSet<(Timestamp, MarkId)>,
+    /// Marks that were counted and ended at their time.
+    ended: HashSet<MarkId>,
     storm: Storm,
     /// Everything up to here is in the storm.
     clock: Timestamp,
@@ -33,8 +36,14 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        let (down, live, ends) = (HashMap::new(), HashMap::new(), BTreeSet::new());
-        Self { down, live, ends, storm: Storm::Calm, clock: Timestamp(i64::MIN) }
+        Self {
+            down: HashMap::new(),
+            live: HashMap::new(),
+            ends: BTreeSet::new(),
+            ended: HashSet::new(),
+            storm: Storm::Calm,
+            clock: Timestamp(i64::MIN),
+        }
     }
 
     /// The count of marks whose spans are all known, as it came about.
@@ -56,6 +65,12 @@ impl Tally {
         tally
     }
 
+    /// Nothing more is asked of a mark.
+    pub(super) fn forget(&mut self, mark: MarkId) {
+        self.remove(mark);
+        self.ended.remove(&mark);
+    }
+
     /// How many hosts are down.
     pub(super) fn unhealthy(&self) -> usize {
         self.down.len()
@@ -66,9 +81,11 @@ impl Tally {
     }
 
     /// Whether something is said of a time that has been counted already: then all is to be counted anew.
-    pub(super) fn is_late(&self, mark: MarkId, span: Option<Span>) -> bool {
-        !self.live.contains_key(&mark)
-            && span.is_some_and(|span| span.from < self.clock && span.to.is_none_or(|to| to > span.from))
+    pub(super) fn is_late(&self, mark: MarkId, span: Option<Span>, cooldown: Duration) -> bool {
+        // What has ended, and whose cooldown is over, changes nothing any more.
+        let matters = |span: &Span| span.to.is_none_or(|to| to > span.from && to + cooldown > self.clock);
+        let is_counted = self.live.contains_key(&mark) || self.ended.contains(&mark);
+        !is_counted && span.is_some_and(|span| span.from < self.clock && matters(&span))
     }
 
     /// Takes a mark's span in the place of what was known of it. What has passed meanwhile passes first.
@@ -82,6 +99,11 @@ impl Tally {
     ) {
         if let Some(span) = span.filter(|span| span.from > self.clock) {
             self.pass_to(span.from, rules, size);
+        }
+        if self.live.contains_key(&mark)
+            && span.is_some_and(|span| span.to.is_some_and(|to| to <= self.clock))
+        {
+            self.ended.insert(mark);
         }
         self.remove(mark);
         if let Some(span) = span.filter(|span| span.to.is_none_or(|to| to > self.clock)) {
@@ -117,6 +139,7 @@ impl Tally {
             self.clock = self.clock.max(at);
             while let Some((_, mark)) = self.ends.first().copied().filter(|(end, _)| *end <= at) {
                 self.remove(mark);
+                self.ended.insert(mark);
             }
             self.look(rules, size);
         }

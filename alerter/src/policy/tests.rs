@@ -48,7 +48,7 @@ fn an_event() -> impl Strategy<Value = Event> {
         3 => (mark.clone(), 0..4_usize).prop_map(|(mark, how)| Event::End { mark, how }),
         1 => (mark.clone(), any::<bool>()).prop_map(|(mark, doubted)| Event::Doubt { mark, doubted }),
         2 => (mark.clone(), 0..3_usize).prop_map(|(mark, answer)| Event::Probe { mark, answer }),
-        3 => (mark.clone(), 0..3_usize).prop_map(|(mark, stage)| Event::Stage { mark, stage }),
+        3 => (mark.clone(), 0..4_usize).prop_map(|(mark, stage)| Event::Stage { mark, stage }),
         1 => mark.prop_map(|mark| Event::Release { mark }),
         1 => (0..2_usize).prop_map(|group| Event::ReleaseGroup { group }),
         1 => (0..HOSTS).prop_map(|host| Event::Skip { host }),
@@ -154,7 +154,7 @@ impl Story {
                 self.with(mark, |state, mark| state.set_probe(mark, answers[answer].clone()));
             }
             Event::Stage { mark, stage } => {
-                let stage = [Stage::Ready, Stage::UnderWay, Stage::Waiting][stage];
+                let stage = [Stage::Ready, Stage::UnderWay, Stage::Waiting, Stage::Blocked][stage];
                 self.with(mark, |state, mark| {
                     if state.subject(mark).is_some_and(|subject| subject.end.is_none()) {
                         state.set_stage(mark, stage);
@@ -352,7 +352,8 @@ proptest! {
         for group in 0..2 {
             let own: Vec<&Subject> = story.open().filter(|subject| subject.group == group).collect();
             let waits = |subject: &&&Subject| plan[&subject.mark].iter().all(|held| held.hold == Hold::MaxInFlight);
-            let ready: Vec<_> = own.iter().filter(waits).filter(|subject| subject.stage == Stage::Ready).collect();
+            let is_ready = |subject: &&&Subject| subject.stage == Stage::Ready && !subject.is_released;
+            let ready: Vec<_> = own.iter().filter(waits).filter(is_ready).collect();
             let busy = own.iter().filter(|subject| subject.stage == Stage::UnderWay).count();
             let free = ready.iter().filter(|subject| plan[&subject.mark].is_empty()).count();
             let most = usize::try_from(most).unwrap();
@@ -498,6 +499,36 @@ fn every_reason_is_listed_in_its_order() {
     assert_eq!(words(&mut story), [["confirm", "delay", "storm"]], "set aside, it counted for nothing");
     story.tell(&Event::Release { mark: 0 });
     assert_eq!(words(&mut story), [[""; 0]]);
+}
+
+/// An operator's word for one mark goes past the number of those that are told at once too.
+#[test]
+fn a_released_mark_waits_for_nobody() {
+    let rules = Rules { max_in_flight: Some(1), ..Rules::default() };
+    let mut story = Story::new([rules, Rules::default()], false);
+    for host in [0, 2, 4] {
+        story.tell(&Event::Fail { host });
+    }
+    assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec!["max-in-flight"]]);
+    story.tell(&Event::Release { mark: 2 });
+    assert_eq!(words(&mut story), [vec![], vec!["max-in-flight"], vec![]]);
+}
+
+/// A clock that was years ahead, and is set right: nothing is held until then.
+#[test]
+fn a_mark_from_the_future_is_held_by_no_time() {
+    let rules = Rules { deliver_after: seconds(30), window: Some(seconds(300)), ..storm_at(1, 600, 0) };
+    let mut story = Story::new([rules, Rules::default()], false);
+    let right = story.now;
+    story.now = story.now + Duration::from_secs(63_000_000);
+    story.tell(&Event::Fail { host: 0 });
+    assert_eq!(words(&mut story), [["delay"]]);
+    story.now = right;
+    assert_eq!(words(&mut story), [[""; 0]]);
+    story.tell(&Event::Fail { host: 2 });
+    story.tell(&Event::Fail { host: 4 });
+    let held = words(&mut story);
+    assert_eq!(held[1..], [["delay", "storm"], ["delay", "storm"]], "those of now count");
 }
 
 /// One after another: the next one goes when the one before is back, or after the longest hold.

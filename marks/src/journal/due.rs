@@ -46,12 +46,12 @@ pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.
 /// took. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
 /// no later mark's way. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host
 /// is under way there, nor is the host called back: the index has no more than that, and what is held.
-static DUE: LazyLock<String> = LazyLock::new(|| {
+fn due_sql(and: &str) -> String {
     format!(
         "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
            AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
-           AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))
+           AND {and}
            AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
              OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
                AND e.route = substr(d.route, 1, length(d.route) - length('{RETURN}'))))))
@@ -66,7 +66,14 @@ static DUE: LazyLock<String> = LazyLock::new(|| {
         row::COLUMNS,
         delivery_row::COLUMNS
     )
+}
+
+static DUE: LazyLock<String> = LazyLock::new(|| {
+    due_sql(&format!("({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))"))
 });
+
+/// The same of mark `?9` alone, whatever the policy says of it.
+static DUE_OF: LazyLock<String> = LazyLock::new(|| due_sql("d.mark = ?9"));
 
 /// A delivery whose next attempt may begin, with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +133,39 @@ impl Journal {
         self.sqlite(any())
     }
 
+    /// The routes on which the look for what is due would give a mark, but for what the policy says of it.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn due_on<'r>(
+        &self,
+        mark: MarkId,
+        room: &'r [Room],
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<Vec<&'r str>, JournalError> {
+        let mut due = Vec::new();
+        for room in room.iter().filter(|room| !room.route.contains('.')) {
+            let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
+            let given = Given::of(room, gate, now);
+            let given = params![
+                given.now,
+                1,
+                given.route,
+                given.register,
+                given.since,
+                given.after,
+                given.made_by,
+                given.tells_return,
+                mark.to_string()
+            ];
+            if self.sqlite(query.exists(given))? {
+                due.push(room.route.as_str());
+            }
+        }
+        Ok(due)
+    }
+
     /// When the next attempt on these routes is due that is not due at `now` already. What waits for another route is due
     /// all the while.
     ///
@@ -178,18 +218,25 @@ pub(super) fn due(
 fn rows(
     connection: &Connection,
     now: Timestamp,
-    (Room { route, terms, .. }, limit): (&Room, usize),
+    (room, limit): (&Room, usize),
     gate: Option<Gate>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
     if limit == 0 {
         return Ok(Vec::new());
     }
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let (register, since) = (gate.map(|g| g.register.as_str()), gate.map(|g| g.waited_since.0));
-    let (after, made_by) =
-        terms.after.as_ref().map(|after| (after.route.as_str(), (now - after.limit).0)).unzip();
     let mut query = connection.prepare_cached(&DUE)?;
-    let given = params![now.0, limit, route, register, since, after, made_by, terms.tells_return];
+    let given = Given::of(room, gate, now);
+    let given = params![
+        given.now,
+        limit,
+        given.route,
+        given.register,
+        given.since,
+        given.after,
+        given.made_by,
+        given.tells_return
+    ];
     let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
         Ok((key, both(found)))
@@ -218,6 +265,32 @@ pub(super) fn quarantine(
     let (event, actor) = ("quarantined", ALERTER);
     let new = NewHistory { at: now, event, mark, node: None, route, detail: &detail, actor };
     history::append(transaction, &new)
+}
+
+/// What the look is given, but for its limit.
+struct Given<'r> {
+    now: i64,
+    route: &'r str,
+    register: Option<&'static str>,
+    since: Option<i64>,
+    after: Option<&'r str>,
+    made_by: Option<i64>,
+    tells_return: bool,
+}
+
+impl<'r> Given<'r> {
+    fn of(room: &'r Room, gate: Option<Gate>, now: Timestamp) -> Self {
+        let after = room.terms.after.as_ref();
+        Self {
+            now: now.0,
+            route: &room.route,
+            register: gate.map(|gate| gate.register.as_str()),
+            since: gate.map(|gate| gate.waited_since.0),
+            after: after.map(|after| after.route.as_str()),
+            made_by: after.map(|after| (now - after.limit).0),
+            tells_return: room.terms.tells_return,
+        }
+    }
 }
 
 struct Key {

@@ -2,17 +2,22 @@
 //!
 //! A row has no digest: it only keeps back. One that is lost lets a proven mark go, and the next plan writes it again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
+use super::deliveries::{UNDER_WAY, WAITING};
 use super::fencings::Rows;
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
 use super::row::{self, MarkRow};
 use super::{Fault, Journal, JournalError};
+use crate::delivery::ACCEPTED;
 use crate::id::MarkId;
 use crate::time::Timestamp;
+
+/// To wait for one's turn is no news for the history.
+const TURN: &str = "max-in-flight";
 
 /// So many rows are written in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 256;
@@ -103,8 +108,8 @@ impl Journal {
             let mut query = self.connection.prepare_cached(sql)?;
             let rows = query.query_map([limit], |row| {
                 Ok(HeldTogether {
-                    word: row.get(0)?,
-                    why: row.get(1)?,
+                    word: row.get(0).unwrap_or_default(),
+                    why: row.get(1).unwrap_or_default(),
                     marks: row.get(2)?,
                     since: Timestamp(row.get(3)?),
                     until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
@@ -131,6 +136,26 @@ impl Journal {
         Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
     }
 
+    /// The marks that are being told: an attempt is under way, or was accepted and is to be confirmed, or a route still asks
+    /// what became of it (`asks`: what such a step's name ends with).
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashSet<MarkId>, JournalError> {
+        let sql = format!(
+            "SELECT d.mark FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
+             UNION SELECT d.mark FROM delivery d WHERE {WAITING} AND d.state = 'pending'
+               AND ((d.last_kind = '{ACCEPTED}' AND d.next_due > ?2) OR substr(d.route, -length(?1)) = ?1)"
+        );
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let rows = query.query_map(params![asks, now.0], |row| Ok(row.get::<_, String>(0).ok()))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let found = self.sqlite(read())?;
+        Ok(found.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect())
+    }
+
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
     ///
     /// # Errors
@@ -146,10 +171,11 @@ impl Journal {
 }
 
 fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
-    let words: String = row.get(1)?;
+    // What cannot be read any more is written anew, or deleted by its key.
+    let words: String = row.get(1).unwrap_or_default();
     let until = row.get::<_, Option<i64>>(2)?.map(Timestamp);
-    let (why, since) = (row.get(3)?, Timestamp(row.get(4)?));
-    let mark = MarkId::parse(&row.get::<_, String>(0)?).ok();
+    let (why, since) = (row.get(3).unwrap_or_default(), Timestamp(row.get(4)?));
+    let mark = row.get::<_, String>(0).ok().and_then(|id| MarkId::parse(&id).ok());
     let words = words.split(' ').map(str::to_owned).collect();
     Ok(mark.map(|mark| HeldMark { mark, words, until, why, since }))
 }
@@ -158,7 +184,7 @@ fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Resul
     let mark = held.mark.to_string();
     let before: Option<String> = transaction
         .prepare_cached("SELECT words FROM hold WHERE mark = ?1")?
-        .query_row([&mark], |row| row.get(0))
+        .query_row([&mark], |row| Ok(row.get(0).unwrap_or_default()))
         .optional()?;
     transaction
         .prepare_cached(
@@ -168,17 +194,20 @@ fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Resul
         .execute(params![mark, held.words.join(" "), held.until.map(|at| at.0), held.why, held.since.0])?;
     let first = held.words.first().map_or("", String::as_str);
     let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
-    if is_news {
+    if is_news && first != TURN {
         note(transaction, held.mark, "held", &format!("{first}: {}", held.why), now)?;
     }
     Ok(())
 }
 
 fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
-    let deleted =
-        transaction.prepare_cached("DELETE FROM hold WHERE mark = ?1")?.execute([mark.to_string()])?;
+    let words: Option<Option<String>> = transaction
+        .prepare_cached("DELETE FROM hold WHERE mark = ?1 RETURNING words")?
+        .query_row([mark.to_string()], |row| Ok(row.get(0).ok()))
+        .optional()?;
     // What has ended is not freed.
-    if deleted == 1 && row::load_open(transaction, mark)?.is_some() {
+    let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
+    if is_news && row::load_open(transaction, mark)?.is_some() {
         note(transaction, mark, "freed", "nothing holds it any more", now)?;
     }
     Ok(())
@@ -250,6 +279,42 @@ mod tests {
         assert_eq!(events(&journal, mark), ["marked", "held", "held"]);
         journal.hold(&[], &[mark, mark], LATER).unwrap();
         assert_eq!((journal.hold_of(mark).unwrap(), journal.holds().unwrap().len()), (None, 0));
+    }
+
+    /// One damaged byte in a row keeps nobody else's marks, and is written anew.
+    #[test]
+    fn a_row_that_cannot_be_read_is_one_to_be_freed() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.hold(&[held(mark, &["storm"])], &[], NOW).unwrap();
+        home.raw()
+            .execute("UPDATE hold SET words = CAST(x'ff' AS TEXT), why = CAST(x'fe' AS TEXT)", [])
+            .unwrap();
+        assert_eq!(journal.holds().unwrap().keys().collect::<Vec<_>>(), [&mark]);
+        assert_eq!(journal.held_together(9).unwrap().len(), 1);
+        journal.hold(&[], &[mark], NOW).unwrap();
+        assert_eq!(begun(&mut journal), [mark]);
+    }
+
+    /// Which routes would tell a mark, asked in the words of the look itself: not one that is gone, nor a second mark of a host
+    /// behind its first.
+    #[test]
+    fn a_mark_is_due_where_it_would_be_told() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        journal.hold(&[held(first, &["storm"])], &[], NOW).unwrap();
+        let room = [Room::of("recovery", 0), Room::of("gone", 4)];
+        let due = |journal: &Journal, mark| journal.due_on(mark, &room, None, LATER).unwrap();
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec!["recovery"]));
+        journal.hold(&[], &[first], NOW).unwrap();
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
+        assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
+        assert_eq!(begun(&mut journal), [first]);
+        assert!(due(&journal, first).is_empty());
+        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashSet::from([first]));
     }
 
     #[test]
