@@ -144,7 +144,7 @@ pub struct Release {
     /// A host's node name, or a mark's id
     #[arg(value_name = "HOST|MARK", required_unless_present = "group")]
     pub target: Option<String>,
-    /// What is held of this group
+    /// What a storm holds of this group
     #[arg(long, value_name = "NAME", conflicts_with = "target")]
     pub group: Option<String>,
     /// Why; kept in the history and known on every controller

@@ -24,7 +24,8 @@ use crate::delivery::{self, schedule};
 use crate::intake::{apply, start};
 use crate::lookout::{self, Lookout};
 use crate::moment::Moment;
-use crate::probes::Prober;
+use crate::policy::state::Probe;
+use crate::probes::{Prober, Verdict};
 use crate::shared::Shared;
 use crate::steer;
 use crate::watch::{Identity, Watch};
@@ -267,8 +268,14 @@ impl Engine {
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            steer::keep_up(journal, &state, now)?;
-            let turned = journal.turn(&ended, &room, gate, now)?;
+            // What has ended makes way for others: in a group that is told a few at a time, who they are is decided behind it.
+            let comes_first = room.is_empty() || state.steering().is_limited();
+            let (first, then) = if comes_first { (ended, Vec::new()) } else { (Vec::new(), ended) };
+            let mut turned = journal.turn(&first, &[], gate, now)?;
+            if !room.is_empty() {
+                steer::keep_up(journal, &state, (&room, gate), now)?;
+                turned.add(journal.turn(&then, &room, gate, now)?);
+            }
             let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
             let next = journal.next_due(now, &room);
@@ -322,7 +329,10 @@ impl Engine {
     /// may be told now.
     async fn take_in(&mut self) -> Result<bool, JournalError> {
         let permitted = match &mut self.lookout {
-            Some(lookout) => look(&self.shared, lookout).await?,
+            Some(lookout) => {
+                let is_permitted = look(&self.shared, lookout).await?;
+                is_permitted && !steer::waits_for_cib(&self.shared, Timestamp::now())
+            }
             None => fold(&self.shared, None).await.map(|()| true)?,
         };
         (self.look, self.told, self.looked) = (false, false, Some(Instant::now()));
@@ -364,7 +374,20 @@ impl Engine {
                 self.prober.want(*mark, host, confirm);
             }
         }
-        self.prober.keep_only(&wanted.into_iter().map(|(mark, ..)| mark).collect());
+        self.prober.keep_only(&wanted.iter().map(|(mark, ..)| *mark).collect());
+        self.post_verdicts();
+    }
+
+    /// A verdict that was taken and could not be acted on is taken once more.
+    fn post_verdicts(&mut self) {
+        let steering = self.shared.steering();
+        let is_news = |(mark, verdict): &(MarkId, Verdict)| {
+            let known = steering.probe_of(*mark);
+            *verdict == Verdict::Confirmed && known.is_some_and(|probe| *probe != Probe::Confirmed)
+        };
+        let news: HashMap<MarkId, Verdict> = self.prober.verdicts().into_iter().filter(is_news).collect();
+        self.look |= !news.is_empty();
+        self.shared.verdicts().extend(news);
     }
 
     /// What need not be done at once.
@@ -553,7 +576,10 @@ async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), Journ
     let state = Arc::clone(shared);
     let work = move |journal: &mut Journal| {
         apply::take_in(journal, &state, view.as_deref())?;
-        steer::steer(journal, &state, Timestamp::now())
+        let now = Timestamp::now();
+        steer::steer(journal, &state, now)?;
+        let is_permitted = view.as_ref().is_none_or(|view| view.permits().is_ok());
+        if is_permitted { Ok(()) } else { steer::stop_chains(journal, &state, now) }
     };
     shared.store.run(work).await
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::delivery::State;
 use crate::time::Timestamp;
 
+/// A clock that stood runs on for so long at least.
+pub const LEAST: Duration = Duration::from_secs(30);
+
 /// The place of a route in a chain, as it was configured when the mark was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
@@ -44,9 +47,10 @@ impl Step {
         self.until.map(|until| until - self.link.timeout)
     }
 
-    /// Lets its clock run, for what was left or for all of its time.
+    /// Lets its clock run, for what was left or for all of its time. Whatever was left, there is time for an attempt.
     pub fn run(&mut self, now: Timestamp) {
-        self.until = Some(now + self.left.take().unwrap_or(self.link.timeout));
+        let left = self.left.take().map(|left| left.max(LEAST));
+        self.until = Some(now + left.unwrap_or(self.link.timeout));
     }
 
     /// Stops its clock.

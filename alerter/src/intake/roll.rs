@@ -39,7 +39,8 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
     roll
 }
 
-fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
+/// Every node of the cluster that is told of.
+pub(crate) fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
     let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();
     nodes.retain(|node| coverage::of(node, rules, Some(cib)) == Coverage::Told);
     nodes.sort();

@@ -39,7 +39,7 @@ pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
 
 /// How many hosts of a group are being told. In a group that is told one after another, a host that was told counts until
 /// it is back, or for as long as a storm would hold.
-fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
+pub fn under_way(state: &State, group: usize, now: Timestamp) -> usize {
     let own = state.subjects.values().filter(|subject| subject.group == group);
     own.filter(|subject| is_under_way(state, subject, now)).count()
 }

@@ -160,7 +160,7 @@ impl GroupState {
     }
 
     /// How many hosts may be told at once.
-    pub(super) fn places(&self) -> Option<usize> {
+    pub fn places(&self) -> Option<usize> {
         let own = self.rules.max_in_flight.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
         if self.rules.serial { Some(1) } else { own }
     }

@@ -45,18 +45,15 @@ pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<
     let open = journal.open_deliveries()?.sound;
     let in_flight = open.iter().filter(|delivery| delivery.state == Sent::InFlight);
     let in_flight: HashSet<MarkId> = in_flight.map(|delivery| delivery.mark).collect();
-    let steering = shared.steering();
-    match &steering.plan {
-        Some(plan) => Ok(plan.groups(shared, &in_flight)),
-        // Nothing can hold anything: it is counted for this answer alone.
-        None => {
-            let mut roster = Roster::default();
-            roster.look(shared);
-            let mut plan = Plan::begin(journal, shared, &roster, now)?;
-            plan.state.pass_to(now);
-            Ok(plan.groups(shared, &in_flight))
-        }
+    if let Some(plan) = &shared.steering().plan {
+        return Ok(plan.groups(shared, &in_flight));
     }
+    // Nothing can hold anything: it is counted for this answer alone.
+    let mut roster = Roster::default();
+    roster.look(shared);
+    let mut plan = Plan::begin(journal, shared, &roster, now)?;
+    plan.state.pass_to(now);
+    Ok(plan.groups(shared, &in_flight))
 }
 
 impl Plan {
@@ -91,7 +88,8 @@ impl Plan {
             in_flight: self.state.open_of(index).filter(|open| in_flight.contains(&open.mark)).count(),
             held,
             limit,
-            allowed: most(group).map(|most| most.saturating_sub(unhealthy)),
+            allowed: most(group)
+                .map(|most| if group.storm().holds() { 0 } else { most.saturating_sub(unhealthy) }),
             storm_since: group.storm().since().map(|at| at.0),
         }
     }

@@ -8,10 +8,9 @@ mod roster;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use marks::delivery::{ACCEPTED, Delivery, State as Sent};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{HeldMark, Journal, JournalError, MarkRow};
+use marks::journal::{Gate, HeldMark, Journal, JournalError, MarkRow, Room};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
@@ -19,12 +18,15 @@ use self::orders::Orders;
 use self::roster::Roster;
 use crate::config::{Group, Settings};
 use crate::drivers::Step;
-use crate::policy::plan::{Changes, Planner};
+use crate::policy::plan::{self, Changes, Planner};
 use crate::policy::rules::Rules;
 use crate::policy::state::{GroupState, Probe, Stage, State, Subject};
 use crate::policy::{Held, Hold, doubts};
 use crate::probes::Verdict;
 use crate::shared::Shared;
+
+/// So long after a start marks wait for the first CIB.
+const FIRST_CIB: Duration = Duration::from_secs(60);
 
 /// How often all chains are looked at, whatever may have stirred.
 const ALL_CHAINS: Duration = Duration::from_secs(60);
@@ -52,6 +54,8 @@ struct Plan {
     seen: i64,
     released: HashSet<MarkId>,
     next: Option<Timestamp>,
+    /// The marks that were being told at the last look.
+    busy: HashSet<MarkId>,
     /// Groups in which a storm held at the last look.
     storms: Vec<bool>,
     /// What the journal held when the plan was begun, and what the plan has not said itself yet.
@@ -75,15 +79,24 @@ impl Steering {
             return Ok(false);
         }
         let Some(plan) = &self.plan else { return Ok(true) };
-        let is_limited = plan.state.groups().iter().any(GroupState::is_limited);
         let is_early = plan.next.is_none_or(|next| now < next);
-        let is_quiet = !is_limited && is_early && shared.verdicts().is_empty();
+        let is_quiet = is_early && shared.verdicts().is_empty();
         Ok(is_quiet && journal.newest_history()? == plan.seen)
+    }
+
+    /// What the plan knows of a mark's probes.
+    pub fn probe_of(&self, mark: MarkId) -> Option<&Probe> {
+        Some(&self.plan.as_ref()?.state.subject(mark)?.probe)
     }
 
     /// What is known of the groups; none while nothing can hold anything.
     pub fn state(&self) -> Option<&State> {
         Some(&self.plan.as_ref()?.state)
+    }
+
+    /// Whether there is a group of which only a few may be told at once.
+    pub fn is_limited(&self) -> bool {
+        self.plan.as_ref().is_some_and(Plan::is_limited)
     }
 
     /// Marks that wait for the probes of their groups, each with its host, in the order in which they are told.
@@ -99,19 +112,58 @@ impl Steering {
     }
 }
 
-/// As [`steer`], where anything may have changed since: before every look at what is due.
+/// As [`steer`], where anything may have changed since, and what only matters where marks may be told: chains go on, and of
+/// groups that are told a few at a time the first may go. Before every look at what is due, with what that will be given.
 ///
 /// # Errors
 /// As [`steer`].
-pub fn keep_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+pub fn keep_up(
+    journal: &mut Journal,
+    shared: &Shared,
+    (room, gate): (&[Room], Option<Gate>),
+    now: Timestamp,
+) -> Result<(), JournalError> {
     let is_current = shared.steering().is_current(journal, shared, now)?;
-    if is_current { advance_chains(journal, shared, now) } else { steer(journal, shared, now) }
+    if !is_current {
+        steer(journal, shared, now)?;
+    }
+    advance_chains(journal, shared, true, now)?;
+    take_turns(journal, shared, (room, gate), now)
+}
+
+/// Lets the first go of groups that are told a few at a time.
+fn take_turns(
+    journal: &mut Journal,
+    shared: &Shared,
+    look: (&[Room], Option<Gate>),
+    now: Timestamp,
+) -> Result<(), JournalError> {
+    let mut steering = shared.steering();
+    let Steering { plan, said, all_chains, .. } = &mut *steering;
+    let Some(current) = plan.as_mut().filter(|plan| plan.is_limited()) else { return Ok(()) };
+    match current.take_turns(journal, shared, look, now) {
+        Ok(changed) => {
+            said.extend(changed);
+            Ok(())
+        }
+        Err(error) => {
+            (*plan, *all_chains) = (None, None);
+            Err(error)
+        }
+    }
 }
 
 /// Lets the chains go on whose marks may go. Now and then all of them are looked at; else what may have changed.
-fn advance_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+fn advance_chains(
+    journal: &mut Journal,
+    shared: &Shared,
+    is_permitted: bool,
+    now: Timestamp,
+) -> Result<(), JournalError> {
     let mut steering = shared.steering();
-    let may_go = |mark| steering.holds_of(mark).is_empty();
+    // Who only waits for a turn has a running clock: that is what the limit is for.
+    let may_go =
+        |mark| is_permitted && steering.holds_of(mark).iter().all(|held| held.hold == Hold::MaxInFlight);
     let is_recent = |at: Timestamp| at <= now && now.since(at) < ALL_CHAINS;
     let looks_at_all = !steering.all_chains.is_some_and(is_recent);
     let advanced = match looks_at_all {
@@ -137,8 +189,24 @@ fn advance_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Res
 /// # Errors
 /// As any write. After an error nothing may be sent; what was not written is written the next time.
 pub fn steer(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
-    plan(journal, shared, now)?;
-    advance_chains(journal, shared, now)
+    // Without any CIB nobody knows who is in which group: what was held stays so, and the engine sends nothing.
+    if waits_for_cib(shared, now) { Ok(()) } else { plan(journal, shared, now) }
+}
+
+/// While nothing may be told the clocks of all chains stand.
+///
+/// # Errors
+/// As any write.
+pub fn stop_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    shared.steering().all_chains = None;
+    advance_chains(journal, shared, false, now)?;
+    shared.steering().all_chains = None;
+    Ok(())
+}
+
+/// Whether the first CIB is still to come, for which nothing is told; not for ever, since marks would be lost by it.
+pub fn waits_for_cib(shared: &Shared, now: Timestamp) -> bool {
+    shared.cluster.is_some() && shared.cib().is_none() && now.since(*shared.started()) < FIRST_CIB
 }
 
 fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
@@ -195,7 +263,8 @@ impl Plan {
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let (groups, former) = (&shared.settings.groups, journal.holds()?);
-        let longest = groups.iter().map(|group| group.rules.cooldown.max(group.rules.max_hold)).max();
+        let of_use = |rules: &Rules| rules.max_hold.max(rules.cooldown + rules.healthy_delay);
+        let longest = groups.iter().map(|group| of_use(&group.rules)).max();
         let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), has_probes(group));
         let mut plan = Self {
             state: State::new(groups.iter().map(new).collect()),
@@ -203,10 +272,12 @@ impl Plan {
             seen: journal.newest_history()?,
             released: journal.released_marks()?,
             next: None,
+            busy: HashSet::new(),
             storms: former_storms(groups, &former),
             former,
         };
         plan.resize(roster);
+        plan.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
         shared.report_damage(&rows.damaged);
         rows.sound.iter().for_each(|row| plan.see(shared, roster, row));
@@ -231,18 +302,79 @@ impl Plan {
             self.state.set_released(index, orders.released.get(&index).copied());
         }
         self.look_at_probes(shared);
-        loop {
-            let changes = self.planner.replan(&mut self.state, now);
-            self.write(journal, &changes, now)?;
-            self.next = changes.next;
-            said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed));
-            if !self.look_at_stages(journal, shared, now)? {
-                break;
-            }
-        }
+        let changes = self.planner.replan(&mut self.state, now);
+        self.next = changes.next;
+        said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed.iter().copied()));
+        self.write(journal, &changes, now)?;
         self.seen = journal.newest_history()?;
         self.report_storms(&shared.settings);
         Ok(said)
+    }
+
+    fn is_limited(&self) -> bool {
+        self.state.groups().iter().any(GroupState::is_limited)
+    }
+
+    /// Asks the look for what is due who could be told, in the order in which they would be, and no more than may be told;
+    /// gives the marks of which something else is said than before.
+    fn take_turns(
+        &mut self,
+        journal: &mut Journal,
+        shared: &Shared,
+        (room, gate): (&[Room], Option<Gate>),
+        now: Timestamp,
+    ) -> Result<Vec<MarkId>, JournalError> {
+        self.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
+        let told = |subject: &Subject| match self.busy.contains(&subject.mark) {
+            true => Some((subject.mark, Stage::UnderWay)),
+            false if subject.stage == Stage::UnderWay => Some((subject.mark, Stage::Waiting)),
+            false => None,
+        };
+        let told: Vec<(MarkId, Stage)> = self.state.subjects().filter_map(told).collect();
+        told.into_iter().for_each(|(mark, stage)| self.state.set_stage(mark, stage));
+        let takes = open_doors(shared);
+        for group in 0..self.state.groups().len() {
+            for (mark, stage) in self.stages(journal, group, (room, gate, &takes), now)? {
+                self.state.set_stage(mark, stage);
+            }
+        }
+        let changes = self.planner.replan(&mut self.state, now);
+        self.next = changes.next;
+        self.write(journal, &changes, now)?;
+        self.seen = journal.newest_history()?;
+        Ok(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed).collect())
+    }
+
+    /// How far the open marks of a group are. Behind the last that may go nobody is asked about: they wait for their turn.
+    fn stages(
+        &self,
+        journal: &Journal,
+        group: usize,
+        (room, gate, takes): (&[Room], Option<Gate>, &HashSet<String>),
+        now: Timestamp,
+    ) -> Result<Vec<(MarkId, Stage)>, JournalError> {
+        let Some(places) = self.state.groups()[group].places() else { return Ok(Vec::new()) };
+        let mut left = places.saturating_sub(plan::under_way(&self.state, group, now));
+        let mut stages = Vec::new();
+        for subject in self.state.open_of(group) {
+            let mark = subject.mark;
+            let stage = if self.busy.contains(&mark) {
+                Stage::UnderWay
+            } else if left == 0 || !self.planner.is_free(mark) {
+                Stage::Ready
+            } else {
+                let due = journal.due_on(mark, room, gate, now)?;
+                match due.iter().any(|route| takes.contains(*route)) {
+                    true => Stage::Ready,
+                    false if due.is_empty() => Stage::Waiting,
+                    false => Stage::Blocked,
+                }
+            };
+            let takes_place = stage == Stage::Ready && self.planner.is_free(mark) && !subject.is_released;
+            left -= usize::from(takes_place && left > 0);
+            stages.push((mark, stage));
+        }
+        Ok(stages)
     }
 
     /// Reads what has changed.
@@ -265,7 +397,12 @@ impl Plan {
 
     fn see(&mut self, shared: &Shared, roster: &Roster, row: &MarkRow) {
         let known = self.state.subject(row.id);
-        let (probe, stage) = known.map_or_else(Default::default, |old| (old.probe.clone(), old.stage));
+        let probe = known.map_or_else(Default::default, |old| old.probe.clone());
+        let stage = match known {
+            _ if self.busy.contains(&row.id) => Stage::UnderWay,
+            Some(old) => old.stage,
+            None => Stage::Ready,
+        };
         self.state.see(Subject {
             mark: row.id,
             host: row.node.clone(),
@@ -309,35 +446,6 @@ impl Plan {
             };
             self.state.set_probe(mark, probe);
         }
-    }
-
-    /// How far marks are told, in groups that limit how many may be told at once. Says whether something has changed.
-    fn look_at_stages(
-        &mut self,
-        journal: &Journal,
-        shared: &Shared,
-        now: Timestamp,
-    ) -> Result<bool, JournalError> {
-        let limited = |subject: &&Subject| self.state.groups()[subject.group].is_limited();
-        let may_be_told = |subject: &&Subject| {
-            self.planner.holds_of(subject.mark).is_empty() || subject.stage == Stage::UnderWay
-        };
-        let asked: Vec<(MarkId, Stage)> = self
-            .state
-            .subjects()
-            .filter(limited)
-            .filter(may_be_told)
-            .map(|subject| (subject.mark, subject.stage))
-            .collect();
-        let mut any = false;
-        for (mark, before) in asked {
-            let stage = stage(shared, &journal.deliveries_of(mark)?.sound, now);
-            if stage != before {
-                self.state.set_stage(mark, stage);
-                any = true;
-            }
-        }
-        Ok(any)
     }
 
     fn write(
@@ -395,25 +503,10 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
     Some(HeldMark { mark, words, until: first.until, why: first.why.as_ref().to_owned(), since: now })
 }
 
-/// What can be sent now is ready; what waits for its time, for an operator or for an endpoint in trouble takes nobody's place.
-fn stage(shared: &Shared, deliveries: &[Delivery], now: Timestamp) -> Stage {
-    let asks = Step::Confirm.suffix();
-    // What was accepted and is to be confirmed is as good as under way.
-    let is_accepted = |delivery: &Delivery| delivery.last.as_ref().is_some_and(|last| last.kind == ACCEPTED);
-    let is_under_way = |delivery: &Delivery| match delivery.state {
-        Sent::InFlight => true,
-        Sent::Pending if is_accepted(delivery) => delivery.next_due > now,
-        state => !state.is_final() && delivery.route.ends_with(asks),
-    };
-    if deliveries.iter().any(is_under_way) {
-        return Stage::UnderWay;
-    }
-    let troubles = shared.troubles();
-    let can_be_sent = |delivery: &Delivery| {
-        delivery.state.may_be_sent()
-            && !delivery.is_step()
-            && delivery.next_due <= now
-            && troubles.of(&delivery.route).is_none()
-    };
-    if deliveries.iter().any(can_be_sent) { Stage::Ready } else { Stage::Waiting }
+/// The routes whose endpoints take marks, as far as is known.
+fn open_doors(shared: &Shared) -> HashSet<String> {
+    let lanes = shared.lanes();
+    let is_open = |name: &str| lanes.get(name).is_none_or(|lane| lane.endpoint.is_closed());
+    let routes = shared.settings.own_routes().map(|route| route.name.as_str());
+    routes.filter(|name| is_open(name)).map(str::to_owned).collect()
 }

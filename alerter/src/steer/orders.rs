@@ -1,6 +1,7 @@
 //! What operators decided that is in force, in the policy's words.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use marks::journal::{Journal, JournalError};
 use marks::register::{About, Decision, Scope};
@@ -9,6 +10,9 @@ use marks::time::Timestamp;
 use crate::config::Settings;
 use crate::policy::state::{Order, Whom};
 use crate::shared::Shared;
+
+/// Controllers' clocks may differ by so much.
+const SKEW: Duration = Duration::from_secs(60);
 
 /// What operators decided.
 #[derive(Debug, Default)]
@@ -24,11 +28,11 @@ impl Orders {
         let found = journal.decisions_in_force(now)?;
         shared.report_damage(&found.damaged);
         let mut orders = Self::default();
-        found.sound.iter().for_each(|decision| orders.add(&shared.settings, decision));
+        found.sound.iter().for_each(|decision| orders.add(&shared.settings, decision, now));
         Ok(orders)
     }
 
-    fn add(&mut self, settings: &Settings, decision: &Decision) {
+    fn add(&mut self, settings: &Settings, decision: &Decision, now: Timestamp) {
         match &decision.about {
             About::Pause { scope, until } => {
                 self.pauses.extend(order(settings, decision, scope, *until, "paused"));
@@ -36,6 +40,8 @@ impl Orders {
             About::Maintenance { scope, until } => {
                 self.maintenance.extend(order(settings, decision, scope, Some(*until), "in maintenance"));
             }
+            // One that is dated later than now would release what nobody has seen yet.
+            About::ReleaseGroup(_) if decision.at > now + SKEW => {}
             About::ReleaseGroup(name) => {
                 if let Some(index) = index_of(settings, name) {
                     let at = self.released.entry(index).or_insert(decision.at);

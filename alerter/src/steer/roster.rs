@@ -6,7 +6,8 @@ use std::sync::Arc;
 use marks::cib::Cib;
 use marks::host::HostName;
 
-use crate::config::{Members, Settings};
+use crate::config::{Group, Members, Settings};
+use crate::intake::roll;
 use crate::policy::SKIP;
 use crate::policy::state::State;
 use crate::shared::Shared;
@@ -14,8 +15,9 @@ use crate::shared::Shared;
 /// The hosts by a CIB.
 #[derive(Default)]
 pub(super) struct Roster {
+    has_looked: bool,
     cib: Option<Arc<Cib>>,
-    /// The remote nodes that are told of, and hosts that a group lists, each with the index of its group.
+    /// The hosts that are told of, each with the index of its group.
     group_of: HashMap<HostName, usize>,
     /// Those with the node attribute that asks for it.
     pub(super) skipped: HashSet<HostName>,
@@ -27,7 +29,7 @@ impl Roster {
         let cib = shared.cib();
         let is_same = match (&self.cib, &cib) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new),
-            (None, None) => !self.group_of.is_empty(),
+            (None, None) => self.has_looked,
             _ => false,
         };
         if !is_same {
@@ -37,21 +39,19 @@ impl Roster {
     }
 
     fn new(cib: Option<Arc<Cib>>, settings: &Settings) -> Self {
-        let nodes = cib.as_ref().map(|cib| cib.remote_nodes()).unwrap_or_default();
-        let is_told =
-            |node: &HostName| settings.hosts.matching.as_ref().is_none_or(|matching| matching.covers(node));
-        let listed = settings.groups.iter().filter_map(|group| match &group.members {
-            Members::Hosts(patterns) => patterns.listed(),
-            Members::Attribute { .. } | Members::Rest => None,
-        });
-        let hosts = nodes.into_iter().filter(is_told).chain(listed.flatten());
+        // Without a cluster only the configuration says which hosts there are.
+        let hosts = match &cib {
+            Some(cib) => roll::nodes(&settings.hosts, cib),
+            None => listed(settings),
+        };
+        let hosts = hosts.into_iter();
         let group_of = hosts.map(|host| (host.clone(), index(settings, cib.as_deref(), &host))).collect();
         let skipped = cib.as_ref().map(|cib| cib.nodes_with(SKIP)).unwrap_or_default();
         let skipped = skipped
             .into_iter()
             .filter(|(_, word)| marks::cib::truth(word) == Some(true))
             .map(|(host, _)| host);
-        Self { skipped: skipped.collect(), group_of, cib }
+        Self { has_looked: true, skipped: skipped.collect(), group_of, cib }
     }
 
     /// The index of a host's group.
@@ -63,7 +63,7 @@ impl Roster {
     /// A host that the cluster does not know any more was taken out of it. Without a cluster nobody knows.
     pub(super) fn is_member(&self, host: &HostName) -> bool {
         let Some(cib) = &self.cib else { return true };
-        self.group_of.contains_key(host) || cib.membership(host).is_some()
+        self.group_of.contains_key(host) || cib.membership(host) == Some(true)
     }
 
     /// How many hosts each group has, without those that are set aside.
@@ -74,6 +74,14 @@ impl Roster {
         }
         sizes
     }
+}
+
+fn listed(settings: &Settings) -> Vec<HostName> {
+    let of_group = |group: &Group| match &group.members {
+        Members::Hosts(patterns) => patterns.listed(),
+        Members::Attribute { .. } | Members::Rest => None,
+    };
+    settings.groups.iter().filter_map(of_group).flatten().collect()
 }
 
 fn index(settings: &Settings, cib: Option<&Cib>, host: &HostName) -> usize {

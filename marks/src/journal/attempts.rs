@@ -68,6 +68,15 @@ pub struct Turned {
     pub damaged: Vec<Damage>,
 }
 
+impl Turned {
+    /// What came of another turn.
+    pub fn add(&mut self, other: Self) {
+        self.begun.extend(other.begun);
+        self.kept.extend(other.kept);
+        self.damaged.extend(other.damaged);
+    }
+}
+
 impl Journal {
     /// Puts on record what came of attempts, and begins others: on each route as many of those that are due as it has
     /// room for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
