@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use marks::journal::{Journal, JournalError, Lock, Role};
 use marks::register::{Register, Tools};
+use marks::time::Timestamp;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -85,7 +86,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
-    shared.store.run(move |journal| start::catch_up(journal, &caught_up)).await?;
+    shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings.own_routes().count(), "nova-host-alerter runs on {}", path.display());

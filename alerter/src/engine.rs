@@ -360,7 +360,7 @@ impl Engine {
             return Ok(());
         }
         let unsent = self.unsent.clone();
-        self.shared.store.run(move |journal| journal.take_back(&keys(&unsent))).await?;
+        self.shared.store.run(move |journal| journal.take_back(&keys(&unsent), Timestamp::now())).await?;
         self.unsent.clear();
         Ok(())
     }

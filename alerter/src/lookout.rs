@@ -130,8 +130,9 @@ impl Lookout {
         let Ok(entries) = view.permits() else { return Ok(()) };
         if !self.settled_in {
             let (state, found, register) = (Arc::clone(shared), entries.clone(), self.cluster.register());
-            let settle =
-                move |journal: &mut Journal| start::settle_strangers(journal, &state, register, &found);
+            let settle = move |journal: &mut Journal| {
+                start::settle_strangers(journal, &state, register, &found, Timestamp::now())
+            };
             shared.store.run(settle).await?;
             self.settled_in = true;
         }

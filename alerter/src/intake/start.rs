@@ -21,8 +21,7 @@ use crate::shared::Shared;
 ///
 /// # Errors
 /// As any write.
-pub fn catch_up(journal: &mut Journal, shared: &Shared) -> Done {
-    let now = Timestamp::now();
+pub fn catch_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
     if shared.cluster.is_none() {
         name_held(journal, shared, &Names::new(&shared.settings.hosts, None), now)?;
     }
@@ -90,8 +89,8 @@ pub fn settle_strangers(
     shared: &Shared,
     register: Register,
     entries: &Entries,
+    now: Timestamp,
 ) -> Done {
-    let now = Timestamp::now();
     let settled = journal.each_open_mark(|journal, row| {
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *shared.started() {
             return Ok(());
@@ -102,7 +101,7 @@ pub fn settle_strangers(
                 format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
             }
             None if old => too_old(&row.node, row.failure_time),
-            None => return doubt(journal, shared, register, row),
+            None => return doubt(journal, shared, register, row, now),
         };
         error!(mark = %row.id, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
@@ -112,13 +111,19 @@ pub fn settle_strangers(
 
 /// The register has lost a mark that stood there for all to tell. Nobody but this controller could tell one that never
 /// stood there, or that an operator made or released here.
-fn doubt(journal: &mut Journal, shared: &Shared, register: Register, mut row: MarkRow) -> Done {
+fn doubt(
+    journal: &mut Journal,
+    shared: &Shared,
+    register: Register,
+    mut row: MarkRow,
+    now: Timestamp,
+) -> Done {
     let stood = |key: Key| journal.is_published(register, &key.to_string());
     if row.standing == Standing::Proven(Proof::Operator) || !stood(Key::Mark(row.id))? {
         return Ok(());
     }
     let down = shared.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
-    if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, Timestamp::now())? {
+    if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, now)? {
         row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         announce(&row, None);
     }

@@ -564,7 +564,7 @@ fn start_in_cluster(site: &Site) -> Daemon {
     let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
     let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
     let shared = Shared::new(settings, store, cluster);
-    start::catch_up(&mut journal, &shared).unwrap();
+    start::catch_up(&mut journal, &shared, Timestamp::now()).unwrap();
     start::serve_unserved(&mut journal, &shared, Timestamp::now()).unwrap();
     Daemon { journal, shared }
 }

@@ -36,7 +36,7 @@ impl Place {
         let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
         let shared = Shared::new(settings, store, None);
-        start::catch_up(&mut journal, &shared).unwrap();
+        start::catch_up(&mut journal, &shared, Timestamp::now()).unwrap();
         start::serve_unserved(&mut journal, &shared, Timestamp::now()).unwrap();
         Daemon { journal, shared }
     }

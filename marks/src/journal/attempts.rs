@@ -103,8 +103,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any write. After an error they count as attempts whose end nobody knows.
-    pub fn take_back(&mut self, keys: &[(MarkId, &str)]) -> Result<(), JournalError> {
-        let now = Timestamp::now();
+    pub fn take_back(&mut self, keys: &[(MarkId, &str)], now: Timestamp) -> Result<(), JournalError> {
         self.change_all(keys, now, |delivery, transaction| {
             // An operator, or an alerter elsewhere, may have ended it.
             if delivery.state == State::InFlight {
@@ -532,7 +531,7 @@ mod tests {
     fn a_row_that_was_damaged_before_it_was_sent_stands_in_nobodys_way_when_it_is_taken_back() {
         let home = Home::new();
         let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
-        journal.take_back(&[(first, "recovery")]).unwrap();
+        journal.take_back(&[(first, "recovery")], NOW).unwrap();
         assert_eq!(next(&mut journal, &[]), (vec![second], 1));
     }
 
@@ -579,7 +578,7 @@ mod tests {
         for mark in [unsent, sent] {
             journal.begin_attempt(mark, "recovery").unwrap();
         }
-        journal.take_back(&[(unsent, "recovery")]).unwrap();
+        journal.take_back(&[(unsent, "recovery")], NOW).unwrap();
         assert_eq!(journal.recover(NOW).unwrap(), 1);
         let counts = |mark| {
             let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
@@ -596,7 +595,7 @@ mod tests {
         let [mark, ..] = three(&mut journal);
         journal.begin_attempt(mark, "recovery").unwrap();
         assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
-        journal.take_back(&[(mark, "recovery")]).unwrap();
+        journal.take_back(&[(mark, "recovery")], NOW).unwrap();
         assert_eq!(states(&journal, mark), [State::Dismissed]);
     }
 

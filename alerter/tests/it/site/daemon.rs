@@ -1,4 +1,4 @@
-//! An alerter of the model: the real journal, intake and upkeep, in the engine's order, without its waits.
+//! An alerter of the model: the real journal, intake, policy and upkeep, in the engine's order, without its waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use alerter::delivery::confirmation;
 use alerter::drivers::{self, Kind, Step};
 use alerter::intake::{apply, start};
 use alerter::shared::Shared;
+use alerter::steer;
 use alerter::store::Store;
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
@@ -49,7 +50,7 @@ impl Alerter {
         shared.controller = controller.to_owned();
         *shared.started() = site.now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        start::catch_up(&mut journal, &shared).unwrap();
+        start::catch_up(&mut journal, &shared, site.now).unwrap();
         journal.recover(site.now).unwrap();
         Self { controller, journal, shared, settled_in: false, is_reckless: false }
     }
@@ -95,7 +96,8 @@ impl Alerter {
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now)
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now)?;
+        steer::steer(&mut self.journal, &self.shared, site.now)
     }
 
     /// Writes what the register lacks.
@@ -105,7 +107,8 @@ impl Alerter {
         }
         let entries = site.entries();
         if !std::mem::replace(&mut self.settled_in, true) {
-            start::settle_strangers(&mut self.journal, &self.shared, Register::Attrd, &entries).unwrap();
+            let register = Register::Attrd;
+            start::settle_strangers(&mut self.journal, &self.shared, register, &entries, site.now).unwrap();
         }
         let wanted =
             cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
@@ -145,6 +148,9 @@ impl Alerter {
         let gate = (!self.is_reckless).then_some(gate);
         let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let room = Room { terms, ..Room::of(route, 1) };
+        if !self.is_reckless {
+            steer::keep_up(&mut self.journal, &self.shared, site.now).unwrap();
+        }
         let mut turned = self.journal.turn(&[], &[room], gate, site.now).unwrap();
         assert!(turned.damaged.is_empty());
         turned.begun.pop()

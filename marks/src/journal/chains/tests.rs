@@ -127,7 +127,7 @@ fn nothing_goes_on_while_an_attempt_is_under_way() {
     let late = NOW + LIMIT * 10;
     assert!(go(&mut journal, late).escalated.is_empty());
     assert_eq!(journal.next_step(NOW).unwrap(), None, "its end is waited for");
-    journal.take_back(&[(mark, "nova")]).unwrap();
+    journal.take_back(&[(mark, "nova")], NOW).unwrap();
     assert_eq!(go(&mut journal, late).escalated.len(), 1);
     assert_eq!(chain(&journal, mark), ["waits", "pending"]);
 }
@@ -291,7 +291,7 @@ fn what_was_under_way_beside_an_acknowledgement_is_not_told_again() {
                 "cancelled"
             }
             _ => {
-                journal.take_back(&[(mark, "masakari")]).unwrap();
+                journal.take_back(&[(mark, "masakari")], NOW).unwrap();
                 "cancelled"
             }
         };
