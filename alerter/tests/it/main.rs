@@ -59,6 +59,7 @@ mod register;
 mod route;
 mod routes;
 mod senlin;
+mod simulator;
 mod site;
 mod steering;
 mod steps;

@@ -1,0 +1,594 @@
+//! What must be so at every step of a story and at its end: the properties P1 to P11 of the policy, by what hosts, receivers
+//! and operators did, and not by what the policy thinks of it.
+//!
+//! P4 (a higher limit never holds more) and P9 (rounding) are shown by the policy's own tests; P8 and P12 are about the agent
+//! and the control socket, and P1b about the agent's records, none of which is here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use alerter::config::Group;
+use alerter::policy::rules::Limit;
+use marks::delivery::{ACCEPTED, Delivery, State};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::{DueDelivery, HeldMark, Journal, MarkRow};
+use marks::mark::{Settlement, Standing};
+use marks::register::Scope;
+use marks::time::Timestamp;
+
+use super::daemon::{Daemon, Found};
+use super::story::Story;
+use super::world::{Attempt, Mood, Outage, World};
+
+/// Clocks that are set make all times as uncertain as this.
+const UNSURE: Duration = Duration::from_secs(5);
+/// How long a return may wait to be taken in, in milliseconds.
+const RETURN_LIMIT: u64 = 5_000;
+/// How long a mark may wait that nothing holds, where its endpoint takes marks, in milliseconds.
+const WAIT_LIMIT: u64 = 180_000;
+/// The same where the endpoint had refused everybody until a while ago: it is probed every quarter of an hour.
+const PARKED_LIMIT: u64 = 1_000_000;
+/// How often that is looked at, in milliseconds.
+const WAIT_CHECK: u64 = 60_000;
+/// Clocks of controllers differ by less.
+const SKEW: i64 = 5;
+
+/// What is counted for the report.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) marks: usize,
+    pub(super) attempts: usize,
+    pub(super) passes: usize,
+    /// Marks by the reason that was shown first.
+    pub(super) holds: BTreeMap<String, usize>,
+}
+
+/// What the audit remembers of a group.
+#[derive(Clone, Debug, Default)]
+struct Watched {
+    /// Its limit is not kept now.
+    rages: bool,
+    /// Until when that may have been so.
+    raged: Option<u64>,
+    /// Until when nobody can say whether a storm is over: its size or past has changed.
+    unsure: u64,
+}
+
+/// The audit of one story.
+pub(super) struct Audit {
+    slack: Duration,
+    is_loud: bool,
+    loses_controllers: bool,
+    groups: Vec<Watched>,
+    /// Marks as the journal has them, read as they change.
+    rows: BTreeMap<MarkId, MarkRow>,
+    seen: i64,
+    /// What was held at the last look.
+    held: BTreeMap<MarkId, HeldMark>,
+    /// Who was set aside.
+    aside: BTreeSet<usize>,
+    free_since: BTreeMap<MarkId, u64>,
+    /// The first open mark of each host, and since when it is the first.
+    first: BTreeMap<HostName, (MarkId, u64)>,
+    checked: u64,
+    /// The latest that the wall clock ever said.
+    latest: Timestamp,
+    pub(super) tally: Tally,
+    pub(super) violations: Vec<String>,
+}
+
+impl Audit {
+    pub(super) fn new(story: &Story, is_loud: bool) -> Self {
+        Self {
+            slack: if story.sets_clock { UNSURE } else { Duration::ZERO },
+            is_loud,
+            loses_controllers: story.loses_controllers(),
+            groups: vec![Watched::default(); story.groups.len()],
+            rows: BTreeMap::new(),
+            seen: 0,
+            held: BTreeMap::new(),
+            aside: BTreeSet::new(),
+            free_since: BTreeMap::new(),
+            first: BTreeMap::new(),
+            checked: 0,
+            latest: Timestamp(i64::MIN),
+            tally: Tally::default(),
+            violations: Vec::new(),
+        }
+    }
+
+    /// Another alerter begins, on its own journal.
+    pub(super) fn restart(&mut self, journal: &Journal) {
+        self.seen = journal.newest_history().unwrap();
+        let rows = journal.marks_that_count(Timestamp(0)).unwrap().sound;
+        self.rows = rows.into_iter().map(|row| (row.id, row)).collect();
+        self.held.clear();
+        self.free_since.clear();
+        self.first.clear();
+    }
+
+    pub(super) fn say(&self, world: &World, text: impl FnOnce() -> String) {
+        if self.is_loud {
+            let now = world.clock.now;
+            let (hours, minutes, seconds) = (now / 3_600_000, now / 60_000 % 60, now % 60_000 / 1000);
+            println!("{hours:02}:{minutes:02}:{seconds:02}.{:03} {}", now % 1000, text());
+        }
+    }
+
+    fn wrong(&mut self, world: &World, what: String) {
+        self.say(world, || format!("VIOLATION {what}"));
+        // One fault shows itself many times.
+        if self.violations.len() < 20 {
+            self.violations.push(format!("at {} s: {what}", world.clock.now / 1000));
+        }
+    }
+
+    fn refresh(&mut self, world: &World, journal: &Journal) {
+        let (touched, newest) = journal.touched_since(self.seen).unwrap();
+        self.seen = newest;
+        for mark in touched {
+            if let Ok(Some(row)) = journal.mark(mark) {
+                if self.rows.insert(mark, row.clone()).is_none() {
+                    self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
+                }
+            }
+        }
+    }
+
+    fn open(&self) -> Vec<MarkRow> {
+        self.rows.values().filter(|row| row.settled.is_none()).cloned().collect()
+    }
+
+    /// Before every look at what is due: what is held is exactly what is in force.
+    pub(super) fn look(&mut self, world: &World, daemon: &Daemon) {
+        self.tally.passes += 1;
+        self.refresh(world, &daemon.journal);
+        self.latest = self.latest.max(world.clock.wall());
+        self.watch_groups(world, daemon);
+        let held = daemon.journal.holds().unwrap();
+        self.note_news(world, &held);
+        for row in self.open() {
+            self.look_at(world, daemon, &row, held.get(&row.id));
+            let is_free = !held.contains_key(&row.id) && row.standing.doubt().is_none();
+            if is_free {
+                self.free_since.entry(row.id).or_insert(world.clock.now);
+            } else {
+                self.free_since.remove(&row.id);
+            }
+        }
+        self.held = held;
+        self.look_at_order(world);
+        if world.clock.now >= self.checked + WAIT_CHECK {
+            self.checked = world.clock.now;
+            self.look_at_waits(world, daemon);
+        }
+    }
+
+    fn note_news(&mut self, world: &World, held: &BTreeMap<MarkId, HeldMark>) {
+        for (mark, now) in held {
+            let before = self.held.get(mark).map(|before| &before.words);
+            if before != Some(&now.words) {
+                self.say(world, || format!("{mark} is held: {}", now.words.join(" ")));
+            }
+            if before.and_then(|words| words.first()) != now.words.first() {
+                *self.tally.holds.entry(now.words[0].clone()).or_default() += 1;
+            }
+        }
+        for mark in self.held.keys().filter(|mark| !held.contains_key(mark)) {
+            self.say(world, || format!("{mark} is held no more"));
+        }
+    }
+
+    /// Which groups' limits are not kept, counted anew from the marks alone.
+    fn watch_groups(&mut self, world: &World, daemon: &Daemon) {
+        let now = world.clock.wall();
+        let aside: BTreeSet<usize> =
+            (0..world.hosts.len()).filter(|host| is_aside(world, *host, now)).collect();
+        let touched: BTreeSet<usize> =
+            aside.symmetric_difference(&self.aside).map(|host| world.hosts[*host].group).collect();
+        self.aside = aside;
+        for (at, group) in daemon.shared.settings.groups.iter().enumerate() {
+            if group.rules.limit == Limit::None {
+                continue;
+            }
+            if touched.contains(&at) {
+                let cooldown = millis(group.rules.cooldown + self.slack) + 1;
+                self.groups[at].unsure = world.clock.now + cooldown;
+            }
+            let rages = !group.rules.limit.allows(self.unhealthy(world, at, group), self.size(world, at));
+            if std::mem::replace(&mut self.groups[at].rages, rages) || rages {
+                self.groups[at].raged = Some(world.clock.now);
+            }
+        }
+    }
+
+    fn size(&self, world: &World, group: usize) -> usize {
+        let own = world.hosts.iter().enumerate().filter(|(_, host)| host.group == group);
+        own.filter(|(at, _)| !self.aside.contains(at)).count()
+    }
+
+    fn unhealthy(&self, world: &World, group: usize, rules: &Group) -> usize {
+        let now = world.clock.wall();
+        let counts = |row: &&MarkRow| {
+            let host = world.index_of[&row.node];
+            let ends = [
+                rules.rules.window.map(|window| row.failure_time + window),
+                row.returned_at.map(|at| at + rules.rules.healthy_delay),
+                row.settled.filter(|(how, _)| *how != Settlement::Acknowledged).map(|(_, at)| at),
+            ];
+            let is_over = ends.into_iter().flatten().any(|end| end <= now);
+            let is_doubted = row.settled.is_none() && row.standing.doubt().is_some();
+            world.hosts[host].group == group && !self.aside.contains(&host) && !is_over && !is_doubted
+        };
+        let down: BTreeSet<&str> = self.rows.values().filter(counts).map(|row| row.node.as_str()).collect();
+        down.len()
+    }
+
+    fn look_at(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, held: Option<&HeldMark>) {
+        let no_words = Vec::new();
+        let words = held.map_or(&no_words, |held| &held.words);
+        let (id, node) = (row.id, &row.node);
+        let expected = self.in_force(world, daemon, row);
+        let others: Vec<&str> = words
+            .iter()
+            .map(String::as_str)
+            .filter(|word| !matches!(*word, "storm" | "max-in-flight"))
+            .collect();
+        let (others, expected) = (self.sure(others), self.sure(expected));
+        if others != expected {
+            self.wrong(world, format!("{node} ({id}) is held for {others:?}, and {expected:?} is in force"));
+        }
+        let has = |word: &str| words.iter().any(|own| own == word);
+        if has("max-in-flight") && words.len() > 1 {
+            self.wrong(world, format!("{node} ({id}) waits for its turn although it is held: {words:?}"));
+        }
+        if has("storm") && words.last().is_some_and(|last| last != "storm") {
+            self.wrong(world, format!("{node} ({id}) shows its holds out of order: {words:?}"));
+        }
+        self.look_at_storm(world, daemon, row, has("storm"));
+        self.look_at_return(world, row);
+    }
+
+    /// Where clocks are set, what ends by time alone may end a little early or late.
+    fn sure<'w>(&self, words: Vec<&'w str>) -> Vec<&'w str> {
+        if self.slack.is_zero() {
+            return words;
+        }
+        words.into_iter().filter(|word| !matches!(*word, "delay" | "returning")).collect()
+    }
+
+    /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
+    fn look_at_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
+        let (at, now) = (self.group_of(world, row), world.clock.wall());
+        let (group, watched) = (&daemon.shared.settings.groups[at], self.groups[at].clone());
+        let (id, node) = (row.id, &row.node);
+        let end = row.made_at + group.rules.max_hold;
+        let cooldown = millis(group.rules.cooldown + self.slack);
+        let is_unsure = world.clock.now < watched.unsure || !self.slack.is_zero();
+        let raged = watched.raged.is_some_and(|at| world.clock.now <= at + cooldown);
+        if is_held && now >= end + self.slack {
+            self.wrong(world, format!("{node} ({id}) is held by a storm for longer than max-hold"));
+        }
+        if is_held && !raged && !is_unsure {
+            self.wrong(world, format!("{node} ({id}) is held by a storm that is over"));
+        }
+        if !is_held && watched.rages && self.is_bound(world, row, group) && self.is_sure_of(now) {
+            self.wrong(world, format!("{node} ({id}) is not held, and too many of its group are down"));
+        }
+    }
+
+    fn is_sure_of(&self, now: Timestamp) -> bool {
+        self.slack.is_zero() || now >= self.latest
+    }
+
+    /// Whether a storm of its group can hold it.
+    fn is_bound(&self, world: &World, row: &MarkRow, group: &Group) -> bool {
+        let is_let_go =
+            world.group_releases.get(&group.name).is_some_and(|at| row.made_at <= *at + self.slack);
+        let is_in_time = world.clock.wall() + self.slack < row.made_at + group.rules.max_hold;
+        !is_let_go && is_in_time && !world.released.contains(&row.id)
+    }
+
+    /// P5: a return is taken in whatever holds.
+    fn look_at_return(&mut self, world: &World, row: &MarkRow) {
+        let host = &world.hosts[world.index_of[&row.node]];
+        let since = world.clock.now - host.changed;
+        if host.is_up && row.returned_at.is_none() && since > RETURN_LIMIT && !self.loses_controllers {
+            self.wrong(
+                world,
+                format!("{} has been back for {since} ms, and its mark does not know it", row.node),
+            );
+        }
+    }
+
+    fn group_of(&self, world: &World, row: &MarkRow) -> usize {
+        world.hosts[world.index_of[&row.node]].group
+    }
+
+    /// What holds a mark by what is so, but for storms and turns; in the order in which it is shown.
+    fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
+        let (at, now) = (self.group_of(world, row), world.clock.wall());
+        let (host, group) = (world.index_of[&row.node], &daemon.shared.settings.groups[at]);
+        let back = row.returned_at.map(|at| at + group.rules.healthy_delay);
+        let all = [
+            ("skip", world.hosts[host].is_skipped),
+            ("maintenance", is_ordered(world, host, now, true)),
+            ("pause", is_ordered(world, host, now, false)),
+            ("confirm", group.confirm.is_some() && daemon.probed.get(&row.id) != Some(&Found::Down)),
+            ("delay", now < row.failure_time + group.rules.deliver_after),
+            ("returning", back.is_some_and(|healthy| now < healthy)),
+        ];
+        let is_released = world.released.contains(&row.id);
+        all.into_iter().filter(|(_, holds)| *holds && !is_released).map(|(word, _)| word).collect()
+    }
+
+    /// An attempt begins: nothing holds its mark, no other step of its chain is under way (P10), and nobody knows yet that
+    /// the route has it.
+    pub(super) fn begun(&mut self, world: &World, daemon: &Daemon, due: &DueDelivery) {
+        self.tally.attempts += 1;
+        let (row, route) = (&due.mark, &due.delivery.route);
+        let (id, node) = (row.id, &row.node);
+        self.say(world, || format!("attempt {} of {node} ({id}) on {route} begins", due.delivery.attempts));
+        if Daemon::is_known_to_all(world, id, route) {
+            self.wrong(world, format!("{node} ({id}) is told to {route} again, which is known to have it"));
+        }
+        if due.delivery.is_step() {
+            return;
+        }
+        let force = self.sure(self.in_force(world, daemon, row));
+        if !force.is_empty() || row.standing.doubt().is_some() {
+            self.wrong(world, format!("{node} ({id}) is told to {route} while it is held: {force:?}"));
+        }
+        if world.dismissed.contains(&id) {
+            self.wrong(world, format!("{node} ({id}) is told to {route} after an operator ended it"));
+        }
+        let (at, group) = (self.group_of(world, row), &daemon.shared.settings.groups);
+        if self.groups[at].rages
+            && self.is_bound(world, row, &group[at])
+            && self.is_sure_of(world.clock.wall())
+        {
+            self.wrong(
+                world,
+                format!("{node} ({id}) is told to {route} while too many of its group are down"),
+            );
+        }
+        let steps = daemon.under_way.iter().filter(|(mark, route)| *mark == id && !route.contains('.'));
+        if due.delivery.chain.is_some() && steps.count() > 1 {
+            self.wrong(world, format!("two steps of the chain of {node} ({id}) are under way"));
+        }
+    }
+
+    /// Never more of a group are told at once than may be.
+    pub(super) fn count(&mut self, world: &World, daemon: &Daemon) {
+        let mut busy: BTreeMap<usize, BTreeSet<MarkId>> = BTreeMap::new();
+        for (mark, _) in daemon.under_way.iter().filter(|(_, route)| !route.contains('.')) {
+            let Some(row) = self.rows.get(mark).filter(|_| !world.released.contains(mark)) else { continue };
+            busy.entry(self.group_of(world, row)).or_default().insert(*mark);
+        }
+        for (at, marks) in busy {
+            let group = &daemon.shared.settings.groups[at];
+            let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
+            if most.is_some_and(|most| marks.len() > most as usize) {
+                self.wrong(world, format!("{} hosts of group {} are told at once", marks.len(), group.name));
+            }
+        }
+    }
+
+    pub(super) fn ended(&self, world: &World, mark: MarkId, route: &str) {
+        self.say(world, || format!("attempt of {mark} on {route} has ended"));
+    }
+
+    /// P3: a receiver sees the same bytes on every attempt, whoever sends them.
+    pub(super) fn arrived(&mut self, world: &mut World, route: &str, attempt: Attempt) {
+        let (mark, receiver) = (attempt.mark, world.receivers.get_mut(route).unwrap());
+        let first = receiver.first.entry(mark).or_insert_with(|| attempt.clone());
+        if first.body != attempt.body {
+            self.wrong(world, format!("{mark} was told to {route} in other bytes than before"));
+        }
+    }
+
+    /// P11: what is done behind an acknowledgement is done only where the mark was told.
+    pub(super) fn step(&mut self, world: &World, due: &DueDelivery) {
+        let route = due.delivery.route.split('.').next().unwrap();
+        if !world.receivers[route].has.contains(&due.mark.id) {
+            let (node, step) = (&due.mark.node, &due.delivery.route);
+            self.wrong(world, format!("{step} is done for {node}, of which {route} was never told"));
+        }
+    }
+
+    /// Marks of one host are told in their order.
+    fn look_at_order(&mut self, world: &World) {
+        let mut first: BTreeMap<&HostName, &MarkRow> = BTreeMap::new();
+        let place = |row: &MarkRow| (row.failure_time, row.id);
+        for row in self.rows.values().filter(|row| row.settled.is_none()) {
+            let known = first.entry(&row.node).or_insert(row);
+            if place(row) < place(known) {
+                *known = row;
+            }
+        }
+        let since = |row: &MarkRow| match self.first.get(&row.node) {
+            Some((mark, since)) if *mark == row.id => *since,
+            _ => world.clock.now,
+        };
+        self.first = first.into_iter().map(|(node, row)| (node.clone(), (row.id, since(row)))).collect();
+    }
+
+    /// P6: what nothing holds is told soon, whatever becomes of others.
+    fn look_at_waits(&mut self, world: &World, daemon: &Daemon) {
+        let open = self.open();
+        for row in &open {
+            let first = self.first.get(&row.node).filter(|(mark, _)| *mark == row.id);
+            let Some((_, first)) = first.copied() else { continue };
+            let Some(free) = self.free_since.get(&row.id).map(|free| first.max(*free)) else { continue };
+            for delivery in daemon.journal.deliveries_of(row.id).unwrap().sound {
+                if let Some(waited) = self.waits(world, open.len(), free, &delivery, row) {
+                    let (node, route) = (&row.node, &delivery.route);
+                    self.wrong(
+                        world,
+                        format!(
+                            "nothing holds {node} ({}), and {route} was not told of it for {waited} s",
+                            row.id
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    /// For how many seconds a delivery has waited for no reason, where that is too long.
+    fn waits(
+        &self,
+        world: &World,
+        open: usize,
+        free: u64,
+        delivery: &Delivery,
+        row: &MarkRow,
+    ) -> Option<u64> {
+        let receiver = world.receivers.get(&delivery.route)?;
+        let last = delivery.last.as_ref().map(|last| last.kind.as_str());
+        let is_own_fault = matches!(last, Some("http-422" | "refused" | ACCEPTED))
+            || receiver.rejects.as_ref() == Some(&row.node);
+        let turn = delivery.chain.and_then(|step| step.since());
+        if !delivery.state.may_be_sent() || receiver.mood != Mood::Takes || is_own_fault {
+            return None;
+        }
+        let turn = turn.map_or(0, |at| world.clock.when_it_was(at));
+        let released = delivery.released_at.map_or(0, |at| world.clock.when_it_was(at));
+        let tried = delivery.last.as_ref().map_or(0, |last| world.clock.when_it_was(last.at));
+        let since = [free, receiver.fine_since, turn, released, tried].into_iter().max().unwrap_or_default();
+        let waited = world.clock.now.saturating_sub(since);
+        let limit = if receiver.denied { PARKED_LIMIT } else { WAIT_LIMIT } + open as u64 * receiver.pace;
+        (waited > limit).then_some(waited / 1000)
+    }
+
+    /// P1, P2: every outage was told once to everybody who had to be told, or ended by a named operator or a rule.
+    pub(super) fn end(&mut self, world: &World, daemon: &Daemon) {
+        self.refresh(world, &daemon.journal);
+        self.tally.marks = self.rows.len();
+        for row in self.open() {
+            let deliveries = daemon.journal.deliveries_of(row.id).unwrap().sound;
+            let states: Vec<String> =
+                deliveries.iter().map(|d| format!("{} {}", d.route, d.state.as_str())).collect();
+            let hold = daemon.journal.hold_of(row.id).unwrap().map(|held| held.words);
+            self.wrong(
+                world,
+                format!(
+                    "{} ({}) is still open ({}), held by {hold:?}: {states:?}",
+                    row.node,
+                    row.id,
+                    row.standing.as_str()
+                ),
+            );
+        }
+        for outage in &world.outages {
+            self.end_of(world, daemon, outage);
+        }
+        let rows: Vec<MarkRow> = self.rows.values().cloned().collect();
+        rows.iter().for_each(|row| self.agrees(world, daemon, row));
+    }
+
+    fn end_of(&mut self, world: &World, daemon: &Daemon, outage: &Outage) {
+        let host = &world.hosts[outage.host].name;
+        let fits = |row: &&MarkRow| {
+            let at = row.failure_time.seconds();
+            let is_after = at >= outage.began.seconds() - SKEW;
+            row.node == *host && is_after && outage.ended.is_none_or(|end| at <= end.seconds() + SKEW)
+        };
+        let rows: Vec<MarkRow> = self.rows.values().filter(fits).cloned().collect();
+        // Of two outages that touch, a mark belongs to the nearer one.
+        let nearest = |row: &&MarkRow| {
+            let distance = |other: &Outage| other.began.distance(row.failure_time);
+            let own = world.outages.iter().filter(|other| other.host == outage.host);
+            own.min_by_key(|other| distance(other)).is_some_and(|other| other.began == outage.began)
+        };
+        let own: Vec<&MarkRow> = rows.iter().filter(nearest).collect();
+        match own.as_slice() {
+            [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
+            [_] => {}
+            several => {
+                let told = several.iter().filter(|row| is_told(world, row.id)).count();
+                if told > 1 || !self.loses_controllers {
+                    self.wrong(
+                        world,
+                        format!("one outage of {host} has {} marks, {told} told", several.len()),
+                    );
+                }
+            }
+        }
+        for row in own {
+            self.is_done(world, daemon, row);
+        }
+    }
+
+    /// Every required receiver has it by its own record, or the mark ended in another way that somebody answers for.
+    fn is_done(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
+        let Some((how, _)) = row.settled else { return };
+        let (id, node) = (row.id, &row.node);
+        let deliveries = daemon.journal.deliveries_of(id).unwrap().sound;
+        let has =
+            |d: &Delivery| world.receivers.get(&d.route).is_some_and(|receiver| receiver.has.contains(&id));
+        let is_told = match deliveries.iter().any(|d| d.chain.is_some()) {
+            true => deliveries.iter().any(|d| d.chain.is_some() && has(d)),
+            false => deliveries.iter().filter(|d| d.required).all(|d| has(d) || d.state == State::Cancelled),
+        };
+        let is_right = match how {
+            Settlement::Acknowledged => is_told,
+            Settlement::Dismissed => world.dismissed.contains(&id),
+            Settlement::Cancelled => deliveries.iter().all(|d| d.is_step() || d.state == State::Cancelled),
+            Settlement::Expired => self.loses_controllers,
+        };
+        if !is_right {
+            let states: Vec<String> =
+                deliveries.iter().map(|d| format!("{} {} {}", d.route, d.state.as_str(), has(d))).collect();
+            self.wrong(
+                world,
+                format!("{node} ({id}) ended as {} and should not have: {states:?}", how.as_str()),
+            );
+        }
+    }
+
+    /// What the journal says was taken, the receiver has.
+    fn agrees(&mut self, world: &World, daemon: &Daemon, row: &MarkRow) {
+        for delivery in daemon.journal.deliveries_of(row.id).unwrap().sound {
+            let Some(receiver) = world.receivers.get(&delivery.route) else { continue };
+            // Of a mark that another alerter settled only the whole is known.
+            let is_own = delivery.last.as_ref().is_some_and(|last| last.kind == "acknowledged");
+            if is_own && delivery.state == State::Acknowledged && !receiver.has.contains(&row.id) {
+                self.wrong(
+                    world,
+                    format!("{} has not got {}, and the journal says so", delivery.route, row.node),
+                );
+            }
+        }
+        if matches!(row.standing, Standing::Doubtful(_)) && row.settled.is_none() {
+            self.wrong(world, format!("{} is in doubt for ever", row.node));
+        }
+    }
+}
+
+fn is_told(world: &World, mark: MarkId) -> bool {
+    world.receivers.values().any(|receiver| receiver.got.contains(&mark))
+}
+
+/// Whether an order of this kind is about a host.
+fn is_ordered(world: &World, host: usize, now: Timestamp, is_maintenance: bool) -> bool {
+    let (name, group) = (&world.hosts[host].name, &world.group_names[world.hosts[host].group]);
+    world.orders.iter().any(|order| {
+        let is_about = match &order.scope {
+            Scope::All => true,
+            Scope::Group(own) => own == group,
+            Scope::Host(own) => own == name,
+        };
+        let is_in_force = order.until.is_none_or(|until| until > now);
+        order.is_maintenance == is_maintenance && is_about && is_in_force
+    })
+}
+
+fn is_aside(world: &World, host: usize, now: Timestamp) -> bool {
+    world.hosts[host].is_skipped || is_ordered(world, host, now, true)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,627 @@
+//! An alerter of the simulator: the real journal, intake, policy, lanes and register's upkeep in the engine's order, at
+//! virtual time. Only the exchanges themselves are the model's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerter::cluster::{self, Cluster, View};
+use alerter::config;
+use alerter::delivery::confirmation;
+use alerter::delivery::endpoint::{Change, Endpoint, Sign};
+use alerter::delivery::lane::{FRESH, Lane};
+use alerter::delivery::schedule;
+use alerter::delivery::trouble::Troubles;
+use alerter::drivers::event::{self, TimeFormat};
+use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
+use alerter::intake::{apply, start};
+use alerter::moment::Moment;
+use alerter::probes::Verdict as Probed;
+use alerter::shared::Shared;
+use alerter::steer;
+use alerter::store::Store;
+use fastrand::Rng;
+use marks::delivery::{ACCEPTED, State};
+use marks::id::MarkId;
+use marks::journal::{DueDelivery, Ended, Gate, Journal, Role, Room, Tried, Verdict};
+use marks::mark::Mark;
+use marks::register::{Entry, Register, Tools};
+use marks::time::Timestamp;
+
+use super::audit::Audit;
+use super::story::Cut;
+use super::world::{Attempt, CONTROLLERS, Mood, World};
+
+/// How long a mark waits for the register.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The engine looks at the cluster so often, in milliseconds; nothing comes of most looks.
+const POLL: u64 = 2_000;
+/// What is fenced is looked at again when evidence alone makes a mark, by the CIB and by the history.
+const GRACES: [u64; 2] = [11_000, 22_000];
+/// How long a receiver that confirms later may take.
+const WITHIN: Duration = Duration::from_secs(300);
+/// A host that was found up is probed again after so many milliseconds.
+const AGAIN: u64 = 60_000;
+/// The time limit of an exchange, in milliseconds.
+const LIMIT: u64 = 10_000;
+
+/// Routes that tell and, where their address says so, go on behind an acknowledgement.
+static KINDS: [Kind; 1] = [Kind {
+    word: "http",
+    configure: |table| {
+        let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
+        Some(Arc::new(Plain { goes_on: goes_on.unwrap_or_default() }))
+    },
+}];
+
+#[derive(Debug)]
+struct Plain {
+    goes_on: bool,
+}
+
+impl Driver for Plain {
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
+    fn endpoint(&self) -> String {
+        String::new()
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        event::of_mark(mark, TimeFormat::Epoch)
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        if self.goes_on { &[Step::Confirm, Step::Return] } else { &[] }
+    }
+
+    fn step_body(&self, _step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        format!("{} is back", mark.node).into_bytes()
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        event::of_test(id, now, TimeFormat::Epoch)
+    }
+
+    fn limit(&self) -> Duration {
+        Duration::from_millis(LIMIT)
+    }
+
+    fn deliver<'a>(&'a self, _message: Message<'a>) -> Exchange<'a> {
+        Box::pin(async { Outcome::Acknowledged { reference: None } })
+    }
+}
+
+/// How the model is broken, for the tests of the audit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Broken {
+    #[default]
+    Not,
+    /// While a storm holds, nothing is taken in: neither returns nor ends.
+    BlocksClearing,
+    /// Where one mark is refused or damaged, the pass ends there and nobody else is told.
+    StopsAtFirstError,
+    /// All of a group are told at once.
+    DoesNotCount,
+    /// What is held is told all the same.
+    IgnoresHolds,
+}
+
+/// An exchange under way.
+struct Flight {
+    ends: u64,
+    began: u64,
+    due: DueDelivery,
+    outcome: Outcome,
+}
+
+/// What a receiver is to confirm, by the world's clock.
+pub(super) struct Callback {
+    pub(super) at: u64,
+    pub(super) route: String,
+    pub(super) mark: MarkId,
+}
+
+/// What probes said of a mark's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Up,
+    Down,
+}
+
+/// One daemon.
+pub(super) struct Daemon {
+    pub(super) controller: usize,
+    pub(super) journal: Journal,
+    pub(super) shared: Arc<Shared>,
+    broken: Broken,
+    settled_in: bool,
+    /// When the cluster is looked at, and when the engine only wakes.
+    looks: BTreeSet<u64>,
+    wakes: BTreeSet<u64>,
+    upkeep: Option<u64>,
+    flights: Vec<Flight>,
+    /// Answers that are not on record.
+    answers: Vec<(Ended, Option<Change>)>,
+    /// Begun in the journal and not ended there.
+    pub(super) under_way: BTreeSet<(MarkId, String)>,
+    pub(super) probed: BTreeMap<MarkId, Found>,
+    asked: BTreeMap<MarkId, u64>,
+    pub(super) callbacks: Vec<Callback>,
+    clocks: Moment,
+    history_read: usize,
+}
+
+impl Daemon {
+    /// What `run` does before its first look.
+    pub(super) fn start(world: &mut World, controller: usize, broken: Broken) -> Self {
+        let open = || Journal::open(&world.journal(controller), Role::Alerter).unwrap();
+        let (store, _thread) = Store::start(open()).unwrap();
+        let settings = config::load_with(&world.settings(controller), &KINDS).unwrap();
+        let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
+        let mut shared = Shared::new(settings, store, cluster);
+        shared.controller = CONTROLLERS[controller].to_owned();
+        let (mut journal, shared, clocks) = (open(), Arc::new(shared), world.clock.moment());
+        let now = clocks.wall;
+        *shared.started() = now;
+        start::catch_up(&mut journal, &shared, now).unwrap();
+        journal.recover(now).unwrap();
+        journal.put_off_no_longer_than(now + schedule::CAP).unwrap();
+        let tried = journal.tried().unwrap();
+        *shared.lanes() = lanes(&shared, &tried, clocks);
+        *shared.troubles() = Troubles::from_former(tried);
+        let mut daemon = Self {
+            controller,
+            journal,
+            shared,
+            broken,
+            settled_in: false,
+            looks: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            upkeep: None,
+            flights: Vec::new(),
+            answers: Vec::new(),
+            under_way: BTreeSet::new(),
+            probed: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            callbacks: Vec::new(),
+            clocks,
+            history_read: usize::MAX,
+        };
+        daemon.look_soon(world.clock.now);
+        daemon
+    }
+
+    /// Something in the cluster may have changed.
+    pub(super) fn look_soon(&mut self, now: u64) {
+        self.looks.extend([now, now + GRACES[0], now + GRACES[1]]);
+    }
+
+    /// One pass of the engine. Gives where it was killed.
+    pub(super) fn pass(
+        &mut self,
+        world: &mut World,
+        audit: &mut Audit,
+        rng: &mut Rng,
+        cut: Option<Cut>,
+    ) -> Result<(), Cut> {
+        let now = world.clock.moment();
+        self.mind_the_clock(now);
+        self.gather(world, rng, now);
+        if !self.answers.is_empty() {
+            stop_at(cut, Cut::BeforeRecord)?;
+        }
+        self.take_back(now);
+        if self.is_time_to_look(world.clock.now) {
+            self.take_in(world, now);
+            stop_at(cut, Cut::BeforePolicy)?;
+            steer::steer(&mut self.journal, &self.shared, now.wall).unwrap();
+            stop_at(cut, Cut::BeforeRegister)?;
+            self.keep_up(world, now.wall);
+        } else if self.upkeep.is_some_and(|at| at <= world.clock.now) {
+            self.keep_up(world, now.wall);
+        }
+        self.probe(world, rng);
+        self.turn(world, audit, rng, (now, cut))?;
+        self.ask_hosts(world, rng);
+        Ok(())
+    }
+
+    fn is_time_to_look(&mut self, now: u64) -> bool {
+        let before = self.looks.len();
+        self.looks.retain(|at| *at > now);
+        self.wakes.retain(|at| *at > now);
+        self.looks.len() < before
+    }
+
+    /// As the engine does where the clock was set.
+    fn mind_the_clock(&mut self, now: Moment) {
+        let set = now.set_since(self.clocks).unwrap_or_default();
+        if set < 0 {
+            self.journal.put_off_no_longer_than(now.wall + schedule::CAP).unwrap();
+        }
+        let mut started = self.shared.started();
+        *started = Timestamp(started.0.saturating_add(set));
+        self.clocks = now;
+    }
+
+    fn take_in(&mut self, world: &mut World, now: Moment) {
+        if self.broken == Broken::BlocksClearing && self.is_stormy() {
+            return;
+        }
+        let is_recent = world.clock.now.saturating_sub(world.fenced) < 60_000;
+        let with_history = is_recent || self.history_read != world.history.len();
+        self.look(world, now, with_history);
+        if std::mem::take(&mut self.shared.seen().history_wanted) && !with_history {
+            self.look(world, now, true);
+        }
+    }
+
+    fn is_stormy(&self) -> bool {
+        let holds = self.journal.holds().unwrap();
+        holds.values().any(|held| held.words.iter().any(|word| word == "storm"))
+    }
+
+    fn look(&mut self, world: &mut World, now: Moment, with_history: bool) {
+        let view = Arc::new(View {
+            taken: now.instant,
+            quorum: Ok(true),
+            entries: Ok(world.entries()),
+            cib: Ok(world.cib().clone()),
+            history: with_history.then(|| Ok(world.history.clone())),
+        });
+        if with_history {
+            self.history_read = world.history.len();
+        }
+        self.shared.seen().note(&view, Duration::from_secs(300));
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), now.wall).unwrap();
+    }
+
+    /// Writes what the register lacks.
+    fn keep_up(&mut self, world: &mut World, now: Timestamp) {
+        self.upkeep = None;
+        if !std::mem::replace(&mut self.settled_in, true) {
+            let entries = world.entries();
+            start::settle_strangers(&mut self.journal, &self.shared, Register::Attrd, &entries, now).unwrap();
+        }
+        let wanted = self.journal.entries(now - cluster::KEPT, CONTROLLERS[self.controller]).unwrap();
+        let mut new = Vec::new();
+        for entry in cluster::bounded(wanted) {
+            let key = entry.key();
+            let is_there = world.register.contains_key(&key);
+            if !is_there {
+                world.publish(entry);
+            }
+            if !is_there || (matches!(key, marks::register::Key::Mark(_)) && !self.is_published(&key)) {
+                new.push(key.to_string());
+            }
+        }
+        if !new.is_empty() {
+            self.journal.note_published(Register::Attrd, &new).unwrap();
+        }
+    }
+
+    fn is_published(&self, key: &marks::register::Key) -> bool {
+        self.journal.is_published(Register::Attrd, &key.to_string()).unwrap()
+    }
+
+    /// Takes up what has ended: what it says of the endpoint, and of the mark.
+    fn gather(&mut self, world: &mut World, rng: &mut Rng, now: Moment) {
+        let mut ended: Vec<Flight> = Vec::new();
+        for flight in std::mem::take(&mut self.flights) {
+            if flight.ends <= world.clock.now { ended.push(flight) } else { self.flights.push(flight) }
+        }
+        for flight in ended {
+            let took = Duration::from_millis(world.clock.now - flight.began);
+            let change = self.note(&flight, took, now, rng.f64());
+            let verdict = self.judge(&flight, now.wall, rng.f64());
+            let (mark, route) = (flight.due.mark.id, flight.due.delivery.route.clone());
+            self.answers.push((Ended { mark, route, verdict, at: now.wall }, change));
+        }
+    }
+
+    /// As `delivery` notes what an exchange says of its endpoint.
+    fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) -> Option<Change> {
+        let is_step = flight.due.delivery.is_step();
+        let sign = match &flight.outcome {
+            Outcome::Unreachable(_) => Sign::Unreachable,
+            Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
+            Outcome::Refused(_) => Sign::Refuses,
+            Outcome::Rejected(_) if !is_step => Sign::Rejects(flight.due.mark.node.clone()),
+            _ => Sign::Takes,
+        };
+        let mut lanes = self.shared.lanes();
+        let endpoint = &mut lanes.get_mut(&flight.due.delivery.route)?.endpoint;
+        endpoint.took(took);
+        endpoint.end(&sign, None, now.instant, random)
+    }
+
+    /// As `delivery` turns an outcome into what is written down.
+    fn judge(&self, flight: &Flight, now: Timestamp, random: f64) -> Verdict {
+        let (route, delivery) = (&flight.due.delivery.route, &flight.due.delivery);
+        let again = |state, ambiguous, failure: &Failure, wait: Duration| {
+            self.shared.troubles().failed(route, failure.kind, &failure.detail, now);
+            let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
+            Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }
+        };
+        let jittered = schedule::wait(delivery.attempts, random, None);
+        match &flight.outcome {
+            Outcome::Accepted { within } => {
+                self.shared.troubles().accepted(route);
+                let (kind, detail) = (ACCEPTED.to_owned(), "accepted".to_owned());
+                let next_due = now + *within;
+                Verdict::Again { state: State::Pending, ambiguous: false, kind, detail, next_due }
+            }
+            Outcome::Unreachable(failure) => again(State::Pending, false, failure, Duration::ZERO),
+            Outcome::Retry(failure) => again(State::Pending, false, failure, jittered),
+            Outcome::Unknown(failure) => again(State::Pending, true, failure, jittered),
+            Outcome::Refused(failure) => again(State::Parked, false, failure, Duration::ZERO),
+            Outcome::Rejected(failure) => {
+                let last = delivery.last.as_ref().filter(|last| last.kind == failure.kind);
+                let before = last.map(|last| delivery.next_due.since(last.at)).unwrap_or_default();
+                again(State::Parked, false, failure, schedule::slow(before, random))
+            }
+            _ => {
+                self.shared.troubles().accepted(route);
+                let route = self.shared.route(route).filter(|route| route.goes_on_to(Step::Confirm));
+                let then = route.map(|route| confirmation(route, delivery)).into_iter().collect();
+                Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
+            }
+        }
+    }
+
+    /// What stands in a lane for too long begins anew.
+    fn take_back(&mut self, now: Moment) {
+        let stale: Vec<DueDelivery> =
+            self.shared.lanes().values_mut().flat_map(|lane| lane.remove_stale(now)).collect();
+        let keys: Vec<(MarkId, &str)> =
+            stale.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
+        self.journal.take_back(&keys, now.wall).unwrap();
+        for (mark, route) in keys {
+            self.under_way.remove(&(mark, route.to_owned()));
+        }
+    }
+
+    /// Puts answers on record, begins what is due and sends it.
+    fn turn(
+        &mut self,
+        world: &mut World,
+        audit: &mut Audit,
+        rng: &mut Rng,
+        (now, cut): (Moment, Option<Cut>),
+    ) -> Result<(), Cut> {
+        let answers = std::mem::take(&mut self.answers);
+        let woken: Vec<String> = answers.iter().filter_map(wakes).collect();
+        let ended: Vec<Ended> = answers.into_iter().map(|(ended, _)| ended).collect();
+        let room = self.room(now);
+        steer::keep_up(&mut self.journal, &self.shared, now.wall).unwrap();
+        audit.look(world, self);
+        self.break_holds(now.wall);
+        let gate = Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE };
+        let turned = self.journal.turn(&ended, &room, Some(gate), now.wall).unwrap();
+        for route in &woken {
+            self.journal.wake_parked(route, now.wall).unwrap();
+        }
+        self.shared.report_damage(&turned.damaged);
+        for Ended { mark, route, .. } in ended.iter() {
+            audit.ended(world, *mark, route);
+            self.under_way.remove(&(*mark, route.clone()));
+        }
+        for due in &turned.begun {
+            self.under_way.insert((due.mark.id, due.delivery.route.clone()));
+            audit.begun(world, self, due);
+        }
+        audit.count(world, self);
+        if !turned.kept.is_empty() {
+            let waiting = self.journal.waiting().unwrap();
+            self.shared.troubles().keep_only(|route| waiting.contains_key(route));
+            self.wakes.insert(world.clock.now);
+        }
+        if !ended.is_empty() || !turned.begun.is_empty() {
+            self.upkeep = Some(world.clock.now + 100);
+            self.wakes.insert(world.clock.now + POLL);
+        }
+        let has_begun = !turned.begun.is_empty();
+        self.take_up(turned.begun, &room, now);
+        if has_begun {
+            stop_at(cut, Cut::BeforeSending)?;
+        }
+        if self.send(world, audit, rng, now) > 0 {
+            stop_at(cut, Cut::Sent)?;
+        }
+        Ok(())
+    }
+
+    /// The broken variants that tell what the policy holds.
+    fn break_holds(&mut self, now: Timestamp) {
+        let is_freed = |words: &[String]| match self.broken {
+            Broken::DoesNotCount => words == ["max-in-flight"],
+            Broken::IgnoresHolds => true,
+            _ => false,
+        };
+        if !matches!(self.broken, Broken::DoesNotCount | Broken::IgnoresHolds) {
+            return;
+        }
+        let holds = self.journal.holds().unwrap();
+        let freed: Vec<MarkId> =
+            holds.values().filter(|held| is_freed(&held.words)).map(|held| held.mark).collect();
+        self.journal.hold(&[], &freed, now).unwrap();
+    }
+
+    fn room(&self, now: Moment) -> Vec<Room> {
+        let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
+        let lanes = self.shared.lanes();
+        let room = |route: &config::Route| {
+            let name = route.name.as_str().to_owned();
+            let places = lanes.get(&name).map_or(0, |lane| lane.room(now.instant));
+            Room { route: name, places: if stops { 0 } else { places }, terms: route.terms.clone() }
+        };
+        self.shared.settings.routes.iter().map(room).collect()
+    }
+
+    fn has_error(&self) -> bool {
+        let open = self.journal.open_deliveries().unwrap();
+        !open.damaged.is_empty() || open.sound.iter().any(|delivery| delivery.state == State::Parked)
+    }
+
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room], now: Moment) {
+        let mut lanes = self.shared.lanes();
+        for Room { route, places, .. } in asked {
+            let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
+            if let Some(lane) = lanes.get_mut(route) {
+                lane.take_up(own, *places, FRESH, now);
+            }
+        }
+    }
+
+    fn send(&mut self, world: &mut World, audit: &mut Audit, rng: &mut Rng, now: Moment) -> usize {
+        let names: BTreeSet<String> = self.shared.lanes().keys().cloned().collect();
+        let mut count = 0;
+        for name in names {
+            loop {
+                let next = self.shared.lanes().get_mut(&name).and_then(|lane| lane.next(now));
+                let Some(due) = next else { break };
+                let (outcome, takes) = self.arrive(world, audit, rng, &due);
+                let began = world.clock.now;
+                self.flights.push(Flight { ends: began + takes, began, due, outcome });
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// The bytes reach the receiver, or do not; gives what comes of it and after how many milliseconds.
+    fn arrive(
+        &mut self,
+        world: &mut World,
+        audit: &mut Audit,
+        rng: &mut Rng,
+        due: &DueDelivery,
+    ) -> (Outcome, u64) {
+        let (mark, at) = (due.mark.id, world.clock.now);
+        let route = due.delivery.route.split('.').next().unwrap().to_owned();
+        let receiver = world.receivers.get_mut(&route).unwrap();
+        let takes = rng.u64(1..=receiver.pace);
+        let failure = |kind| Failure::new(kind, kind);
+        let arrives = match receiver.mood {
+            Mood::Refuses => return (Outcome::Unreachable(failure("connect")), 1),
+            Mood::Busy => return (Outcome::Retry(failure("http-503")), takes),
+            Mood::Denies => return (Outcome::Refused(failure("http-401")), takes),
+            Mood::TimesOut if rng.bool() => return (Outcome::Unknown(failure("timed-out")), LIMIT),
+            Mood::TimesOut => false,
+            Mood::Takes => true,
+        };
+        if due.delivery.is_step() {
+            audit.step(world, due);
+            return (Outcome::Acknowledged { reference: None }, takes);
+        }
+        if receiver.rejects.as_ref() == Some(&due.mark.node) {
+            return (Outcome::Rejected(failure("http-422")), takes);
+        }
+        receiver.got.insert(mark);
+        let attempt = Attempt { mark, body: due.delivery.body.clone() };
+        if !receiver.confirms_later {
+            receiver.has.insert(mark);
+        }
+        let later = receiver.confirms_later;
+        audit.arrived(world, &route, attempt);
+        if later {
+            // Now and then it comes too late, and the mark is told once more.
+            let wait = if rng.u8(..4) == 0 { rng.u64(300_000..600_000) } else { rng.u64(500..60_000) };
+            self.callbacks.push(Callback { at: at + wait, route, mark });
+        }
+        match (arrives, later) {
+            (false, _) => (Outcome::Unknown(failure("timed-out")), LIMIT),
+            (true, true) => (Outcome::Accepted { within: WITHIN }, takes),
+            (true, false) => (Outcome::Acknowledged { reference: None }, takes),
+        }
+    }
+
+    /// Gives the policy what probes say.
+    fn probe(&mut self, world: &World, rng: &mut Rng) {
+        let due: Vec<MarkId> =
+            self.asked.iter().filter(|(_, at)| **at <= world.clock.now).map(|(mark, _)| *mark).collect();
+        for mark in due {
+            self.asked.remove(&mark);
+            let Ok(Some(row)) = self.journal.mark(mark) else { continue };
+            let is_up = world.hosts[world.index_of[&row.node]].is_up || rng.u8(..10) == 0;
+            let (found, said) = match is_up {
+                true => (Found::Up, Probed::Healthy("tcp.ssh answers".into())),
+                false => (Found::Down, Probed::Confirmed),
+            };
+            self.probed.insert(mark, found);
+            self.shared.verdicts().insert(mark, said);
+        }
+    }
+
+    /// Has the hosts asked whose marks wait for it, and nobody else.
+    fn ask_hosts(&mut self, world: &World, rng: &mut Rng) {
+        let wanted: BTreeSet<MarkId> =
+            self.shared.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
+        self.asked.retain(|mark, _| wanted.contains(mark));
+        for mark in wanted {
+            let wait = if self.probed.get(&mark) == Some(&Found::Up) { AGAIN } else { rng.u64(500..15_000) };
+            self.asked.entry(mark).or_insert(world.clock.now + wait);
+        }
+    }
+
+    /// When there is a reason for another pass.
+    pub(super) fn next(&self, world: &World) -> Option<u64> {
+        self.reasons(world).into_iter().filter_map(|(_, at)| at).min()
+    }
+
+    /// What it waits for.
+    pub(super) fn reasons(&self, world: &World) -> [(&'static str, Option<u64>); 9] {
+        let (now, clock) = (world.clock.moment(), &world.clock);
+        let due = self.journal.next_due(now.wall, &self.room(now)).unwrap();
+        let planned = self.shared.steering().next();
+        let lanes = self.shared.lanes();
+        let rest = lanes.values().filter_map(|lane| lane.endpoint.rest(now.instant)).min();
+        let stale = lanes.values().filter_map(|lane| lane.stays_fresh(now)).min();
+        let after = |rest: Option<Duration>| rest.map(|rest| clock.when_instant(now.instant + rest));
+        [
+            ("due", due.map(|at| clock.when(at))),
+            ("planned", planned.map(|at| clock.when(at))),
+            ("probe", after(rest)),
+            ("stale", after(stale)),
+            ("answer", self.flights.iter().map(|flight| flight.ends).min()),
+            ("look", self.looks.first().copied()),
+            ("wake", self.wakes.first().copied()),
+            ("asked", self.asked.values().min().copied()),
+            ("upkeep", self.upkeep),
+        ]
+    }
+
+    /// The entry of an acknowledgement stands in the register for all to see.
+    pub(super) fn is_known_to_all(world: &World, mark: MarkId, route: &str) -> bool {
+        let key = marks::register::Key::Acknowledged(mark, route.to_owned());
+        matches!(world.register.get(&key), Some(Entry::Acknowledged(_)))
+    }
+}
+
+fn stop_at(cut: Option<Cut>, here: Cut) -> Result<(), Cut> {
+    if cut == Some(here) { Err(here) } else { Ok(()) }
+}
+
+/// The route whose parked marks wait no longer for its sake.
+fn wakes((ended, change): &(Ended, Option<Change>)) -> Option<String> {
+    matches!(change, Some(Change::Parked | Change::Recovered)).then(|| ended.route.clone())
+}
+
+/// As the engine makes them.
+fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane> {
+    let limit = shared.settings.max_in_flight;
+    let new = |route: &config::Route| {
+        let name = route.name.as_str().to_owned();
+        let endpoint = match tried.iter().find(|tried| tried.route == name) {
+            None => Endpoint::new(limit),
+            Some(tried) => {
+                let wait = schedule::FLOOR.saturating_sub(now.wall.since(tried.last.at));
+                Endpoint::in_trouble(limit, now.instant + wait)
+            }
+        };
+        (name, Lane::new(endpoint))
+    };
+    shared.settings.routes.iter().map(new).collect()
+}

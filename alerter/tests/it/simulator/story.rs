@@ -1,0 +1,432 @@
+//! What happens, from a seed: groups with their rules, routes, hosts, and everything that befalls them.
+
+use std::fmt::Write as _;
+
+use fastrand::Rng;
+
+use super::world::{Mood, Receiver};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+/// Clocks of controllers that keep time differ by less than this, in milliseconds.
+const SET_MOST: i64 = 2_000;
+
+/// One route and its receiver.
+pub(super) struct RouteOf {
+    pub(super) name: String,
+    /// Its receiver says later whether it has the mark.
+    pub(super) confirms_later: bool,
+    /// It asks what became of what it told, and tells that a host is back.
+    goes_on: bool,
+    if_returned: &'static str,
+    /// Milliseconds that an exchange takes.
+    pace: u64,
+}
+
+impl RouteOf {
+    pub(super) fn receiver(&self) -> Receiver {
+        Receiver {
+            mood: Mood::Takes,
+            fine_since: 0,
+            denied: false,
+            rejects: None,
+            pace: self.pace,
+            confirms_later: self.confirms_later,
+            has: Default::default(),
+            got: Default::default(),
+            first: Default::default(),
+        }
+    }
+}
+
+/// Something that befalls the cloud.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    /// A host dies and is fenced; where nobody runs `fence_mark`, only Pacemaker knows. One that is down is fenced again.
+    Fences {
+        host: usize,
+        by: Option<usize>,
+    },
+    /// A host is connected again, by a controller.
+    Returns {
+        host: usize,
+        to: usize,
+    },
+    /// An endpoint changes its mood.
+    Turns {
+        route: usize,
+        mood: Mood,
+    },
+    /// It does not take this host's message any more, or takes everybody's again.
+    Rejects {
+        route: usize,
+        host: Option<usize>,
+    },
+    /// The alerter is killed at this point of its next pass; the next one starts on a controller, or where it was.
+    Dies {
+        cut: Cut,
+        to: Option<usize>,
+    },
+    /// A controller's power fails.
+    Loses {
+        controller: usize,
+    },
+    /// It is back.
+    Finds,
+    /// Nothing is told of everybody, or of a group, for so many milliseconds at most.
+    Pauses {
+        group: Option<usize>,
+        limit: Option<u64>,
+    },
+    /// The oldest pause ends.
+    Resumes,
+    /// A host is worked on, or a whole group.
+    Maintains {
+        host: Option<usize>,
+        group: usize,
+        limit: u64,
+    },
+    /// The oldest maintenance ends.
+    EndsMaintenance,
+    /// An operator lets go the oldest mark but so many.
+    Releases {
+        rank: usize,
+    },
+    ReleasesGroup {
+        group: usize,
+    },
+    /// An operator ends the oldest mark but so many.
+    Unmarks {
+        rank: usize,
+    },
+    Skips {
+        host: usize,
+        is_skipped: bool,
+    },
+    /// The wall clock is set.
+    SetsClock {
+        by: i64,
+    },
+    /// A row of the oldest mark but so many is damaged.
+    Damages {
+        rank: usize,
+    },
+}
+
+/// Where an alerter is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// What was fenced is folded, and the policy was not asked yet.
+    BeforePolicy,
+    /// The policy's holds are written, and the register lacks what is new.
+    BeforeRegister,
+    /// Attempts have begun in the journal, and nothing was sent.
+    BeforeSending,
+    /// They are on their way.
+    Sent,
+    /// Answers have come and are not on record.
+    BeforeRecord,
+}
+
+impl Cut {
+    const ALL: [Self; 5] =
+        [Self::BeforePolicy, Self::BeforeRegister, Self::BeforeSending, Self::Sent, Self::BeforeRecord];
+}
+
+/// A whole story.
+pub(super) struct Story {
+    pub(super) seed: u64,
+    /// The configuration but for `[store]`.
+    pub(super) settings: String,
+    /// Each with its group, by the order of the configuration.
+    pub(super) hosts: Vec<(String, usize)>,
+    pub(super) groups: Vec<String>,
+    pub(super) routes: Vec<RouteOf>,
+    /// In order, by milliseconds since the beginning.
+    pub(super) events: Vec<(u64, Event)>,
+    /// When everything works again and hosts come to rest.
+    pub(super) rest: u64,
+    /// Whether the wall clock is ever set.
+    pub(super) sets_clock: bool,
+}
+
+/// How large a cloud may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) hours: u64,
+    pub(super) most_hosts: usize,
+}
+
+impl Story {
+    pub(super) fn new(seed: u64, scale: Scale) -> Self {
+        let mut rng = Rng::with_seed(super::world::mix(seed));
+        let rest = scale.hours * HOUR;
+        let routes = routes(&mut rng);
+        let sizes = sizes(&mut rng, scale);
+        let mut hosts = Vec::new();
+        let mut groups = Vec::new();
+        let mut settings = "[hosts]\ndomain = \"example.org\"\n".to_owned();
+        for (group, size) in sizes.iter().enumerate() {
+            let name = if group + 1 == sizes.len() { "default".to_owned() } else { format!("g{group}") };
+            hosts.extend((0..*size).map(|at| (format!("r{group}-h{at}"), group)));
+            settings.push_str(&group_table(&mut rng, (&name, group), *size, &routes));
+            groups.push(name);
+        }
+        routes.iter().for_each(|route| settings.push_str(&route_table(route)));
+        let mut story = Self {
+            seed,
+            settings,
+            hosts,
+            groups,
+            routes,
+            events: Vec::new(),
+            rest,
+            sets_clock: rng.u8(..4) == 0,
+        };
+        story.happen(&mut rng);
+        story.events.sort_by_key(|(at, _)| *at);
+        story
+    }
+
+    pub(super) fn loses_controllers(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Loses { .. }))
+    }
+
+    /// Not every story has everything: what is rare is not to be lost in what is frequent.
+    fn happen(&mut self, rng: &mut Rng) {
+        let hours = usize::try_from(self.rest / HOUR).unwrap();
+        for _ in 0..rng.usize(1..=2 * hours) {
+            self.single(rng);
+        }
+        for _ in 0..rng.usize(0..=2) {
+            self.rack(rng);
+        }
+        for _ in 0..rng.usize(0..=2) {
+            self.flaps(rng);
+        }
+        for _ in 0..rng.usize(0..=3) {
+            self.outage(rng);
+        }
+        self.operators(rng, hours);
+        self.controllers(rng, hours);
+    }
+
+    fn at(&self, rng: &mut Rng) -> u64 {
+        rng.u64(30_000..self.rest)
+    }
+
+    fn add(&mut self, at: u64, event: Event) {
+        if at < self.rest {
+            self.events.push((at, event));
+        }
+    }
+
+    fn host(&self, rng: &mut Rng) -> usize {
+        rng.usize(..self.hosts.len())
+    }
+
+    fn single(&mut self, rng: &mut Rng) {
+        let (host, at) = (self.host(rng), self.at(rng));
+        self.fails(rng, host, at);
+    }
+
+    /// It fails, is perhaps fenced again, and perhaps returns.
+    fn fails(&mut self, rng: &mut Rng, host: usize, at: u64) {
+        let by = (rng.u8(..10) > 0).then(|| rng.usize(..3));
+        self.add(at, Event::Fences { host, by });
+        if rng.u8(..8) == 0 {
+            let again = at + rng.u64(2_000..10 * MINUTE);
+            self.add(again, Event::Fences { host, by: Some(rng.usize(..3)) });
+        }
+        if rng.u8(..10) < 7 {
+            let longest = if rng.bool() { 10 * MINUTE } else { 3 * HOUR };
+            let back = at + rng.u64(40_000..longest);
+            self.add(back, Event::Returns { host, to: rng.usize(..3) });
+        }
+    }
+
+    /// Many hosts of a group at once; in part within the same second.
+    fn rack(&mut self, rng: &mut Rng) {
+        let (group, at) = (rng.usize(..self.groups.len()), self.at(rng));
+        let mut own: Vec<usize> = (0..self.hosts.len()).filter(|host| self.hosts[*host].1 == group).collect();
+        rng.shuffle(&mut own);
+        own.truncate(rng.usize(1..=own.len()).min(1_500));
+        let spread = *rng.choice(&[1_000, 20_000, 90_000]).unwrap();
+        for host in own {
+            let jitter = rng.u64(..spread) / 500 * 500;
+            self.fails(rng, host, at + jitter);
+        }
+    }
+
+    fn flaps(&mut self, rng: &mut Rng) {
+        let (host, mut at) = (self.host(rng), self.at(rng));
+        for _ in 0..rng.usize(3..10) {
+            self.add(at, Event::Fences { host, by: Some(rng.usize(..3)) });
+            at += rng.u64(20_000..5 * MINUTE);
+            self.add(at, Event::Returns { host, to: rng.usize(..3) });
+            at += rng.u64(20_000..5 * MINUTE);
+        }
+    }
+
+    fn outage(&mut self, rng: &mut Rng) {
+        let (route, at) = (rng.usize(..self.routes.len()), self.at(rng));
+        let end = at + rng.u64(MINUTE..3 * HOUR);
+        if rng.u8(..4) == 0 {
+            let host = self.host(rng);
+            self.add(at, Event::Rejects { route, host: Some(host) });
+            self.add(end, Event::Rejects { route, host: None });
+            return;
+        }
+        let moods = [Mood::Refuses, Mood::TimesOut, Mood::Busy, Mood::Denies];
+        self.add(at, Event::Turns { route, mood: *rng.choice(&moods).unwrap() });
+        self.add(end, Event::Turns { route, mood: Mood::Takes });
+    }
+
+    fn operators(&mut self, rng: &mut Rng, hours: usize) {
+        for _ in 0..rng.usize(0..=hours) {
+            let (at, group) = (self.at(rng), rng.usize(..self.groups.len()));
+            let (host, rank) = (self.host(rng), rng.usize(..6));
+            let later = at + rng.u64(MINUTE..2 * HOUR);
+            match rng.u8(..9) {
+                0 | 1 => {
+                    let limit = rng.bool().then(|| rng.u64(MINUTE..3 * HOUR));
+                    self.add(at, Event::Pauses { group: rng.bool().then_some(group), limit });
+                    self.add(later, Event::Resumes);
+                }
+                2 | 3 => {
+                    let host = rng.bool().then_some(host);
+                    self.add(at, Event::Maintains { host, group, limit: rng.u64(MINUTE..3 * HOUR) });
+                    if rng.bool() {
+                        self.add(later, Event::EndsMaintenance);
+                    }
+                }
+                4 => self.add(at, Event::Releases { rank }),
+                5 => self.add(at, Event::ReleasesGroup { group }),
+                6 => self.add(at, Event::Unmarks { rank }),
+                7 => {
+                    self.add(at, Event::Skips { host, is_skipped: true });
+                    self.add(later, Event::Skips { host, is_skipped: false });
+                }
+                _ => self.add(at, Event::Damages { rank }),
+            }
+        }
+        if self.sets_clock {
+            self.clocks(rng);
+        }
+    }
+
+    /// Back and forth, and never far from the right time.
+    fn clocks(&mut self, rng: &mut Rng) {
+        let mut times: Vec<u64> = (0..rng.usize(1..6)).map(|_| self.at(rng)).collect();
+        times.sort_unstable();
+        let mut set = 0;
+        for at in times {
+            let next = rng.i64(-SET_MOST..=SET_MOST);
+            self.add(at, Event::SetsClock { by: next - set });
+            set = next;
+        }
+    }
+
+    fn controllers(&mut self, rng: &mut Rng, hours: usize) {
+        for _ in 0..rng.usize(0..=hours) {
+            let at = self.at(rng);
+            // Where much happens a kill is more likely to hit something.
+            let at = self.events.get(rng.usize(..self.events.len())).map_or(at, |(busy, _)| *busy);
+            let at = at + rng.u64(..2_000);
+            match rng.u8(..3) {
+                0 => {
+                    self.add(at, Event::Loses { controller: rng.usize(..3) });
+                    self.add(at + rng.u64(MINUTE..HOUR), Event::Finds);
+                }
+                _ => {
+                    let cut = *rng.choice(&Cut::ALL).unwrap();
+                    self.add(at, Event::Dies { cut, to: rng.bool().then(|| rng.usize(..3)) });
+                }
+            }
+        }
+    }
+}
+
+fn routes(rng: &mut Rng) -> Vec<RouteOf> {
+    let route = |at: usize, rng: &mut Rng| RouteOf {
+        name: format!("route{at}"),
+        confirms_later: rng.u8(..5) == 0,
+        goes_on: rng.u8(..4) == 0,
+        if_returned: ["deliver", "deliver", "hold", "cancel"][rng.usize(..4)],
+        pace: *rng.choice(&[20, 100, 400, 2_000]).unwrap(),
+    };
+    (0..rng.usize(1..=4)).map(|at| route(at, rng)).collect()
+}
+
+fn sizes(rng: &mut Rng, scale: Scale) -> Vec<usize> {
+    let most = match rng.u8(..20) {
+        0 => scale.most_hosts,
+        1..=4 => scale.most_hosts.min(200),
+        _ => scale.most_hosts.min(20),
+    };
+    let groups = rng.usize(1..=3);
+    (0..groups).map(|_| rng.usize(1..=(most / groups).max(1))).collect()
+}
+
+fn route_table(route: &RouteOf) -> String {
+    let RouteOf { name, if_returned, goes_on, .. } = route;
+    let path = if *goes_on { "on" } else { "once" };
+    format!("[http.{name}]\nurl = \"http://127.0.0.1:9/{path}\"\nif-returned = \"{if_returned}\"\n")
+}
+
+/// The last group is everybody else.
+fn group_table(rng: &mut Rng, (name, group): (&str, usize), size: usize, routes: &[RouteOf]) -> String {
+    let mut table = format!("[groups.{name}]\n");
+    if name != "default" {
+        writeln!(table, "hosts = [\"r{group}-*\"]").unwrap();
+    }
+    table.push_str(&told(rng, routes));
+    table.push_str(&limits(rng, size));
+    let mut seconds = |key: &str, one_in: u8, most: u64| {
+        if rng.u8(..one_in) == 0 {
+            writeln!(table, "{key} = {}", rng.u64(1..=most)).unwrap();
+        }
+    };
+    seconds("cooldown", 2, 600);
+    seconds("max-hold", 2, 7_200);
+    seconds("window", 3, 4 * 3_600);
+    seconds("deliver-after", 4, 300);
+    seconds("healthy-delay", 4, 300);
+    match rng.u8(..6) {
+        0 | 1 => writeln!(table, "max-in-flight = {}", rng.u32(1..=4)).unwrap(),
+        2 => writeln!(table, "serial = true").unwrap(),
+        _ => {}
+    }
+    if rng.u8(..5) == 0 {
+        writeln!(table, "[groups.{name}.confirm.tcp.ssh]\nport = 22").unwrap();
+    }
+    table
+}
+
+fn told(rng: &mut Rng, routes: &[RouteOf]) -> String {
+    let mut names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
+    rng.shuffle(&mut names);
+    names.truncate(rng.usize(1..=names.len()));
+    if rng.u8(..3) > 0 {
+        return format!("routes = {names:?}\n");
+    }
+    let link = |name: &&str| format!("{{ route = \"{name}\", timeout = {} }}", rng.u64(60..=900));
+    let links: Vec<String> = names.iter().map(link).collect();
+    format!("chain = [{}]\n", links.join(", "))
+}
+
+fn limits(rng: &mut Rng, size: usize) -> String {
+    let few = u32::try_from(size).unwrap_or(u32::MAX).min(8);
+    match rng.u8(..5) {
+        0 => String::new(),
+        1 => format!("max-unhealthy = {}\n", rng.u32(0..=few)),
+        2 | 3 => {
+            let rounding = if rng.bool() { "up" } else { "down" };
+            format!("max-unhealthy = \"{}%\"\nrounding = \"{rounding}\"\n", rng.u32(0..=60))
+        }
+        _ => {
+            let low = rng.u32(0..=2);
+            format!("unhealthy-range = \"[{low}-{}]\"\n", low + rng.u32(0..=few))
+        }
+    }
+}

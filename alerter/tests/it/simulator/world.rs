@@ -1,0 +1,424 @@
+//! What is around the alerter: a clock that is moved by hand, hosts as the cluster sees them, the register, the fencing
+//! history, receivers of marks, and what operators decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use alerter::moment::Moment;
+use marks::cib::Cib;
+use marks::evidence::{Sighting, Witness};
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId, NoteId};
+use marks::journal::{Journal, Role};
+use marks::register::{Entries, Entry, Key, Scope};
+use marks::time::Timestamp;
+use tempfile::TempDir;
+
+use super::story::Story;
+
+pub(super) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
+
+/// When every story begins: what the real clock says has no part in it.
+const BEGINNING: Timestamp = Timestamp(4_000_000_000_000);
+/// The word of an attribute that asks not to tell of a host.
+const SKIP: &str = "host-failure-skip";
+
+/// Both clocks of the controllers; the wall clock can be set.
+pub(super) struct Clock {
+    base: Instant,
+    /// Milliseconds since the story began.
+    pub(super) now: u64,
+    /// By how many milliseconds the wall clock was set.
+    pub(super) set: i64,
+}
+
+impl Clock {
+    pub(super) fn moment(&self) -> Moment {
+        Moment { instant: self.base + Duration::from_millis(self.now), wall: self.wall() }
+    }
+
+    pub(super) fn wall(&self) -> Timestamp {
+        Timestamp(BEGINNING.0 + self.now.cast_signed() + self.set)
+    }
+
+    /// When the wall clock will say `at`, if nobody sets it.
+    pub(super) fn when(&self, at: Timestamp) -> u64 {
+        self.now + u64::try_from(at.0 - self.wall().0).unwrap_or(0)
+    }
+
+    /// When the wall clock said `at`, as it goes now.
+    pub(super) fn when_it_was(&self, at: Timestamp) -> u64 {
+        self.now.saturating_add_signed(at.0 - self.wall().0)
+    }
+
+    /// When the monotonic clock will say `instant`.
+    pub(super) fn when_instant(&self, instant: Instant) -> u64 {
+        let since = instant.saturating_duration_since(self.base);
+        u64::try_from(since.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// A compute host, as the cluster sees it.
+pub(super) struct Host {
+    pub(super) name: HostName,
+    pub(super) group: usize,
+    pub(super) is_up: bool,
+    /// `node_fenced`, epoch seconds; 0 where it is not.
+    fenced: i64,
+    /// The successful starts of its remote resource that the cluster remembers: controller, call, second.
+    connections: Vec<(usize, u32, i64)>,
+    pub(super) is_skipped: bool,
+    /// Milliseconds since the story began.
+    pub(super) changed: u64,
+    /// Its line in the status section, made anew when it changes.
+    status: String,
+}
+
+/// A host was really down, and fenced.
+#[derive(Clone, Debug)]
+pub(super) struct Outage {
+    pub(super) host: usize,
+    pub(super) began: Timestamp,
+    pub(super) ended: Option<Timestamp>,
+}
+
+/// How an endpoint takes what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mood {
+    Takes,
+    /// The connection is refused.
+    Refuses,
+    /// No answer in time; what was sent has arrived all the same, or has not.
+    TimesOut,
+    /// It says that it cannot now.
+    Busy,
+    /// It takes no mark until somebody changes something.
+    Denies,
+}
+
+/// An attempt that has reached a receiver, or tried to.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) mark: MarkId,
+    pub(super) body: Vec<u8>,
+}
+
+/// Somebody who is told.
+pub(super) struct Receiver {
+    pub(super) mood: Mood,
+    /// Since when it takes marks, in milliseconds since the story began.
+    pub(super) fine_since: u64,
+    /// It has refused everybody before.
+    pub(super) denied: bool,
+    /// Whose message it does not take.
+    pub(super) rejects: Option<HostName>,
+    /// Milliseconds that an exchange takes.
+    pub(super) pace: u64,
+    /// It takes the message first and says later whether it has the mark.
+    pub(super) confirms_later: bool,
+    /// By its own record: the marks that it has.
+    pub(super) has: BTreeSet<MarkId>,
+    /// The marks whose messages it has.
+    pub(super) got: BTreeSet<MarkId>,
+    /// The first attempt of each mark.
+    pub(super) first: BTreeMap<MarkId, Attempt>,
+}
+
+/// What an operator decided that holds marks back.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) id: NoteId,
+    pub(super) scope: Scope,
+    pub(super) until: Option<Timestamp>,
+    pub(super) is_maintenance: bool,
+}
+
+/// Everything that is not the alerter.
+pub(super) struct World {
+    directory: TempDir,
+    pub(super) clock: Clock,
+    pub(super) hosts: Vec<Host>,
+    pub(super) group_names: Vec<String>,
+    pub(super) index_of: BTreeMap<HostName, usize>,
+    pub(super) register: BTreeMap<Key, Entry>,
+    pub(super) history: Vec<Sighting>,
+    /// Controllers whose machines are off.
+    pub(super) lost: BTreeSet<usize>,
+    pub(super) receivers: BTreeMap<String, Receiver>,
+    pub(super) outages: Vec<Outage>,
+    /// When a host was fenced last, in milliseconds since the story began.
+    pub(super) fenced: u64,
+    /// What is in force, by what operators did.
+    pub(super) orders: Vec<Order>,
+    /// The last release of each group, by its name.
+    pub(super) group_releases: BTreeMap<String, Timestamp>,
+    pub(super) released: BTreeSet<MarkId>,
+    pub(super) dismissed: BTreeSet<MarkId>,
+    agents: Vec<Journal>,
+    cib: Option<Cib>,
+    ids: u64,
+}
+
+impl World {
+    pub(super) fn new(story: &Story) -> Self {
+        let directory = tempfile::Builder::new().tempdir_in(memory()).unwrap();
+        let clock = Clock { base: Instant::now(), now: 0, set: 0 };
+        let connected = (clock.wall() - Duration::from_secs(3600)).seconds();
+        let host = |(name, group): &(String, usize)| Host {
+            name: HostName::parse(name).unwrap(),
+            group: *group,
+            is_up: true,
+            fenced: 0,
+            connections: vec![(0, 7, connected)],
+            is_skipped: false,
+            changed: 0,
+            status: String::new(),
+        };
+        let mut hosts: Vec<Host> = story.hosts.iter().map(host).collect();
+        hosts.iter_mut().for_each(Host::write_status);
+        let index_of = hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), at)).collect();
+        let mut world = Self {
+            directory,
+            clock,
+            hosts,
+            group_names: story.groups.clone(),
+            index_of,
+            register: BTreeMap::new(),
+            history: Vec::new(),
+            lost: BTreeSet::new(),
+            receivers: story.routes.iter().map(|route| (route.name.clone(), route.receiver())).collect(),
+            outages: Vec::new(),
+            fenced: 0,
+            orders: Vec::new(),
+            group_releases: BTreeMap::new(),
+            released: BTreeSet::new(),
+            dismissed: BTreeSet::new(),
+            agents: Vec::new(),
+            cib: None,
+            ids: story.seed.wrapping_mul(1_000_003),
+        };
+        for controller in CONTROLLERS {
+            world.furnish(controller, &story.settings);
+        }
+        world.agents = (0..3).map(|at| Journal::open(&world.journal(at), Role::Agent).unwrap()).collect();
+        world
+    }
+
+    fn furnish(&self, controller: &str, settings: &str) {
+        let home = self.directory.path().join(controller);
+        fs::create_dir_all(&home).unwrap();
+        for (directory, mode) in [(self.directory.path().to_owned(), 0o755), (home.clone(), 0o700)] {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let file = home.join("alerter.toml");
+        let text = format!("[store]\npath = \"{}\"\n{settings}", home.join("marks.db").display());
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+
+    pub(super) fn journal(&self, controller: usize) -> PathBuf {
+        self.directory.path().join(CONTROLLERS[controller]).join("marks.db")
+    }
+
+    pub(super) fn settings(&self, controller: usize) -> PathBuf {
+        self.directory.path().join(CONTROLLERS[controller]).join("alerter.toml")
+    }
+
+    /// An id by the story's clock and counter alone.
+    fn id(&mut self) -> String {
+        self.ids = self.ids.wrapping_add(1);
+        let millis = u64::try_from(self.clock.wall().0).unwrap();
+        let mixed = mix(self.ids);
+        format!(
+            "{:08x}-{:04x}-7{:03x}-8{:03x}-{:012x}",
+            millis >> 16,
+            millis & 0xffff,
+            mixed >> 52,
+            (mixed >> 40) & 0xfff,
+            mixed & 0xffff_ffff_ffff
+        )
+    }
+
+    pub(super) fn note_id(&mut self) -> NoteId {
+        NoteId::parse(&self.id()).unwrap()
+    }
+
+    pub(super) fn entries(&self) -> Entries {
+        Entries { sound: self.register.clone(), ..Entries::default() }
+    }
+
+    /// The controller, or the next one that is not lost.
+    pub(super) fn living(&self, controller: usize) -> usize {
+        (0..3).map(|more| (controller + more) % 3).find(|at| !self.lost.contains(at)).unwrap_or(0)
+    }
+
+    /// A host dies and Pacemaker fences it; `fence_mark` runs on a controller, where it is configured.
+    pub(super) fn fence(&mut self, host: usize, by: Option<usize>) {
+        let now = self.clock.wall();
+        let was_up = std::mem::replace(&mut self.hosts[host].is_up, false);
+        if was_up {
+            self.outages.push(Outage { host, began: now, ended: None });
+        }
+        if let Some(by) = by {
+            self.mark(by, host, was_up);
+        }
+        let node = self.hosts[host].name.clone();
+        self.history.push(Sighting { node, witness: Witness::History, at: now, by_human: false });
+        self.hosts[host].fenced = now.seconds();
+        self.touch(host);
+        self.fenced = self.clock.now;
+    }
+
+    fn mark(&mut self, by: usize, host: usize, was_up: bool) {
+        let (now, id) = (self.clock.wall(), FencingId::parse(&self.id()).unwrap());
+        let node = self.hosts[host].name.clone();
+        let incarnation = self.hosts[host].incarnation();
+        let fencing = Fencing {
+            id,
+            node,
+            plug: None,
+            asked_at: now,
+            committed_at: now + Duration::from_millis(30),
+            seen_by: CONTROLLERS[by].to_owned(),
+            origin: Origin::Fencer,
+            incarnation,
+            already_down: Some(!was_up),
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        self.agents[by].append_fencing(&fencing).unwrap();
+        self.publish(Entry::Fencing(fencing));
+    }
+
+    /// An entry is written once.
+    pub(super) fn publish(&mut self, entry: Entry) {
+        self.register.entry(entry.key()).or_insert(entry);
+    }
+
+    /// A host is back: its remote resource runs on that controller.
+    pub(super) fn bring_back(&mut self, host: usize, to: usize) {
+        let now = self.clock.wall();
+        self.hosts[host].connect(to, now.seconds());
+        self.touch(host);
+        for outage in self.outages.iter_mut().filter(|outage| outage.host == host && outage.ended.is_none()) {
+            outage.ended = Some(now);
+        }
+    }
+
+    /// A controller's power fails: another one connects the hosts that it had connected.
+    pub(super) fn lose(&mut self, controller: usize) {
+        self.lost = [controller].into();
+        let (next, now) = (self.living(controller), self.clock.wall().seconds());
+        for at in 0..self.hosts.len() {
+            let host = &mut self.hosts[at];
+            let newest =
+                host.connections.iter().max_by_key(|(_, _, second)| *second).map(|(there, ..)| *there);
+            host.connections.retain(|(there, ..)| *there != controller);
+            if host.is_up && newest == Some(controller) {
+                host.connect(next, now);
+            }
+            self.touch(at);
+        }
+    }
+
+    fn touch(&mut self, host: usize) {
+        self.hosts[host].changed = self.clock.now;
+        self.hosts[host].write_status();
+        self.cib = None;
+    }
+
+    pub(super) fn skip(&mut self, host: usize, is_skipped: bool) {
+        self.hosts[host].is_skipped = is_skipped;
+        self.cib = None;
+    }
+
+    /// The CIB as a controller reads it.
+    pub(super) fn cib(&mut self) -> &Cib {
+        if self.cib.is_none() {
+            self.cib = Some(Cib::parse(&self.cib_xml()).unwrap());
+        }
+        self.cib.as_ref().unwrap()
+    }
+
+    fn cib_xml(&self) -> String {
+        let (mut nodes, mut resources, mut states) = (String::new(), String::new(), String::new());
+        for (id, name) in CONTROLLERS.iter().enumerate() {
+            let is_member = !self.lost.contains(&id);
+            write!(nodes, r#"<node id="{id}" uname="{name}"/>"#).unwrap();
+            write!(
+                states,
+                r#"<node_state id="{id}" uname="{name}" in_ccm="{is_member}"><lrm id="{id}"><lrm_resources>"#
+            )
+            .unwrap();
+            self.hosts.iter().for_each(|host| host.write_connections(id, &mut states));
+            states.push_str("</lrm_resources></lrm></node_state>");
+        }
+        for host in &self.hosts {
+            let name = &host.name;
+            let attribute = if host.is_skipped { skip_attribute() } else { String::new() };
+            write!(nodes, r#"<node id="{name}" uname="{name}" type="remote">{attribute}</node>"#).unwrap();
+            write!(resources, r#"<primitive id="{name}" class="ocf" provider="pacemaker" type="remote"/>"#)
+                .unwrap();
+            states.push_str(&host.status);
+        }
+        format!(
+            "<cib><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"
+        )
+    }
+}
+
+fn skip_attribute() -> String {
+    format!(
+        r#"<instance_attributes id="a"><nvpair id="n" name="{SKIP}" value="true"/></instance_attributes>"#
+    )
+}
+
+impl Host {
+    /// Each controller remembers the newest start.
+    fn connect(&mut self, controller: usize, second: i64) {
+        let call = self.connections.iter().map(|(_, call, _)| *call).max().unwrap_or(7) + 1;
+        self.connections.retain(|(there, ..)| *there != controller);
+        self.connections.push((controller, call, second));
+        (self.is_up, self.fenced) = (true, 0);
+    }
+
+    /// Its newest connection.
+    fn incarnation(&self) -> Option<Incarnation> {
+        let newest = self.connections.iter().max_by_key(|(_, call, second)| (*second, *call));
+        newest.map(|(there, call, second)| Incarnation::new(CONTROLLERS[*there], *call, *second))
+    }
+
+    fn write_connections(&self, controller: usize, into: &mut String) {
+        let name = &self.name;
+        for (_, call, second) in self.connections.iter().filter(|(there, ..)| *there == controller) {
+            write!(into, r#"<lrm_resource id="{name}" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="{name}" operation="start" rc-code="0" call-id="{call}" last-rc-change="{second}"/></lrm_resource>"#).unwrap();
+        }
+    }
+
+    fn write_status(&mut self) {
+        let (name, is_up, fenced) = (&self.name, self.is_up, self.fenced);
+        self.status = format!(
+            r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{is_up}" node_fenced="{fenced}"/>"#
+        );
+    }
+}
+
+/// A number that looks like any other (splitmix64).
+pub(super) fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Journals sync every mark: in memory that costs nothing.
+fn memory() -> PathBuf {
+    let shm = PathBuf::from("/dev/shm");
+    let can_be_written = tempfile::Builder::new().tempfile_in(&shm).is_ok();
+    if can_be_written { shm } else { std::env::temp_dir() }
+}
