@@ -4,6 +4,7 @@
 //! are those of Pacemaker's fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
 
 mod hosts;
+mod index;
 mod limit;
 mod operations;
 mod parse;
@@ -11,10 +12,12 @@ mod pattern;
 mod topology;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::host::HostName;
 
+use index::Index;
 use operations::History;
 
 pub use hosts::truth;
@@ -64,6 +67,7 @@ pub struct Cib {
     histories: Vec<History>,
     stonith_timeouts: Vec<String>,
     maintenance_modes: Vec<String>,
+    index: Arc<Index>,
 }
 
 /// A `stonith:fence_mark` device.
@@ -161,7 +165,7 @@ impl Cib {
     }
 
     fn template_of(&self, resource: &Resource) -> Option<&Resource> {
-        self.resources.iter().find(|r| r.is_template && r.id == resource.template)
+        self.resources.get(self.index.template(&resource.template)?)
     }
 
     fn is_mark(&self, resource: &Resource) -> bool {

@@ -19,8 +19,8 @@ impl Cib {
     /// Whether the cluster should be connected to this remote node: its resource is to run and is managed, and neither it
     /// nor the cluster is in maintenance or standby.
     pub fn is_expected(&self, host: &HostName) -> bool {
-        let mut own = self.remote_resources().filter(|resource| is(host, &resource.id));
-        let Some(resource) = own.next() else { return false };
+        let mut own = self.index.resources(host.as_str()).iter().filter_map(|at| self.resources.get(*at));
+        let Some(resource) = own.find(|resource| self.is_remote(resource)) else { return false };
         let stopped =
             self.meta(resource, "target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"));
         let unmanaged = self.meta(resource, "is-managed").and_then(truth) == Some(false)
@@ -66,15 +66,17 @@ impl Cib {
     }
 
     pub(super) fn state_of(&self, name: &str) -> Option<&NodeState> {
-        self.states.iter().find(|state| state.known_as().eq_ignore_ascii_case(name))
+        self.states.get(self.index.state(name)?)
     }
 
     fn remote_resources(&self) -> impl Iterator<Item = &Resource> {
-        self.resources.iter().filter(|resource| {
-            let typed = self.typed(resource);
-            let agent = (typed.class.as_str(), typed.provider.as_str(), typed.agent.as_str());
-            !resource.is_template && agent == ("ocf", "pacemaker", "remote")
-        })
+        self.resources.iter().filter(|resource| self.is_remote(resource))
+    }
+
+    fn is_remote(&self, resource: &Resource) -> bool {
+        let typed = self.typed(resource);
+        let agent = (typed.class.as_str(), typed.provider.as_str(), typed.agent.as_str());
+        !resource.is_template && agent == ("ocf", "pacemaker", "remote")
     }
 
     /// In Pacemaker's order: the resource's own, its template's, the default of all.
@@ -99,7 +101,7 @@ impl Cib {
 }
 
 impl NodeState {
-    fn known_as(&self) -> &str {
+    pub(super) fn known_as(&self) -> &str {
         if self.name.is_empty() { &self.id } else { &self.name }
     }
 
@@ -112,10 +114,6 @@ impl NodeState {
     fn fenced_at(&self) -> Option<i64> {
         self.fenced.parse().ok().filter(|second| *second > 0)
     }
-}
-
-fn is(host: &HostName, name: &str) -> bool {
-    host.as_str().eq_ignore_ascii_case(name)
 }
 
 fn value<'a>(list: &'a [(String, String)], name: &str) -> Option<&'a str> {

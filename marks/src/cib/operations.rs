@@ -40,8 +40,7 @@ impl Operation {
 impl Cib {
     /// The connection that the host had last: the newest successful start or monitor of its remote resource.
     pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
-        let own =
-            self.histories.iter().filter(|history| host.as_str().eq_ignore_ascii_case(&history.resource));
+        let own = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
         let good = own.flat_map(|history| {
             let good = history.operations.iter().filter(|operation| operation.shows_life());
             good.map(|operation| (operation.seconds, operation.call_id, history.node.as_str()))

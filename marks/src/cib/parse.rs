@@ -1,9 +1,12 @@
 //! Reading the XML of a CIB. Tolerant of what it does not know, strict about being cut off.
 
+use std::sync::Arc;
+
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::hosts::truth;
+use super::index::Index;
 use super::operations::{History, Operation};
 use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
 use crate::host::HostName;
@@ -38,11 +41,17 @@ pub(super) fn cib(xml: &str) -> Result<Cib, CibError> {
     match (complete, builder.open.is_empty()) {
         (false, _) => Err(CibError::Incomplete { what: "there is no cib element" }),
         (true, false) => Err(CibError::Incomplete { what: "it ends in the middle" }),
-        (true, true) => Ok(builder.cib),
+        (true, true) => Ok(builder.finish()),
     }
 }
 
 impl Builder {
+    fn finish(self) -> Cib {
+        let mut cib = self.cib;
+        cib.index = Arc::new(Index::new(&cib.resources, &cib.states, &cib.histories));
+        cib
+    }
+
     /// Takes what matters from an element. True for the root element.
     fn enter(&mut self, element: &BytesStart<'_>, at: u64) -> Result<bool, CibError> {
         let name = element.name();

@@ -440,3 +440,27 @@ proptest! {
         prop_assert!(Cib::parse(&whole).is_ok());
     }
 }
+
+/// Of thousands of hosts each is found at once. The broken variant, which goes through all of them for each and through all
+/// templates for each of these, does not end within a day.
+#[test]
+fn every_one_of_thousands_of_hosts_is_found_in_any_case() {
+    let hosts = 0..5_000;
+    let resources: String = hosts
+        .clone()
+        .map(|n| format!(r#"<primitive id="Compute{n}" class="ocf" provider="pacemaker" type="remote"/>"#))
+        .collect();
+    let state = |n: u32, member: bool| {
+        format!(
+            r#"<node_state remote_node="true" id="compute{n}" uname="compute{n}" in_ccm="{member}" node_fenced="{n}"/>"#
+        )
+    };
+    let states: String = hosts.clone().map(|n| state(n, n % 2 == 0)).chain([state(0, false)]).collect();
+    let cib = with(&resources, "", &states);
+    assert_eq!(cib.remote_nodes().len(), hosts.len());
+    for n in hosts {
+        let node = host(&format!("compute{n}"));
+        assert!(cib.is_expected(&node) && cib.incarnation_of(&node).is_none());
+        assert_eq!(cib.membership(&node), Some(n % 2 == 0), "of two states the first counts");
+    }
+}
