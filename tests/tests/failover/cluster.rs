@@ -28,14 +28,20 @@ pub(crate) const QUIET: Duration = Duration::from_secs(14);
 pub(crate) const ALERTER: [&str; 2] = ["nova-host-alerter", "run"];
 pub(crate) const ROUTES: [(&str, u16); 2] = [("recovery", 8080), ("second", 8081)];
 pub(crate) const DOMAIN: &str = "my.cloud.com";
+/// Where notices go, in scenarios with groups.
+const DESK: u16 = 8082;
 
-const SHAPE: Shape = Shape { controllers: 3, remotes: 10 };
+const SHAPE: Shape = Shape { controllers: 3, remotes: 12 };
 
 pub(crate) struct Cluster {
     /// Before the lab: their sockets live in the lab's network. In the order of [`ROUTES`].
     pub(crate) receivers: Vec<Receiver>,
+    /// Gets the notices of scenarios with groups.
+    pub(crate) desk: Receiver,
     pub(crate) lab: Lab,
     pub(crate) register: Register,
+    /// The `[groups]` of the site's configuration; empty where nothing is held.
+    groups: String,
     /// Controllers that the cluster takes for fenced though they never lost their power.
     undead: BTreeSet<String>,
     /// The scenario before this one, to be audited once more: a late repetition shows only later.
@@ -70,8 +76,8 @@ pub(crate) struct Mark {
     pub(crate) holds: Vec<String>,
     /// Milliseconds since the epoch.
     pub(crate) made_at: i64,
-    /// Its host is back.
-    pub(crate) is_over: bool,
+    /// Milliseconds since the epoch when its host was back.
+    pub(crate) returned_at: Option<i64>,
     /// Route, state and number of attempts.
     pub(crate) deliveries: Vec<(String, String, u64)>,
 }
@@ -81,8 +87,9 @@ impl Cluster {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receivers = ROUTES.map(|(_, port)| Receiver::listen(lab.listener(port)));
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
-        let register = Register::Attrd;
-        let cluster = Self { receivers, lab, register, undead: BTreeSet::new(), last: None };
+        let desk = Receiver::listen(lab.listener(DESK))?;
+        let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
+        let cluster = Self { receivers, desk, lab, register, groups, undead, last: None };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -95,11 +102,21 @@ impl Cluster {
             format!("\n[http.{name}]\nurl = \"{url}\"\nallow-http = true\n")
         };
         let text = format!(
-            "[store]\nregister = \"{}\"\n\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}",
+            "[store]\nregister = \"{}\"\n\n[hosts]\ndomain = \"{DOMAIN}\"\non-shared-storage = true\n{}{}",
             self.register.as_str(),
-            ROUTES.map(route).concat()
+            ROUTES.map(route).concat(),
+            self.policy(),
         );
         self.lab.write_site("alerter.toml", &text)
+    }
+
+    /// Groups, and a desk that hears what they hold.
+    fn policy(&self) -> String {
+        if self.groups.is_empty() {
+            return String::new();
+        }
+        let url = format!("http://{}:{DESK}/", self.lab.own_address());
+        format!("\n[notice.desk]\nto = \"http\"\nurl = \"{url}\"\nallow-http = true\n\n{}", self.groups)
     }
 
     /// What a failed scenario leaves for whoever looks into it.
@@ -121,6 +138,15 @@ impl Cluster {
 
     /// The same with this register; with another than before, the alerter and the agents get a new configuration.
     pub(crate) fn begin_with(&mut self, register: Register) -> anyhow::Result<Before> {
+        self.begin_as(register, "")
+    }
+
+    /// The same with these `[groups]`, and a desk that gets notices.
+    pub(crate) fn begin_with_groups(&mut self, groups: &str) -> anyhow::Result<Before> {
+        self.begin_as(Register::Attrd, groups)
+    }
+
+    fn begin_as(&mut self, register: Register, groups: &str) -> anyhow::Result<Before> {
         for receiver in &mut self.receivers {
             receiver.answer(Answer::Status(200));
             receiver.up()?;
@@ -128,6 +154,8 @@ impl Cluster {
         self.mend_controllers()?;
         self.configure()?;
         self.hosts_return()?;
+        // A scenario that failed may have left a pause.
+        self.on_active(&["nova-host-alerter", "resume"])?;
         self.end_what_is_open()?;
         if let Some((before, mut excused)) = self.last.take() {
             // What was held has been ended by hand just now.
@@ -135,6 +163,10 @@ impl Cluster {
             let findings = self.findings(&before, &excused)?;
             ensure!(findings.is_empty(), "after the last scenario had ended: {findings:#?}");
             self.wait_for_returns(&before)?;
+        }
+        if groups != self.groups {
+            groups.clone_into(&mut self.groups);
+            self.configure_anew()?;
         }
         if register != self.register {
             self.forget(register)?;
@@ -167,7 +199,7 @@ impl Cluster {
         let end = Instant::now() + LOOKS;
         wait::until("every return to be noted", TOLD_WITHIN, || {
             let marks = self.marks_since(before)?;
-            let missed = marks.iter().find(|mark| mark.state == "acknowledged" && !mark.is_over);
+            let missed = marks.iter().find(|mark| mark.state == "acknowledged" && mark.returned_at.is_none());
             Ok((missed.is_none() || Instant::now() >= end).then_some(()))
         })
     }
@@ -242,6 +274,14 @@ impl Cluster {
         // A scenario that failed may have left it stopped.
         self.set_alerter_role("Started")?;
         self.run(&["crm_resource", "--cleanup"]).map(drop)
+    }
+
+    /// The next alerter reads the new configuration; journals and register stay as they are.
+    fn configure_anew(&self) -> anyhow::Result<()> {
+        self.stop_alerter()?;
+        self.write_site()?;
+        self.set_alerter_role("Started")?;
+        self.wait_for_alerter().map(drop)
     }
 
     /// With another register the controllers begin anew: what only the old one knew must not look open.
@@ -514,7 +554,7 @@ impl Mark {
             state: text(&listed["state"]),
             holds: each("holds").iter().map(text).collect(),
             made_at: listed["made_at"].as_i64().context("a mark that was made at no time")?,
-            is_over: listed["returned_at"].is_i64(),
+            returned_at: listed["returned_at"].as_i64(),
             deliveries: each("deliveries").iter().map(delivery).collect(),
         })
     }

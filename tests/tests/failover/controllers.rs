@@ -38,7 +38,7 @@ pub(crate) fn the_controller_that_marked(cluster: &mut Cluster, register: Regist
 fn told_or_released(cluster: &Cluster, before: &Before, host: &str, known: usize) -> anyhow::Result<()> {
     let told = cluster.wait_mark(before, host, "acknowledged", |mark| mark.state == "acknowledged");
     let Err(why) = told else { return Ok(()) };
-    let held = |mark: &Mark| mark.is_over && mark.holds == ["unproven"];
+    let held = |mark: &Mark| mark.returned_at.is_some() && mark.holds == ["unproven"];
     let mark = cluster.wait_mark(before, host, "held, its host back", held).context(why)?;
     ensure!(
         successes(cluster, host)? <= known,

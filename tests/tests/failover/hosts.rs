@@ -8,7 +8,7 @@ use crate::Scenario;
 use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
-    ("ten_hosts_die_at_once", ten_hosts_die_at_once),
+    ("twelve_hosts_die_at_once", twelve_hosts_die_at_once),
     ("a_host_dies_twice_in_a_minute", a_host_dies_twice_in_a_minute),
     ("a_host_returns_before_it_is_told", a_host_returns_before_it_is_told),
     ("a_host_dies_again_while_one_route_is_down", a_host_dies_again_while_one_route_is_down),
@@ -16,8 +16,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_dead_power_device_before_a_level_of_marks_tells_nobody", a_dead_power_device),
 ];
 
-/// All compute hosts lose their power in the same moment: ten marks, each told once. S1-2, S1-13, S1-14
-fn ten_hosts_die_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
+/// All compute hosts lose their power in the same moment: twelve marks, each told once. S1-2, S1-13, S1-14
+fn twelve_hosts_die_at_once(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
     cluster.lab.remotes().try_for_each(|host| cluster.lab.power_off(host))?;
     for host in cluster.lab.remotes() {

@@ -1,4 +1,4 @@
-//! Scenarios on a real Pacemaker cluster of three controllers and ten compute hosts, where everything may move and die.
+//! Scenarios on a real Pacemaker cluster of three controllers and twelve compute hosts, where everything may move and die.
 //!
 //! One booted cluster serves all of them; each begins by putting everything right, and ends with the same audit. Each
 //! also runs alone: `cargo test -p tests --test failover -- NAME`; `NHA_REPEAT=3` runs the list three times in a row.
@@ -10,6 +10,7 @@ mod figures;
 mod hosts;
 mod managers;
 mod registers;
+mod storm;
 mod truth;
 mod whole;
 
@@ -23,11 +24,12 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// In an order in which a fault shows where it is; what wants the register in the CIB stands together at the end.
-const ALL: [&[Scenario]; 6] = [
+const ALL: [&[Scenario]; 7] = [
     hosts::SCENARIOS,
     controllers::SCENARIOS,
     managers::SCENARIOS,
     doubt::SCENARIOS,
+    storm::SCENARIOS,
     whole::SCENARIOS,
     registers::SCENARIOS,
 ];

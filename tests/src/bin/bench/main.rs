@@ -16,6 +16,7 @@ mod neighbours;
 mod outage;
 mod path;
 mod peers;
+mod plan;
 mod process;
 mod route;
 
@@ -30,7 +31,7 @@ const QUIET: f64 = 12.0;
 type Subject = (&'static str, fn() -> anyhow::Result<()>);
 
 /// What can be measured, in the order in which it is.
-const SUBJECTS: [Subject; 8] = [
+const SUBJECTS: [Subject; 9] = [
     ("agent", agent::run),
     ("path", path::run),
     ("fold", fold::run),
@@ -39,6 +40,7 @@ const SUBJECTS: [Subject; 8] = [
     ("memory", memory::run),
     ("neighbours", neighbours::run),
     ("outage", outage::run),
+    ("plan", plan::run),
 ];
 
 /// Without words everything, else what they name.

@@ -1,0 +1,243 @@
+//! Most hosts of a rack die at once, or an operator asks for silence: what is held stays held across a failover, and is told.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+use tests::audit::Excused;
+use tests::lab::{Fault, wait};
+
+use crate::Scenario;
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, Mark, QUIET, TOLD_WITHIN};
+use crate::truth;
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_storm_is_held_across_a_failover_until_it_is_released", a_storm_is_held_until_it_is_released),
+    ("a_storm_that_nobody_releases_ends_after_its_cooldown", a_storm_ends_after_its_cooldown),
+    ("a_pause_outlives_its_alerter", a_pause_outlives_its_alerter),
+];
+
+const RACK1: [&str; 6] = ["compute1", "compute2", "compute3", "compute4", "compute5", "compute6"];
+const RACK2: [&str; 6] = ["compute7", "compute8", "compute9", "compute10", "compute11", "compute12"];
+/// 40 % of six hosts, rounded down: so many may be down in either rack.
+const LIMIT: usize = 2;
+const COOLDOWN: Duration = Duration::from_secs(5);
+
+/// A switch dies, and with it all of one rack; in the other rack as many hosts as its limit allows. They are told at once. Of
+/// the first rack no more than the limit are told, before the others are known; those are held, also by the next alerter
+/// when their own is lost with its controller, with one notice from each, until an operator releases the rack. S4-11, S4-23, S4-24
+fn a_storm_is_held_until_it_is_released(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_with_groups(&groups())?;
+    let known = cluster.desk.received().len();
+    let active = cluster.wait_for_alerter()?;
+    let down = &RACK2[..LIMIT];
+    die(cluster, &[&RACK1[..], down].concat())?;
+    down.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
+    let held = wait_held(cluster, &before)?;
+    shown(cluster, held.len())?;
+    noticed(cluster, known, &[("raised", &active)])?;
+
+    cluster.lab.bmc().break_for(&active, Fault::NoBoot);
+    cluster.lab.power_off(&active)?;
+    let next = cluster.wait_for_alerter_off(&active)?;
+    ensure!(wait_held(cluster, &before)? == held, "{next} holds other marks than {active} did");
+    noticed(cluster, known, &[("raised", &active), ("raised", &next)])?;
+    stay_untold(cluster, &before, &held)?;
+    shown(cluster, held.len())?;
+    noticed(cluster, known, &[("raised", &active), ("raised", &next)])?;
+
+    let release = ["nova-host-alerter", "release", "--group", "rack1", "--reason", "the switch is dead"];
+    cluster.on_active(&release)?;
+    RACK1.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
+    noticed(cluster, known, &[("raised", &active), ("raised", &next), ("cleared", &next)])?;
+    cluster.audit(before, Excused::default())
+}
+
+/// Nobody releases it, and the hosts come back: when no more than the limit are down for the cooldown, what was held is told
+/// by itself. A host that fails later is told without a hold. S4-11
+fn a_storm_ends_after_its_cooldown(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin_with_groups(&groups())?;
+    let known = cluster.desk.received().len();
+    let active = cluster.wait_for_alerter()?;
+    die(cluster, &RACK1)?;
+    let held = wait_held(cluster, &before)?;
+    noticed(cluster, known, &[("raised", &active)])?;
+    cluster.lab.bmc().mend();
+    cluster.hosts_return()?;
+    RACK1.iter().try_for_each(|host| acknowledged(cluster, &before, host))?;
+    noticed(cluster, known, &[("raised", &active), ("cleared", &active)])?;
+    freed_after_the_cooldown(cluster, &before, &held)?;
+
+    wait::until("the rack to be calm", TOLD_WITHIN, || {
+        let rack = group(cluster, "rack1")?;
+        let is_calm = rack["storm_since"].is_null() && rack["allowed"].as_u64() > Some(0);
+        Ok(is_calm.then_some(()))
+    })?;
+    cluster.crash(RACK1[0])?;
+    let later = cluster.wait_marks(&before, RACK1[0], 2)?;
+    let later = later.iter().find(|mark| !held.contains(&mark.id)).context("no new mark")?;
+    cluster
+        .wait_mark(&before, RACK1[0], "told", |mark| mark.id == later.id && mark.state == "acknowledged")?;
+    let story = events(cluster, RACK1[0], &later.id)?;
+    ensure!(story.iter().all(|(event, _)| event != "held"), "it was held: {story:?}");
+    cluster.audit(before, Excused::default())
+}
+
+/// An operator pauses everything, a host dies, and the alerter moves to another controller: nothing is told there either,
+/// until somebody resumes.
+fn a_pause_outlives_its_alerter(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = RACK1[2];
+    let before = cluster.begin()?;
+    let active = cluster.wait_for_alerter()?;
+    cluster.on_active(&["nova-host-alerter", "pause", "--reason", "the recovery controller is upgraded"])?;
+    cluster.crash(host)?;
+    let mark = cluster.wait_mark(&before, host, "held by the pause", |mark| mark.is_held_as("pause"))?;
+    cluster.quiet(&before, QUIET)?;
+    cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", &active])?;
+    cluster.wait_for_alerter_off(&active)?;
+    cluster.run(&["crm_resource", "--clear", "--resource", "alerter"])?;
+    cluster.wait_mark(&before, host, "held there too", |other| {
+        other.id == mark.id && other.is_held_as("pause")
+    })?;
+    cluster.quiet(&before, QUIET)?;
+    ensure!(cluster.told(&before) == 0, "somebody was told: {:#?}", truth::told(cluster, &before)?);
+    cluster.on_active(&["nova-host-alerter", "resume", "--reason", "the upgrade is done"])?;
+    acknowledged(cluster, &before, host)?;
+    cluster.audit(before, Excused::default())
+}
+
+fn groups() -> String {
+    let seconds = COOLDOWN.as_secs();
+    let group = |name: &str, hosts: [&str; 6]| {
+        format!("[groups.{name}]\nhosts = {hosts:?}\nmax-unhealthy = \"40%\"\ncooldown = {seconds}\n\n")
+    };
+    group("rack1", RACK1) + &group("rack2", RACK2)
+}
+
+/// They lose their power in the same moment, and nobody gives it back.
+fn die(cluster: &Cluster, hosts: &[&str]) -> anyhow::Result<()> {
+    hosts.iter().for_each(|host| cluster.lab.bmc().break_for(host, Fault::NoBoot));
+    hosts.iter().try_for_each(|host| cluster.lab.power_off(host))
+}
+
+fn acknowledged(cluster: &Cluster, before: &Before, host: &str) -> anyhow::Result<()> {
+    cluster.wait_mark(before, host, "told", |mark| mark.state == "acknowledged").map(drop)
+}
+
+/// Waits until every host of the first rack is told or held by the storm, and gives the marks that are held: all but those
+/// that were told before so many were known to be down.
+fn wait_held(cluster: &Cluster, before: &Before) -> anyhow::Result<BTreeSet<String>> {
+    let mut seen = Vec::new();
+    let held: BTreeSet<String> = wait::until("the rack to be held", FENCED_WITHIN, || {
+        seen = cluster.marks_since(before)?;
+        seen.retain(|mark| RACK1.contains(&mark.node.as_str()));
+        let held = |mark: &&Mark| mark.is_held_as("storm");
+        let told = seen.iter().filter(|mark| mark.state == "acknowledged").count();
+        let held: BTreeSet<String> = seen.iter().filter(held).map(|mark| mark.id.clone()).collect();
+        Ok((held.len() + told == RACK1.len()).then_some(held))
+    })
+    .with_context(|| format!("the marks: {seen:?}"))?;
+    ensure!(held.len() >= RACK1.len() - LIMIT, "more hosts were told than the limit allows: {seen:?}");
+    no_post(cluster, before, &held)?;
+    Ok(held)
+}
+
+/// That nobody was told any of these marks.
+fn no_post(cluster: &Cluster, before: &Before, marks: &BTreeSet<String>) -> anyhow::Result<()> {
+    let mut told = truth::told(cluster, before)?;
+    told.retain(|told| marks.contains(&told.id));
+    ensure!(told.is_empty(), "told though they are held: {told:#?}");
+    Ok(())
+}
+
+/// That nobody is told any of these marks for a while.
+fn stay_untold(cluster: &Cluster, before: &Before, marks: &BTreeSet<String>) -> anyhow::Result<()> {
+    let end = Instant::now() + QUIET;
+    loop {
+        no_post(cluster, before, marks)?;
+        if Instant::now() >= end {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// What `status` says of both racks: one in a storm, one at its limit.
+fn shown(cluster: &Cluster, held: usize) -> anyhow::Result<()> {
+    let (first, second) = (group(cluster, "rack1")?, group(cluster, "rack2")?);
+    let number =
+        |group: &Value, key: &str| group[key].as_u64().and_then(|number| usize::try_from(number).ok());
+    let sizes = |group: &Value| ["size", "unhealthy", "allowed"].map(|key| number(group, key));
+    ensure!(sizes(&first) == [Some(6), Some(6), Some(0)], "{first}");
+    ensure!(number(&first["held"], "storm") == Some(held) && first["storm_since"].is_i64(), "{first}");
+    ensure!(sizes(&second) == [Some(6), Some(LIMIT), Some(0)], "{second}");
+    ensure!(second["marked"] == 0 && second["storm_since"].is_null(), "{second}");
+    Ok(())
+}
+
+fn group(cluster: &Cluster, name: &str) -> anyhow::Result<Value> {
+    let status = cluster.on_active(&["nova-host-alerter", "status", "--json"])?;
+    let status: Value = serde_json::from_str(&status)?;
+    let groups = status["daemon"]["groups"].as_array().context("status lists no groups")?;
+    groups.iter().find(|group| group["name"] == name).cloned().context("no such group")
+}
+
+/// Waits for so many notices of a storm since then, and checks that they are these: `raised` or `cleared`, and who says it.
+fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyhow::Result<()> {
+    let mut seen = Vec::new();
+    wait::until("the notices of the storm", TOLD_WITHIN, || {
+        seen = notices(cluster, since)?;
+        Ok((seen.len() >= wanted.len()).then_some(()))
+    })
+    .with_context(|| format!("{seen:?} instead of {wanted:?}"))?;
+    let is_wanted = |((state, controller), wanted): (&(String, String), &(&str, &String))| {
+        state == wanted.0 && controller == wanted.1
+    };
+    let all = seen.len() == wanted.len() && seen.iter().zip(wanted).all(is_wanted);
+    ensure!(all, "{seen:?} instead of {wanted:?}");
+    Ok(())
+}
+
+fn notices(cluster: &Cluster, since: usize) -> anyhow::Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    for request in cluster.desk.received().iter().skip(since) {
+        let notice: Value = serde_json::from_slice(&request.body).context("a notice that is no JSON")?;
+        if notice["condition"] == "held-back" && notice["kind"] == "storm" {
+            let word = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();
+            all.push((word("state"), word("controller")));
+        }
+    }
+    Ok(all)
+}
+
+/// The limit was kept when all but as many as it allows were back; nothing was freed before the cooldown had passed then.
+fn freed_after_the_cooldown(
+    cluster: &Cluster,
+    before: &Before,
+    held: &BTreeSet<String>,
+) -> anyhow::Result<()> {
+    let marks = cluster.marks_since(before)?;
+    let mut back: Vec<i64> = marks.iter().filter_map(|mark| mark.returned_at).collect();
+    back.sort_unstable();
+    let calm = *back.get(RACK1.len() - LIMIT - 1).context("too few hosts are back")?;
+    let earliest = calm + i64::try_from(COOLDOWN.as_millis())?;
+    for mark in marks.iter().filter(|mark| held.contains(&mark.id)) {
+        let story = events(cluster, &mark.node, &mark.id)?;
+        let freed = story.iter().find(|(event, _)| event == "freed").map(|(_, at)| *at);
+        ensure!(freed >= Some(earliest), "calm since {calm}, and freed too early: {story:?}");
+    }
+    Ok(())
+}
+
+/// What the history says of a mark: event, milliseconds since the epoch.
+fn events(cluster: &Cluster, host: &str, mark: &str) -> anyhow::Result<Vec<(String, i64)>> {
+    let said = cluster.on_active(&["nova-host-alerter", "history", host, "--json"])?;
+    let rows: Value = serde_json::from_str(&said)?;
+    let of_mark = rows.as_array().context("the history is no list")?.iter().filter(|row| row["mark"] == mark);
+    let event = |row: &Value| {
+        let at = row["at"].as_i64().context("an event at no time")?;
+        Ok((row["event"].as_str().unwrap_or_default().to_owned(), at))
+    };
+    of_mark.map(event).collect()
+}
