@@ -180,8 +180,9 @@ pub(super) async fn release_group(
     user: &str,
 ) -> Answer<ChangeAnswer> {
     let scope = known_group(&shared.settings, name)?;
-    let message =
-        format!("what a storm holds of {scope} now may go; what else holds a mark stays, and `show HOST` says it");
+    let message = format!(
+        "what a storm holds of {scope} now may go; what else holds a mark stays, and `show HOST` says it"
+    );
     let about = About::ReleaseGroup(name.to_owned());
     let Json(Decided { message, .. }) =
         decide(shared, about, (reason, user), Timestamp::now(), message).await?;

@@ -6,7 +6,7 @@ use marks::delivery::Delivery;
 use marks::id::MarkId;
 use marks::journal::{Journal, MarkRow, Resolved};
 use marks::mark::{Doubt, Mark, Proof, Standing};
-use marks::register::{Entries, Entry, Key, MarkEntry, Register};
+use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
@@ -106,7 +106,36 @@ pub fn settle_strangers(
         error!(mark = %row.id, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
     });
-    settled.map(drop)
+    settled?;
+    end_forgotten(journal, shared, register, entries, now)
+}
+
+/// A pause or a maintenance that stood in the register and is gone from it was ended elsewhere, so long ago that its end is
+/// gone too. Where the register was lost as a whole, nobody knows, and it holds.
+fn end_forgotten(
+    journal: &mut Journal,
+    shared: &Shared,
+    register: Register,
+    entries: &Entries,
+    now: Timestamp,
+) -> Done {
+    let is_whole = entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
+    let in_force = journal.decisions_in_force(now)?.sound;
+    let is_old = |decision: &&Decision| decision.about.holds() && decision.at < *shared.started();
+    for decision in in_force.iter().filter(is_old).filter(|_| is_whole) {
+        let key = Key::Decision(decision.id);
+        if entries.sound.contains_key(&key) || !journal.is_published(register, &key.to_string())? {
+            continue;
+        }
+        let (kind, actor) = (decision.about.kind(), &decision.actor);
+        warn!(
+            "the {kind} by {actor} is in force here alone: it was ended on another controller, and ends here"
+        );
+        let reason = "it was ended on another controller, while this one was away".to_owned();
+        let ending = Ending { id: decision.id, at: now, actor: shared.controller.clone(), reason };
+        journal.end_decision(&ending)?;
+    }
+    Ok(())
 }
 
 /// The register has lost a mark that stood there for all to tell. Nobody but this controller could tell one that never

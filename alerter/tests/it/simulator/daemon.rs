@@ -395,11 +395,14 @@ impl Daemon {
         let woken: Vec<String> = answers.iter().filter_map(wakes).collect();
         let ended: Vec<Ended> = answers.into_iter().map(|(ended, _)| ended).collect();
         let room = self.room(now);
-        steer::keep_up(&mut self.journal, &self.shared, now.wall).unwrap();
+        let gate = Some(Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE });
+        let comes_first = self.shared.steering().is_limited();
+        let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
+        let mut turned = self.journal.turn(first, &[], gate, now.wall).unwrap();
+        steer::keep_up(&mut self.journal, &self.shared, (&room, gate), now.wall).unwrap();
         audit.look(world, self);
         self.break_holds(now.wall);
-        let gate = Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE };
-        let turned = self.journal.turn(&ended, &room, Some(gate), now.wall).unwrap();
+        turned.add(self.journal.turn(then, &room, gate, now.wall).unwrap());
         for route in &woken {
             self.journal.wake_parked(route, now.wall).unwrap();
         }

@@ -147,11 +147,11 @@ impl Alerter {
         let gate = Gate { register: Register::Attrd, waited_since: site.now - PATIENCE };
         let gate = (!self.is_reckless).then_some(gate);
         let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
-        let room = Room { terms, ..Room::of(route, 1) };
+        let room = [Room { terms, ..Room::of(route, 1) }];
         if !self.is_reckless {
-            steer::keep_up(&mut self.journal, &self.shared, site.now).unwrap();
+            steer::keep_up(&mut self.journal, &self.shared, (&room, gate), site.now).unwrap();
         }
-        let mut turned = self.journal.turn(&[], &[room], gate, site.now).unwrap();
+        let mut turned = self.journal.turn(&[], &room, gate, site.now).unwrap();
         assert!(turned.damaged.is_empty());
         turned.begun.pop()
     }
