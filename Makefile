@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack bench bench-deps bench-cluster bench-drivers demo lint deny requirements
+.PHONY: help deps build test test-cluster test-openstack simulate bench bench-deps bench-cluster bench-drivers demo lint deny requirements
 
 CARGO ?= cargo
 
@@ -27,6 +27,12 @@ test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUN
 
 test-openstack: deps build ## the drivers against the real services of OpenStack alone
 	NHA_REQUIRE_OPENSTACK=1 NHA_REPEAT=$(ROUNDS) $(CARGO) test --locked --no-fail-fast -p tests --test openstack
+
+SEEDS ?= 1000
+HOURS ?= 10
+simulate: ## hours of a cloud at virtual time, from seeds (SEEDS=1000 HOURS=10); SEED=17 plays one again, with a log
+	@SEED=$(SEED) SEEDS=$(SEEDS) FIRST=$(FIRST) HOURS=$(HOURS) CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=8 \
+	$(CARGO) test --locked --release --quiet -p alerter --test it -- --exact simulator::simulate --ignored --nocapture
 
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins

@@ -77,7 +77,7 @@ impl Run {
     /// Plays on until a time.
     fn until(&mut self, end: u64) {
         let mut spins = 0;
-        while self.audit.violations.is_empty() || self.audit.violations.len() < 20 {
+        while self.audit.violations.is_empty() {
             let next = self.next().min(end);
             spins = if next > self.world.clock.now { 0 } else { spins + 1 };
             if spins > SPIN {
