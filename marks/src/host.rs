@@ -129,6 +129,9 @@ pub enum HostPatternError {
         "a host pattern holds a character that no host name can hold (allowed beside '*' and '?': letters, digits, '.', '_', '-')"
     )]
     Character,
+    /// An entry without a `*` or `?` that no host can be called.
+    #[error("an entry of the host patterns can be no host: {0}")]
+    NoHost(HostNameError),
 }
 
 impl HostPatterns {
@@ -150,6 +153,9 @@ impl HostPatterns {
         }
         if patterns.iter().flat_map(|p| p.bytes()).any(|b| !is_name_byte(b) && !matches!(b, b'*' | b'?')) {
             return Err(HostPatternError::Character);
+        }
+        for name in patterns.iter().filter(|entry| !is_pattern(entry)) {
+            HostName::parse(name).map_err(HostPatternError::NoHost)?;
         }
         Ok(Self(patterns))
     }
@@ -205,9 +211,13 @@ impl HostPatterns {
     /// The names, and the patterns.
     fn split(&self) -> (BTreeSet<&str>, Vec<&str>) {
         let (patterns, names): (Vec<&str>, Vec<&str>) =
-            self.0.iter().map(String::as_str).partition(|entry| entry.contains(['*', '?']));
+            self.0.iter().map(String::as_str).partition(|entry| is_pattern(entry));
         (names.into_iter().collect(), patterns)
     }
+}
+
+fn is_pattern(entry: &str) -> bool {
+    entry.contains(['*', '?'])
 }
 
 /// Linear in practice: on a mismatch only the newest `*` is tried again.
@@ -293,6 +303,25 @@ mod tests {
         assert!(HostPatterns::parse("*,ctl1").unwrap().names_literally(&name("CTL1")));
         assert_eq!(HostPatterns::parse(" , "), Err(HostPatternError::Empty));
         assert_eq!(HostPatterns::parse("a;b"), Err(HostPatternError::Character));
+    }
+
+    /// The broken variant looks at the characters alone: a name that can be no host makes a group's size unknown.
+    #[test]
+    fn a_name_that_can_be_no_host_is_refused() {
+        let long = "a".repeat(300);
+        for (entry, why) in [
+            ("compute1.", HostNameError::EmptyLabel),
+            ("a..b", HostNameError::EmptyLabel),
+            ("-c1", HostNameError::Character),
+            (long.as_str(), HostNameError::TooLong),
+        ] {
+            assert!(entry.bytes().all(is_name_byte), "the characters alone do not show it");
+            let read = HostPatterns::from_entries(["c1", entry]);
+            assert_eq!(read, Err(HostPatternError::NoHost(why)), "{entry}");
+        }
+        for entry in ["*", "compute1.*", "-?1", "*."] {
+            assert!(HostPatterns::parse(entry).is_ok(), "{entry}");
+        }
     }
 
     #[test]
