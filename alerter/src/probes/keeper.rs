@@ -21,6 +21,12 @@ pub const AT_ONCE: usize = 16;
 /// A probe that does not know is asked again after this time, or after `again` where that is shorter.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// A round goes on so much longer than its limit: each try's own time begins a little late, and the last answer of a host
+/// that is silent to the end must still be heard.
+const SLACK: Duration = Duration::from_secs(10);
+/// After so many rounds without a decision the log says so, and again after as many.
+const ROUNDS: u32 = 3;
+
 /// The newest CIB, and `None` while it cannot be read.
 pub type CibNow = watch::Receiver<Option<Arc<Cib>>>;
 
@@ -84,6 +90,7 @@ impl Prober {
             confirm: confirm.clone(),
             answers: vec![None; confirm.probes.len()],
             begun: None,
+            undecided: 0,
             board: Arc::clone(&self.board),
             places: Arc::clone(&self.places),
             cib: self.cib.subscribe(),
@@ -129,6 +136,8 @@ struct Case {
     answers: Vec<Option<Said>>,
     /// When this round began.
     begun: Option<Instant>,
+    /// So many rounds in a row have ended without a decision.
+    undecided: u32,
     board: Board,
     places: Arc<Semaphore>,
     cib: CibNow,
@@ -144,6 +153,7 @@ impl Case {
                 Verdict::Confirmed => return,
                 Verdict::Healthy(_) => {
                     self.forget();
+                    self.undecided = 0;
                     sleep(self.confirm.again).await;
                 }
                 Verdict::Open => sleep(self.confirm.again.min(PAUSE)).await,
@@ -156,11 +166,21 @@ impl Case {
         let places = Arc::clone(&self.places);
         let _place = places.acquire().await.expect("nobody closes it");
         if self.begun.is_some_and(|begun| begun.elapsed() >= self.confirm.limit) {
-            self.forget();
+            self.give_up();
         }
         let begun = *self.begun.get_or_insert_with(Instant::now);
-        let _in_time = timeout_at(begun + self.confirm.limit, self.ask_the_rest()).await;
+        let _in_time = timeout_at(begun + self.confirm.limit + SLACK, self.ask_the_rest()).await;
         verdict::verdict(self.confirm.rule, &self.node, &self.said())
+    }
+
+    /// Begins a new round, since this one has come to nothing.
+    fn give_up(&mut self) {
+        self.undecided = self.undecided.saturating_add(1);
+        if self.undecided % ROUNDS == 0 {
+            let (mark, node, rounds) = (&self.mark, &self.node, self.undecided);
+            warn!(%mark, host = %node, "nobody knows whether {node} is down, after {rounds} rounds of probes: mend the probes, or release the mark");
+        }
+        self.forget();
     }
 
     /// What was said long ago says nothing about now.
@@ -219,5 +239,49 @@ impl Case {
             (Verdict::Open, Some(doubt)) => warn!(%mark, host = %node, "{doubt}"),
             (Verdict::Open, None) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use reqwest::tls;
+
+    use super::*;
+    use crate::probes::{PollUrl, PollUrlOptions, Probe, Rule, Template, Tries, Way};
+
+    /// A probe that takes its limit to the end.
+    fn silent(port: u16, limit: Duration) -> Confirm {
+        let options = PollUrlOptions {
+            url: Template::parse(&format!("http://127.0.0.1:{port}/{{nodename}}")).unwrap(),
+            healthy: "passing".to_owned(),
+            tries: Tries { retries: 0, interval: Duration::ZERO, timeout: limit },
+            conn_error_as_unhealthy: true,
+            ca_file: None,
+            identity: None,
+            tls_min: tls::Version::TLS_1_2,
+            verify: true,
+        };
+        let way = Way::PollUrl(Box::new(PollUrl::new(options).unwrap()));
+        let probes = Arc::new([Probe { name: "poll-url.api".to_owned(), way }]);
+        Confirm { rule: Rule::AllFailed, limit, again: limit, probes }
+    }
+
+    /// S0-11: a host that is silent to the end of the last try is down, also where the tries take the whole limit.
+    ///
+    /// The broken variant cuts the round at the limit itself: the answer comes some milliseconds later, in every round.
+    #[tokio::test]
+    async fn the_last_answer_of_a_round_is_heard() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let limit = Duration::from_secs(1);
+        let confirm = silent(listener.local_addr().unwrap().port(), limit);
+        let node = HostName::parse("compute1").unwrap();
+        let mark = MarkId::of_node_fenced(&node, 1);
+        let mut case = Prober::default().case(mark, &node, &confirm);
+        assert_eq!(case.turn().await, Verdict::Confirmed);
+        let mut cut = Prober::default().case(mark, &node, &confirm);
+        let _cut_at_the_limit = timeout_at(Instant::now() + limit, cut.ask_the_rest()).await;
+        assert_eq!(cut.answers, [None]);
     }
 }
