@@ -117,13 +117,12 @@ pub(super) async fn addresses(host: &str, port: u16, deadline: Instant) -> Optio
 
 /// A try that got no connection: a failed one, as far as that can be the host's doing.
 pub(super) fn no_connection(kind: io::ErrorKind, failed: State) -> Said {
-    use io::ErrorKind::{
-        ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut,
-    };
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, TimedOut};
     match kind {
-        ConnectionRefused | ConnectionReset | ConnectionAborted | TimedOut | HostUnreachable
-        | NetworkUnreachable => Said::new(failed, format!("got no connection: {kind}")),
-        // No descriptor, no port, no permission: that is so on this controller.
+        ConnectionRefused | ConnectionReset | ConnectionAborted | TimedOut | HostUnreachable => {
+            Said::new(failed, format!("got no connection: {kind}"))
+        }
+        // No route (NetworkUnreachable), descriptor, port, permission: that is so on this controller.
         _ => Said::new(State::Unknown, format!("could not try to connect from this controller: {kind}")),
     }
 }
@@ -141,6 +140,9 @@ fn membership(node: &HostName, cib: &CibNow) -> Said {
     match cib.membership(node) {
         Some(true) => Said::new(State::Healthy, "sees it online in Pacemaker"),
         Some(false) => Said::new(State::Unhealthy, "sees it offline in Pacemaker"),
+        None if cib.is_membership_unclear(node) => {
+            Said::new(State::Unknown, "does not understand what Pacemaker says of it")
+        }
         None => Said::new(State::Unhealthy, "does not see it in Pacemaker"),
     }
 }
@@ -198,19 +200,20 @@ mod tests {
         }
     }
 
-    /// S0-9: what lacks on this controller is no failure of a host.
+    /// S0-9: what lacks on this controller is no failure of a host. The broken variant takes a controller without a route
+    /// (ENETUNREACH) for a host that is down.
     #[test]
     fn only_an_unreachable_host_is_unhealthy() {
-        for kind in [
-            io::ErrorKind::ConnectionRefused,
-            io::ErrorKind::HostUnreachable,
-            io::ErrorKind::NetworkUnreachable,
-            io::ErrorKind::TimedOut,
-        ] {
+        for kind in
+            [io::ErrorKind::ConnectionRefused, io::ErrorKind::HostUnreachable, io::ErrorKind::TimedOut]
+        {
             assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unhealthy, "{kind}");
         }
         let too_many_files = io::Error::from_raw_os_error(24).kind();
-        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::AddrNotAvailable, too_many_files] {
+        let no_route = io::Error::from_raw_os_error(101).kind();
+        for kind in
+            [io::ErrorKind::PermissionDenied, io::ErrorKind::AddrNotAvailable, too_many_files, no_route]
+        {
             assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unknown, "{kind}");
         }
     }
@@ -224,6 +227,7 @@ mod tests {
         for (states, expected) in [
             (r#"<node_state uname="compute1" remote_node="true" in_ccm="true"/>"#, State::Healthy),
             (r#"<node_state uname="compute1" remote_node="true" in_ccm="false"/>"#, State::Unhealthy),
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="perhaps"/>"#, State::Unknown),
             (r#"<node_state uname="compute2" remote_node="true" in_ccm="true"/>"#, State::Unhealthy),
             ("", State::Unhealthy),
         ] {

@@ -34,6 +34,12 @@ impl Cib {
         self.state_of(host.as_str())?.is_member()
     }
 
+    /// Whether the CIB says something of the node's membership that is not understood.
+    pub fn is_membership_unclear(&self, host: &HostName) -> bool {
+        let state = self.state_of(host.as_str());
+        state.is_some_and(|state| !state.in_ccm.is_empty() && state.is_member().is_none())
+    }
+
     /// When the node was last fenced, or confirmed as down by hand, epoch seconds; `None` once it is back.
     pub fn node_fenced(&self, host: &HostName) -> Option<i64> {
         self.state_of(host.as_str())?.fenced_at()
