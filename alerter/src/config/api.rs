@@ -1,14 +1,15 @@
 //! `[api]`: where the API is served beside the control socket, and who may use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use marks::host::HostPatterns;
 use marks::register::Register;
 
 use super::reader::Section;
 use super::routes::Route;
-use super::settings::{is_plain_name, only_tables};
+use super::settings::{is_plain_name, only_tables, patterns};
 use crate::control::tls::{self, TlsFiles};
 use crate::control::token::{Digest, Token};
 use crate::drivers::Step;
@@ -26,19 +27,33 @@ pub struct Api {
 }
 
 /// Reads `[api]`; without the table there is none.
-pub(super) fn read(mut section: Section<'_, '_>, register: Register) -> Option<Api> {
+pub(super) fn read(root: &mut Section<'_, '_>, register: Register, routes: &[Route]) -> Option<Api> {
+    let (api, named) = table(root.section("api"), register, routes);
+    check_routes(root, routes, &named);
+    api
+}
+
+/// The table, and the routes that its tokens name.
+fn table(
+    mut section: Section<'_, '_>,
+    register: Register,
+    routes: &[Route],
+) -> (Option<Api>, BTreeSet<String>) {
     let is_there = section.entries().next().is_some();
     let listen = section.text("listen", address);
     let certificate = section.text("certificate", absolute);
     let key = section.text("key", absolute);
-    let tokens = tokens(section.section("tokens"), register);
+    let has_token = !section.section("tokens").sections().is_empty();
+    let mut around = Around { register, routes, known: BTreeMap::new(), named: BTreeSet::new() };
+    let tokens = tokens(section.section("tokens"), &mut around);
+    let named = around.named;
     if is_there {
         for (key, what) in KEYS {
             if !section.has(key) {
                 section.missing(format!("[api] has no {key}: set it to {what}"));
             }
         }
-        if !section.has("tokens") {
+        if !has_token {
             section
                 .missing("[api] has no token, so nobody could ask: add [api.tokens.NAME] with a token-file");
         }
@@ -48,7 +63,8 @@ pub(super) fn read(mut section: Section<'_, '_>, register: Register) -> Option<A
         section.complain(why.key, why.to_string());
     }
     section.finish();
-    Some(Api { listen: listen?, identity: identity?, tokens })
+    let served = listen.zip(identity);
+    (served.map(|(listen, identity)| Api { listen, identity, tokens }), named)
 }
 
 /// What the table must have.
@@ -65,23 +81,24 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-fn tokens(mut section: Section<'_, '_>, register: Register) -> Vec<Token> {
+/// What tokens are looked at beside.
+struct Around<'a, 'r> {
+    register: Register,
+    routes: &'r [Route],
+    /// The tokens that were read already.
+    known: BTreeMap<Digest, &'a str>,
+    /// The routes that any of them names.
+    named: BTreeSet<String>,
+}
+
+fn tokens<'a>(mut section: Section<'a, '_>, around: &mut Around<'a, '_>) -> Vec<Token> {
     only_tables(&mut section, "token");
-    let mut known = BTreeMap::new();
     let names = section.sections();
-    names
-        .into_iter()
-        .filter_map(|name| token(section.named_section(name), name, register, &mut known))
-        .collect()
+    names.into_iter().filter_map(|name| token(section.named_section(name), name, around)).collect()
 }
 
 /// Two names for one token would leave it open who has asked.
-fn token<'a>(
-    mut section: Section<'a, '_>,
-    name: &'a str,
-    register: Register,
-    known: &mut BTreeMap<Digest, &'a str>,
-) -> Option<Token> {
+fn token<'a>(mut section: Section<'a, '_>, name: &'a str, around: &mut Around<'a, '_>) -> Option<Token> {
     if !is_plain_name(name) {
         section.complain_here("a token's name must be 1 to 64 letters, digits, '-' or '_'");
     }
@@ -89,38 +106,52 @@ fn token<'a>(
         let file = PathBuf::from(text);
         Token::read(&file).map(|digest| (file, digest))
     });
+    let routes = section.texts("routes", |text| confirmed_route(around.routes, text)).unwrap_or_default();
+    let routes: Vec<String> = routes.into_iter().map(str::to_owned).collect();
+    around.named.extend(routes.iter().cloned());
+    let hosts = patterns(&mut section, "hosts").and_then(|hosts| HostPatterns::from_entries(hosts).ok());
     let trust_marks = section.flag("trust-marks");
     if !section.has("token-file") {
         let title = section.title().to_owned();
         section
             .missing(format!("[{title}] has no token-file: set it to a file with the token in its one line"));
     }
-    if trust_marks == Some(true) && register != Register::None {
+    if trust_marks == Some(true) && around.register != Register::None {
         section.complain(
             "trust-marks",
             "with a register the cluster is asked, and nobody is trusted without proof: remove trust-marks",
         );
     }
-    let other = file.as_ref().and_then(|(_, digest)| known.insert(*digest, name));
+    let other = file.as_ref().and_then(|(_, digest)| around.known.insert(*digest, name));
     if other.is_some() {
         section.complain("token-file", "another name has the same token: nobody could say who has asked");
     }
     section.finish();
     let (file, _) = file?;
-    Some(Token { name: name.to_owned(), file, trust_marks: trust_marks.unwrap_or(false) })
+    let (name, trust_marks) = (name.to_owned(), trust_marks.unwrap_or(false));
+    Some(Token { name, file, trust_marks, routes, hosts })
+}
+
+fn confirmed_route(routes: &[Route], name: &str) -> Result<(), String> {
+    match routes.iter().find(|route| route.step == Step::Failure && route.name.as_str() == name) {
+        None => Err("there is no route of this name".to_owned()),
+        Some(route) if route.driver.confirms_later() => Ok(()),
+        Some(_) => Err("the answer of this route acknowledges: set ack = \"callback\" for it".to_owned()),
+    }
 }
 
 /// Without the API nobody could confirm what a route waits for. The control socket is for root on this controller alone.
-pub(super) fn check_routes(root: &mut Section<'_, '_>, routes: &[Route]) {
-    if root.section("api").has("listen") {
-        return;
-    }
+fn check_routes(root: &mut Section<'_, '_>, routes: &[Route], named: &BTreeSet<String>) {
+    let why = match root.section("api").has("listen") {
+        false => "nobody could confirm it: add [api] with a listen address, or let the answer acknowledge",
+        true => "nobody could confirm it: name the route in routes of the receiver's [api.tokens.NAME]",
+    };
     for route in routes.iter().filter(|route| route.step == Step::Failure && route.driver.confirms_later()) {
+        if root.section("api").has("listen") && named.contains(route.name.as_str()) {
+            continue;
+        }
         let mut kind = root.section(route.driver.kind());
         let Some(key) = kind.sections().into_iter().find(|key| *key == route.name.as_str()) else { continue };
-        kind.named_section(key).complain(
-            "ack",
-            "nobody could confirm it: add [api] with a listen address, or let the answer acknowledge",
-        );
+        kind.named_section(key).complain("ack", why);
     }
 }

@@ -159,8 +159,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let log_level = log(root.section("log"));
     let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
-    let api = api::read(root.section("api"), store.register);
-    api::check_routes(&mut root, &routes);
+    let api = api::read(&mut root, store.register, &routes);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {

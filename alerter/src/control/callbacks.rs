@@ -8,6 +8,7 @@ use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use marks::id::MarkId;
 use marks::journal::{Callback, Heard, Journal, Says};
+use marks::mark::Standing;
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
@@ -33,6 +34,9 @@ pub(super) async fn patch(
     let mark = id.ok().and_then(|Path(id)| MarkId::parse(&id).ok());
     let mark = mark.ok_or_else(|| Refusal::bad("mark", "this is no mark's id: give the id of the event"))?;
     let says = says(&request)?;
+    if !caller.may_confirm(request.route.as_deref()) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "not-allowed", NOT_ITS_ROUTE));
+    }
     let callback = callback(&shared, mark, request.route, &caller);
     let actor = callback.actor.clone();
     let (heard, waiting) = shared
@@ -47,9 +51,13 @@ pub(super) async fn patch(
     answer(mark, heard, request.acknowledged, &actor).map(Json)
 }
 
+const NOT_ITS_ROUTE: &str =
+    "this token confirms nothing of this route: name the route in routes of its table";
+
 fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
     let confirming = shared.settings.own_routes().filter(|route| route.driver.confirms_later());
-    let confirming = confirming.map(|route| route.name.as_str().to_owned()).collect();
+    let names = confirming.map(|route| route.name.as_str()).filter(|name| caller.may_confirm(Some(name)));
+    let confirming = names.map(str::to_owned).collect();
     Callback { mark, route, confirming, actor: caller.actor() }
 }
 
@@ -99,6 +107,10 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
             let message = format!("{route} had acknowledged it before: nothing was changed");
             said(route, false, message)
         }
+        Heard::RefusedBefore(route) => {
+            let message = format!("{route} had refused it before: nothing was changed");
+            said(route, false, message)
+        }
         Heard::StaysHeld(route) => {
             let message = format!("it is held on route {route} and stays so; the refusal is noted");
             said(route, false, message)
@@ -108,11 +120,24 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
         }
         Heard::NoDelivery => conflict(
             "no-callback",
-            "no route of this mark is confirmed like this: set ack = \"callback\" for it",
+            "no route of this mark is confirmed like this by you: it needs ack = \"callback\", and your token to name it",
         ),
         Heard::Several(routes) => {
             let message = format!("name the route, which is one of: {}", routes.join(", "));
             Err(Refusal::bad("route", &message))
+        }
+        Heard::Doubtful(doubt) => {
+            let message = format!(
+                "the mark is held ({}), so nobody can have been told of it: nothing was changed",
+                Standing::Doubtful(doubt).as_str()
+            );
+            conflict("doubtful", &message)
+        }
+        Heard::NeverSent(route) => {
+            let message = format!(
+                "{route} was not sent it yet by this controller: nothing was changed, confirm it when it has come"
+            );
+            conflict("never-sent", &message)
         }
         Heard::Over(state) => {
             let message = format!("its delivery is {} already: nothing was changed", state.as_str());

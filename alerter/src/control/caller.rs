@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 
 use marks::fencing::Origin;
+use marks::host::HostName;
 
 use super::server::person;
+use super::token::Token;
 
 /// The header in which a command says who runs it.
 pub(crate) const OPERATOR: &str = "x-operator";
@@ -21,12 +23,10 @@ pub(super) enum Caller {
     },
     /// Somebody with a token, at the TCP address.
     Remote {
-        /// What the token is called.
-        token: String,
+        /// Whose it is, and what it may do.
+        token: Token,
         /// Where they ask from.
         address: IpAddr,
-        /// `trust-marks`.
-        is_trusted: bool,
     },
 }
 
@@ -36,7 +36,7 @@ impl Caller {
         match self {
             Self::Local { uid, name: Some(name) } => format!("{} (uid {uid})", person(name)),
             Self::Local { uid, name: None } => format!("uid {uid}"),
-            Self::Remote { token, address, .. } => format!("{token} ({address})"),
+            Self::Remote { token, address } => format!("{} ({address})", token.name),
         }
     }
 
@@ -52,7 +52,24 @@ impl Caller {
     pub(super) fn is_trusted_alone(&self) -> bool {
         match self {
             Self::Local { .. } => true,
-            Self::Remote { is_trusted, .. } => *is_trusted,
+            Self::Remote { token, .. } => token.trust_marks,
+        }
+    }
+
+    /// Whether they may say anything of this host: a token may of those that its table names.
+    pub(super) fn may_mark(&self, node: &HostName) -> bool {
+        match self {
+            Self::Local { .. } => true,
+            Self::Remote { token, .. } => token.hosts.as_ref().is_some_and(|hosts| hosts.covers(node)),
+        }
+    }
+
+    /// Whether they may speak for this route, or for any where none is named.
+    pub(super) fn may_confirm(&self, route: Option<&str>) -> bool {
+        match (self, route) {
+            (Self::Local { .. }, _) => true,
+            (Self::Remote { token, .. }, Some(route)) => token.routes.iter().any(|own| own == route),
+            (Self::Remote { token, .. }, None) => !token.routes.is_empty(),
         }
     }
 }
@@ -68,7 +85,8 @@ mod tests {
         assert_eq!(local(Some("a\n\u{1b}[31m")), "a  [31m (uid 0)");
         assert_eq!((local(Some(" ")), local(None)), ("root (uid 0)".to_owned(), "uid 0".to_owned()));
         let address = "192.0.2.7".parse().unwrap();
-        let remote = Caller::Remote { token: "ops-portal".into(), address, is_trusted: true };
+        let token = Token { name: "ops-portal".into(), trust_marks: true, ..Token::default() };
+        let remote = Caller::Remote { token, address };
         assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (192.0.2.7)", Origin::Api));
     }
 }

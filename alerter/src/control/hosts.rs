@@ -6,10 +6,11 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
-use marks::fencing::Fencing;
+use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, JournalError, NewHistory};
+use marks::journal::{Journal, JournalError, MarkRow, NewHistory};
+use marks::mark::{Doubt, Standing};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
@@ -38,6 +39,8 @@ enum Done {
     Later(MarkId),
     NotCovered,
     NoHost,
+    /// More than the API speaks of a mark that is open: nothing was changed.
+    NotYours(MarkId),
     /// So many marks were ended.
     Ended(usize),
 }
@@ -51,6 +54,9 @@ pub(super) async fn patch(
 ) -> Answer<HostAnswer> {
     let host = host.map_err(|_| Refusal::bad("host", "the host's name is no text"))?.0;
     let node = HostName::parse(&host).map_err(|why| Refusal::bad("host", &why.to_string()))?;
+    if !caller.may_mark(&node) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "not-allowed", NOT_ITS_HOST));
+    }
     let is_failure = request.mark_unhealthy;
     if is_failure && shared.cluster.is_none() && !caller.is_trusted_alone() {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "no-proof", NO_PROOF));
@@ -73,6 +79,7 @@ pub(super) async fn patch(
     answer(&node, done, &actor).map(Json)
 }
 
+const NOT_ITS_HOST: &str = "this token says nothing of this host: name the host in hosts of its table";
 const NO_PROOF: &str = "register = \"none\", so there is no cluster to confirm that the host was fenced: run `nova-host-alerter mark` on the controller, or set trust-marks for this token";
 
 fn mark(
@@ -160,13 +167,33 @@ fn unmark(
     caller: &Caller,
     reason: &str,
 ) -> Result<Done, JournalError> {
-    let (now, actor, mut ended) = (Timestamp::now(), caller.actor(), 0);
+    let mut open = Vec::new();
     for mark in journal.marks_of(node)?.sound {
         if is_unfinished(journal, &mark)? {
-            ended += usize::from(journal.dismiss(mark.id, reason, &actor, now)?);
+            open.push(mark);
         }
     }
+    if matches!(caller, Caller::Remote { .. }) {
+        for mark in &open {
+            if !is_of_the_api_alone(journal, mark)? {
+                return Ok(Done::NotYours(mark.id));
+            }
+        }
+    }
+    let (now, actor, mut ended) = (Timestamp::now(), caller.actor(), 0);
+    for mark in open {
+        ended += usize::from(journal.dismiss(mark.id, reason, &actor, now)?);
+    }
     Ok(Done::Ended(ended))
+}
+
+/// Whether nobody but the API has spoken of a mark, so that the API may take its word back. What is damaged may be a proof.
+fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Result<bool, JournalError> {
+    let (fencings, sightings) = (journal.fencings_of(mark.id)?, journal.sightings_of(mark.id)?);
+    let is_whole = fencings.damaged.is_empty() && sightings.damaged.is_empty();
+    let is_said = !fencings.sound.is_empty() && fencings.sound.iter().all(|f| f.origin == Origin::Api);
+    let is_held = mark.standing == Standing::Doubtful(Doubt::Unconfirmed);
+    Ok(is_held && is_whole && is_said && sightings.sound.is_empty())
 }
 
 /// What is said of it, one sentence.
@@ -180,6 +207,12 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
                 "a delivery of {node} is under way, so nothing was changed: try again in some seconds"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "in-progress", &message))
+        }
+        Done::NotYours(mark) => {
+            let message = format!(
+                "more than the API speaks of {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark}` on the controller"
+            );
+            Err(Refusal::new(StatusCode::CONFLICT, "not-yours", &message))
         }
         Done::NotCovered => {
             Err(Refusal::bad("not-covered", "[hosts] match does not cover this host: it is not told"))

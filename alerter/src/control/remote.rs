@@ -219,7 +219,7 @@ async fn only_with_a_token(
         guard.log.say(how, format_args!("a request to the API from {address} {how} is refused"));
         return refused();
     };
-    let caller = Caller::Remote { token: token.name.clone(), address, is_trusted: token.trust_marks };
+    let caller = Caller::Remote { token: token.clone(), address };
     request.extensions_mut().insert(caller);
     next.run(request).await
 }

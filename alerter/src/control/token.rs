@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use marks::host::HostPatterns;
 use secrecy::{ExposeSecret as _, SecretSlice};
 use sha2::{Digest as _, Sha256};
 
@@ -14,7 +15,7 @@ const SHORTEST: usize = 32;
 pub type Digest = [u8; 32];
 
 /// Somebody who may use the API. It holds no secret, only where that stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
     /// What the journal calls them.
     pub name: String,
@@ -22,6 +23,10 @@ pub struct Token {
     pub file: PathBuf,
     /// `trust-marks`: whether their word alone makes a mark where there is no cluster to ask.
     pub trust_marks: bool,
+    /// `routes`: those for whose receivers they may speak; none where it is absent.
+    pub routes: Vec<String>,
+    /// `hosts`: those that they may call failed, or well; none where it is absent.
+    pub hosts: Option<HostPatterns>,
 }
 
 impl Token {
@@ -117,7 +122,7 @@ mod tests {
     fn a_token_is_what_its_file_says_now() {
         let room = tempfile::tempdir().unwrap();
         let token =
-            |name: &str| Token { name: name.into(), file: room.path().join(name), trust_marks: false };
+            |name: &str| Token { name: name.into(), file: room.path().join(name), ..Token::default() };
         let tokens = [token("one"), token("other")];
         for (token, text) in tokens.iter().zip([ONE, OTHER]) {
             write(&token.file, text, 0o600);

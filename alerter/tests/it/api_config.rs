@@ -70,12 +70,15 @@ fn api(text: &str) -> Option<Api> {
 fn the_api_is_off_by_default_and_is_what_was_configured() {
     let files = Files::new();
     assert_eq!(api(NONE), None);
-    let trusted = "[api.tokens.trusted]\ntoken-file = \"DIR/trusted\"\ntrust-marks = true\n";
+    let trusted =
+        "hosts = [\"compute*\"]\n[api.tokens.trusted]\ntoken-file = \"DIR/trusted\"\ntrust-marks = true\n";
     let api = api(&(NONE.to_owned() + &files.table(trusted))).unwrap();
     assert_eq!(api.listen.to_string(), "127.0.0.1:7420");
     let tokens: Vec<(&str, bool)> =
         api.tokens.iter().map(|token| (token.name.as_str(), token.trust_marks)).collect();
     assert_eq!(tokens, [("portal", false), ("trusted", true)]);
+    let hosts: Vec<bool> = api.tokens.iter().map(|token| token.hosts.is_some()).collect();
+    assert_eq!((hosts, api.tokens[0].routes.len()), (vec![true, false], 0), "what is not named is not given");
 }
 
 fn problems(text: &str) -> String {
@@ -90,6 +93,8 @@ fn without_tls_a_token_or_an_address_nothing_is_served() {
     }
     let said = problems(&(NONE.to_owned() + "[api.tokens.portal]\n"));
     assert!(said.contains("[api] has no listen") && said.contains("no token-file"), "{said}");
+    let said = problems(&(NONE.to_owned() + "[api]\nlisten = \"127.0.0.1:7420\"\n[api.tokens]\n"));
+    assert!(said.contains("no token"), "an empty table opens nothing: {said}");
 }
 
 /// Who may read the key can pretend to be us, and who may read a token can end marks.
@@ -141,7 +146,15 @@ fn a_route_waits_for_no_callback_that_cannot_come() {
     let text = NONE.to_owned() + "ack = \"callback\"\nack-timeout = 60\n";
     let said = problems(&text);
     assert!(said.contains("nobody could confirm it"), "{said}");
-    let settings = Site::new(&(text + &files.table(""))).settings();
+    let said = problems(&(text.clone() + &files.table("")));
+    assert!(said.contains("[api.tokens.NAME]"), "no token names it: {said}");
+    for (routes, wanted) in [("elsewhere", "there is no route"), ("plain", "set ack = \"callback\"")] {
+        let more =
+            format!("routes = [\"recovery\", \"{routes}\"]\n[http.plain]\nurl = \"http://127.0.0.1:9/\"\n");
+        let said = problems(&(text.clone() + &files.table(&more)));
+        assert!(said.contains(wanted), "{routes}: {said}");
+    }
+    let settings = Site::new(&(text + &files.table("routes = [\"recovery\"]\n"))).settings();
     assert!(settings.routes[0].driver.confirms_later());
     for (more, wanted) in [
         ("ack = \"callback\"\nack-timeout = 59\n", "from 60 to 86400"),

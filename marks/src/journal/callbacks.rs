@@ -4,10 +4,11 @@
 use rusqlite::Transaction;
 
 use super::delivery_row::{self, update};
-use super::{Fault, Journal, JournalError, deliveries, endings};
+use super::{Fault, Journal, JournalError, deliveries, endings, row};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
+use crate::mark::Doubt;
 use crate::time::Timestamp;
 
 /// The word of a delivery that its receiver refused after it had accepted it.
@@ -52,6 +53,8 @@ pub enum Heard {
     Done(String),
     /// This route had acknowledged it before: nothing has changed.
     Already(String),
+    /// This route had refused it before in the same words: nothing has changed.
+    RefusedBefore(String),
     /// The delivery is held, and stays so; that its receiver refuses it stands in the history.
     StaysHeld(String),
     /// There is no such mark here.
@@ -62,11 +65,16 @@ pub enum Heard {
     Several(Vec<String>),
     /// It has ended in another way, or its row is damaged: nothing has changed.
     Over(State),
+    /// Nobody vouches for the mark, so nobody can have been told of it: nothing has changed.
+    Doubtful(Doubt),
+    /// It was never sent on this route from here, be it that its turn has not come: nothing has changed.
+    NeverSent(String),
 }
 
 impl Journal {
-    /// Writes down what a receiver says of a mark that it had accepted. A confirmation counts whenever it comes, whatever
-    /// state its delivery is in: the mark ends with it as with any acknowledgement. A refusal parks the delivery and never
+    /// Writes down what a receiver says of a mark that it had accepted. A confirmation counts whenever it comes after the
+    /// first attempt, whatever state its delivery is in, unless the mark is in doubt: the mark ends with it as with any
+    /// acknowledgement. A refusal parks the delivery and never
     /// ends it.
     ///
     /// # Errors
@@ -130,6 +138,11 @@ fn hear(
     actor: &str,
     now: Timestamp,
 ) -> Result<Heard, Fault> {
+    if !delivery.state.is_final()
+        && let Some(untold) = untold(transaction, &delivery)?
+    {
+        return Ok(untold);
+    }
     match (delivery.state, says) {
         (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
         (State::Acknowledged | State::Dismissed | State::Cancelled | State::Quarantined, _) => {
@@ -142,6 +155,13 @@ fn hear(
             refuse(transaction, delivery, (reason, *next_due), actor, now)
         }
     }
+}
+
+/// What nobody can have been told of is confirmed and refused by nobody: its receiver would swallow the real failure.
+fn untold(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
+    let doubt = row::load(transaction, delivery.mark)?.and_then(|row| row.standing.doubt());
+    let never = || (delivery.attempts == 0).then(|| Heard::NeverSent(delivery.route.clone()));
+    Ok(doubt.map(Heard::Doubtful).or_else(never))
 }
 
 /// One that is under way ends too: what comes back is history.
@@ -178,14 +198,17 @@ fn refuse(
         return Ok(Heard::StaysHeld(delivery.route));
     }
     let said = delivery.last.as_ref().map(|last| (last.kind.as_str(), last.detail.as_str()));
-    let is_news = delivery.state != State::Parked || said != Some((REFUSED, &detail));
-    if is_news {
-        deliveries::move_to(&mut delivery, State::Parked)?;
-        delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
-        delivery.next_due = next_due;
-        update(transaction, &delivery)?;
-        note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
+    let is_repeated = delivery.state == State::Parked && said.is_some_and(|(kind, _)| kind == REFUSED);
+    if is_repeated && said == Some((REFUSED, &detail)) {
+        return Ok(Heard::RefusedBefore(delivery.route));
     }
+    // With another reason each time it would never be told again.
+    let next_due = if is_repeated { delivery.next_due.min(next_due) } else { next_due };
+    deliveries::move_to(&mut delivery, State::Parked)?;
+    delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
+    delivery.next_due = next_due;
+    update(transaction, &delivery)?;
+    note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
     Ok(Heard::Done(delivery.route))
 }
 
@@ -204,9 +227,11 @@ mod tests {
 
     use super::*;
     use crate::delivery::ACCEPTED;
-    use crate::journal::tests::{Home, NOW, again, attempt, events, fencing, marked, marked_for_two, states};
+    use crate::journal::tests::{
+        Home, NOW, again, attempt, events, fencing, marked, marked_as, marked_for_two, states,
+    };
     use crate::journal::{HistoryFilter, Role, Verdict};
-    use crate::mark::Settlement;
+    use crate::mark::{Settlement, Standing};
     use crate::register::Entry;
 
     const LATER: Timestamp = Timestamp(NOW.0 + 600_000);
@@ -290,13 +315,11 @@ mod tests {
     /// The register learns of it as of any acknowledgement.
     #[test]
     fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
-        for left in [None, Some(accepted()), Some(again(NOW)), Some(held()), Some(parked())] {
+        for left in [accepted(), again(NOW), held(), parked()] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked(&mut journal, "compute1", NOW);
-            if let Some(verdict) = &left {
-                attempt(&mut journal, mark, "recovery", verdict);
-            }
+            attempt(&mut journal, mark, "recovery", &left);
             assert_eq!(heard(&mut journal, mark, &has()), done(), "{left:?}");
             assert_eq!(heard(&mut journal, mark, &has()), Heard::Already("recovery".into()));
             assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::Over(State::Acknowledged));
@@ -338,8 +361,8 @@ mod tests {
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
         attempt(&mut journal, mark, "recovery", &accepted());
-        for _ in 0..2 {
-            assert_eq!(heard(&mut journal, mark, &refuses("no such host")), done());
+        for wanted in [done(), Heard::RefusedBefore("recovery".into())] {
+            assert_eq!(heard(&mut journal, mark, &refuses("no such host")), wanted);
         }
         assert_eq!(events(&journal, mark), ["marked", "accepted", "refused"]);
         let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
@@ -348,6 +371,51 @@ mod tests {
         assert_eq!(journal.due(LATER, "recovery", 10, None).unwrap().sound.len(), 1);
         assert_eq!(heard(&mut journal, mark, &has()), done());
         assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+    }
+
+    /// The broken variant puts the mark off with each: whoever refuses it often enough keeps it from being told again.
+    #[test]
+    fn a_repeated_refusal_does_not_put_the_mark_off_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        heard(&mut journal, mark, &refuses("full"));
+        let later = Says::Refuses { reason: "still full".into(), next_due: LATER + Duration::from_secs(9) };
+        assert_eq!(heard(&mut journal, mark, &later), done());
+        assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, LATER);
+        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused", "refused"]);
+    }
+
+    /// The broken variant is the same mark after its first attempt.
+    #[test]
+    fn what_was_never_sent_is_neither_confirmed_nor_refused() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        for says in [has(), refuses("no")] {
+            assert_eq!(heard(&mut journal, mark, &says), Heard::NeverSent("recovery".into()));
+        }
+        assert_eq!(
+            (states(&journal, mark), events(&journal, mark)),
+            (vec![State::Pending], vec!["marked".into()])
+        );
+        attempt(&mut journal, mark, "recovery", &accepted());
+        assert_eq!(heard(&mut journal, mark, &has()), done());
+    }
+
+    /// The broken variant is a mark that is proven.
+    #[test]
+    fn what_is_in_doubt_is_neither_confirmed_nor_refused() {
+        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
+            for says in [has(), refuses("no")] {
+                assert_eq!(heard(&mut journal, mark, &says), Heard::Doubtful(doubt));
+            }
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None);
+        }
     }
 
     #[test]
@@ -376,6 +444,7 @@ mod tests {
         let several = Heard::Several(vec!["recovery".into(), "wiki".into()]);
         assert_eq!(journal.call_back(&both, &has(), NOW).unwrap(), several);
         assert_eq!(states(&journal, mark), [State::Pending; 2], "nothing has changed");
+        attempt(&mut journal, mark, "wiki", &accepted());
         let named = Callback { route: Some("wiki".into()), ..both };
         assert_eq!(journal.call_back(&named, &has(), NOW).unwrap(), Heard::Done("wiki".into()));
         assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "a required route has it not");
@@ -403,6 +472,7 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
         heard(&mut journal, mark, &has());
         let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
         let rows = journal.history(&filter).unwrap().sound;

@@ -52,7 +52,7 @@ impl Api {
         let at = room.display();
         let table = format!(
             "\n[api]\nlisten = \"{address}\"\ncertificate = \"{at}/certificate\"\nkey = \"{at}/key\"\n\
-             [api.tokens.portal]\ntoken-file = \"{at}/token\"\n"
+             [api.tokens.portal]\ntoken-file = \"{at}/token\"\nroutes = [\"recovery\"]\nhosts = [\"compute*\"]\n"
         );
         (Self { address, roots }, table)
     }
