@@ -176,7 +176,7 @@ impl Case {
     /// Begins a new round, since this one has come to nothing.
     fn give_up(&mut self) {
         self.undecided = self.undecided.saturating_add(1);
-        if self.undecided % ROUNDS == 0 {
+        if self.undecided.is_multiple_of(ROUNDS) {
             let (mark, node, rounds) = (&self.mark, &self.node, self.undecided);
             warn!(%mark, host = %node, "nobody knows whether {node} is down, after {rounds} rounds of probes: mend the probes, or release the mark");
         }
