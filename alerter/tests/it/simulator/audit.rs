@@ -66,6 +66,8 @@ pub(super) struct Audit {
     seen: i64,
     /// What was held at the last look.
     held: BTreeMap<MarkId, HeldMark>,
+    /// What rules have ended, by whichever alerter.
+    cancelled: BTreeSet<(MarkId, String)>,
     /// Who was set aside.
     aside: BTreeSet<usize>,
     free_since: BTreeMap<MarkId, u64>,
@@ -88,6 +90,7 @@ impl Audit {
             rows: BTreeMap::new(),
             seen: 0,
             held: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
             aside: BTreeSet::new(),
             free_since: BTreeMap::new(),
             first: BTreeMap::new(),
@@ -375,6 +378,15 @@ impl Audit {
         }
     }
 
+    /// A route's terms keep a mark back, or end it there.
+    pub(super) fn kept(&mut self, world: &World, due: &DueDelivery) {
+        let (id, Delivery { route, state, .. }) = (due.mark.id, &due.delivery);
+        self.say(world, || format!("{id} is {} on {route} by its terms", state.as_str()));
+        if *state == State::Cancelled {
+            self.cancelled.insert((id, route.clone()));
+        }
+    }
+
     pub(super) fn ended(&self, world: &World, mark: MarkId, route: &str) {
         self.say(world, || format!("attempt of {mark} on {route} has ended"));
     }
@@ -528,9 +540,12 @@ impl Audit {
         let deliveries = daemon.journal.deliveries_of(id).unwrap().sound;
         let has =
             |d: &Delivery| world.receivers.get(&d.route).is_some_and(|receiver| receiver.has.contains(&id));
-        let is_told = match deliveries.iter().any(|d| d.chain.is_some()) {
-            true => deliveries.iter().any(|d| d.chain.is_some() && has(d)),
-            false => deliveries.iter().filter(|d| d.required).all(|d| has(d) || d.state == State::Cancelled),
+        let is_ruled_out =
+            |d: &Delivery| d.state == State::Cancelled || self.cancelled.contains(&(id, d.route.clone()));
+        let mut steps = deliveries.iter().filter(|d| d.chain.is_some()).peekable();
+        let is_told = match steps.peek() {
+            Some(_) => steps.any(has),
+            None => deliveries.iter().filter(|d| d.required).all(|d| has(d) || is_ruled_out(d)),
         };
         let is_right = match how {
             Settlement::Acknowledged => is_told,

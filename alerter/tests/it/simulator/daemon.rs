@@ -416,6 +416,7 @@ impl Daemon {
             audit.begun(world, self, due);
         }
         audit.count(world, self);
+        turned.kept.iter().for_each(|due| audit.kept(world, due));
         if !turned.kept.is_empty() {
             let waiting = self.journal.waiting().unwrap();
             self.shared.troubles().keep_only(|route| waiting.contains_key(route));
