@@ -79,11 +79,12 @@ impl Configuration {
     }
 }
 
-/// On a machine that others load too, Pacemaker would do one thing at a time: where many hosts are down, the futile starts of
-/// their connections would come before the fencing of a controller, again and again.
+/// A controller does two things at a time for each of its processors, and one where it is busy: the futile starts of
+/// connections to hosts that stay dead would keep it from fencing another controller, and from starting the alerter.
 const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
   <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
-  <nvpair id="lab-load" name="load-threshold" value="1000%"/>"#;
+  <nvpair id="lab-load" name="load-threshold" value="1000%"/>
+  <nvpair id="lab-actions" name="node-action-limit" value="100"/>"#;
 
 /// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another. And
 /// Pacemaker 2.1.5 sometimes forgets to look again at a host after its `reconnect_interval`: the next recheck does.

@@ -79,6 +79,7 @@ fn changes(rules: &Rules) -> anyhow::Result<()> {
         ratio("to them", among.own.median() / among.floor.median(), "-");
     }
     ratio(&format!("{MANY} hosts to {FEW}"), many.own.median() / few.own.median(), "about 1");
+    ratio("the same of the map and the set", many.floor.median() / few.floor.median(), "-");
     Ok(())
 }
 
