@@ -136,12 +136,23 @@ pub enum HostPatternError {
 
 impl HostPatterns {
     /// Reads a comma list; spaces around an entry and empty entries are passed over.
+    ///
+    /// An entry that no host can be called covers nobody here, and costs the others nothing: a fence device with one among
+    /// its `hosts` must go on fencing.
     pub fn parse(list: &str) -> Result<Self, HostPatternError> {
-        Self::from_entries(list.split(','))
+        Self::read(list.split(','))
     }
 
-    /// Reads a list that is already split.
+    /// Reads a list that is already split. An entry that no host can be called is refused.
     pub fn from_entries<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, HostPatternError> {
+        let patterns = Self::read(entries)?;
+        for name in patterns.0.iter().filter(|entry| !is_pattern(entry)) {
+            HostName::parse(name).map_err(HostPatternError::NoHost)?;
+        }
+        Ok(patterns)
+    }
+
+    fn read<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, HostPatternError> {
         let patterns: Vec<String> = entries
             .into_iter()
             .map(str::trim)
@@ -153,9 +164,6 @@ impl HostPatterns {
         }
         if patterns.iter().flat_map(|p| p.bytes()).any(|b| !is_name_byte(b) && !matches!(b, b'*' | b'?')) {
             return Err(HostPatternError::Character);
-        }
-        for name in patterns.iter().filter(|entry| !is_pattern(entry)) {
-            HostName::parse(name).map_err(HostPatternError::NoHost)?;
         }
         Ok(Self(patterns))
     }
@@ -318,6 +326,8 @@ mod tests {
             assert!(entry.bytes().all(is_name_byte), "the characters alone do not show it");
             let read = HostPatterns::from_entries(["c1", entry]);
             assert_eq!(read, Err(HostPatternError::NoHost(why)), "{entry}");
+            let device = HostPatterns::parse(&format!("c1,{entry}")).unwrap();
+            assert!(device.covers(&name("c1")), "a fence device goes on with the others");
         }
         for entry in ["*", "compute1.*", "-?1", "*."] {
             assert!(HostPatterns::parse(entry).is_ok(), "{entry}");

@@ -131,10 +131,10 @@ impl Audit {
         let (touched, newest) = journal.touched_since(self.seen).unwrap();
         self.seen = newest;
         for mark in touched {
-            if let Ok(Some(row)) = journal.mark(mark) {
-                if self.rows.insert(mark, row.clone()).is_none() {
-                    self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
-                }
+            if let Ok(Some(row)) = journal.mark(mark)
+                && self.rows.insert(mark, row.clone()).is_none()
+            {
+                self.say(world, || format!("{} has mark {mark} ({})", row.node, row.standing.as_str()));
             }
         }
     }
