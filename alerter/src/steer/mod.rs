@@ -161,9 +161,7 @@ fn advance_chains(
     now: Timestamp,
 ) -> Result<(), JournalError> {
     let mut steering = shared.steering();
-    // Who only waits for a turn has a running clock: that is what the limit is for.
-    let may_go =
-        |mark| is_permitted && steering.holds_of(mark).iter().all(|held| held.hold == Hold::MaxInFlight);
+    let may_go = |mark| is_permitted && steering.holds_of(mark).is_empty();
     let is_recent = |at: Timestamp| at <= now && now.since(at) < ALL_CHAINS;
     let looks_at_all = !steering.all_chains.is_some_and(is_recent);
     let advanced = match looks_at_all {

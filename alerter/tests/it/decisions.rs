@@ -169,3 +169,29 @@ fn a_release_waits_for_its_mark() {
     alerter.take_in(&site);
     assert!(alerter.journal.released_marks().unwrap().contains(&mark));
 }
+
+/// A controller that was away for longer than the register keeps an end does not bring the pause back. The broken variants: a
+/// register that was lost as a whole, and a pause that never stood in it.
+#[test]
+fn a_pause_that_was_ended_long_ago_does_not_come_back() {
+    for (stood, is_lost, comes_back) in [(true, false, false), (true, true, true), (false, false, true)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start(&site, "ctl1");
+        first.run(&mut site, 2);
+        let paused = pause(&site);
+        site.register_is_mute = !stood;
+        assert!(first.journal.decide(&paused).unwrap());
+        first.run(&mut site, 2);
+        drop(first);
+        site.register_is_mute = false;
+        site.advance(8.0 * 86_400.0);
+        site.register.remove(&Key::Decision(paused.id));
+        if is_lost {
+            site.register.clear();
+        }
+        let mut back = Alerter::start(&site, "ctl1");
+        back.run(&mut site, 2);
+        let here = in_force(&back, site.now);
+        assert_eq!(here.contains(&paused), comes_back, "stood {stood}, lost {is_lost}");
+    }
+}

@@ -63,5 +63,6 @@ mod simulator;
 mod site;
 mod steering;
 mod steps;
+mod turns;
 mod vitrage;
 mod warnings;

@@ -1,0 +1,87 @@
+//! Who is told at once in a group that is told a few at a time, on a real journal.
+
+use std::time::Duration;
+
+use alerter::steer;
+use marks::host::HostName;
+use marks::id::NoteId;
+use marks::journal::Room;
+use marks::register::{About, Decision, Scope};
+
+use crate::site::{Alerter, Site, lacks_evidence, taken};
+
+/// A mark whose attempt has begun keeps its place until that has ended, also where another one comes before it by now, or
+/// where it is held itself meanwhile. The broken variant is the attempt that has ended.
+#[test]
+fn who_is_being_told_keeps_the_place_whatever_is_decided_meanwhile() {
+    if lacks_evidence() {
+        return;
+    }
+    for (is_held, ends) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        site.configure("[groups.default]\nmax-in-flight = 1\n");
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        // Nobody marked the first one: its evidence makes a mark later.
+        site.die("compute2");
+        site.seen_fenced("compute2");
+        site.advance(2.0);
+        site.outage("compute1", "ctl1");
+        alerter.take_in(&site);
+        alerter.keep_up(&mut site);
+        let due = alerter.begin(&site, "nova").expect("nothing holds it");
+        if is_held {
+            let until = site.now + Duration::from_secs(600);
+            let scope = Scope::Host(HostName::parse("compute1").unwrap());
+            let about = About::Maintenance { scope, until };
+            let (id, at) = (NoteId::generate(), site.now);
+            let decision = Decision { id, about, at, actor: "alice".into(), reason: "disk".into() };
+            assert!(alerter.journal.decide(&decision).unwrap());
+        }
+        site.advance(20.0);
+        alerter.take_in(&site);
+        alerter.keep_up(&mut site);
+        assert_eq!(alerter.marks("compute2").len(), 1);
+        if ends {
+            alerter.finish(&site, &due, &taken());
+            let due = alerter.begin(&site, "backup");
+            if let Some(due) = due.filter(|due| due.mark.node.as_str() == "compute1") {
+                alerter.finish(&site, &due, &taken());
+            }
+        }
+        let next = alerter.begin(&site, "nova");
+        assert_eq!(next.is_some(), ends, "held {is_held}");
+    }
+}
+
+/// Marks that wait for a route in trouble take nobody's place; when the time of that step of their chains is over, all could
+/// be sent to the next route at once, and one is. The broken variant is the group without a limit.
+#[test]
+fn chains_that_go_on_together_are_told_a_few_at_a_time() {
+    if lacks_evidence() {
+        return;
+    }
+    for (limit, told) in [("max-in-flight = 1\n", 1), ("", 3)] {
+        let hosts = ["compute1", "compute2", "compute3"];
+        let mut site = Site::new(&hosts);
+        let chain = "chain = [{ route = \"nova\", timeout = 60 }, { route = \"backup\", timeout = 60 }]";
+        site.configure(&format!("[groups.default]\n{chain}\n{limit}"));
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        alerter.shared().troubles().failed("nova", "connect", "refused", site.now);
+        hosts.into_iter().for_each(|host| {
+            site.outage(host, "ctl1");
+        });
+        alerter.take_in(&site);
+        alerter.keep_up(&mut site);
+        site.advance(90.0);
+        let (shared, room) = (alerter.shared(), [Room::of("nova", 0), Room::of("backup", 8)]);
+        let mut begun = 0;
+        for _ in 0..3 {
+            steer::keep_up(&mut alerter.journal, &shared, (&room, None), site.now).unwrap();
+            begun += alerter.journal.turn(&[], &room, None, site.now).unwrap().begun.len();
+            site.advance(61.0);
+        }
+        assert_eq!(begun, told, "{limit}");
+    }
+}
