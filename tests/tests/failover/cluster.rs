@@ -17,7 +17,7 @@ use crate::truth;
 /// Longer than it takes Pacemaker to notice a loss, to wait for a peer that died, and to fence.
 pub(crate) const FENCED_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than the grace for evidence, and the longest pause between two attempts (30 s).
-pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(90);
+pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(180);
 /// Longer than three looks of an alerter.
 const LOOKS: Duration = Duration::from_secs(7);
 /// A controller that boots has its daemons sooner.
