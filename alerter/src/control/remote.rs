@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -76,16 +75,16 @@ async fn document() -> impl IntoResponse {
 }
 
 /// Listens at the configured address until `stop`. An address that cannot be had keeps nothing else from running: it may come
-/// with a move of the cluster's.
+/// with a move of the cluster's; nor does a certificate that is just being renewed.
 pub async fn run(shared: Arc<Shared>, api: Api, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        match TcpListener::bind(api.listen).await {
-            Ok(listener) => {
+        match open(&shared, &api).await {
+            Ok((listener, door)) => {
                 *shared.api_trouble() = None;
                 info!("the API is served at https://{}", api.listen);
-                return serve(listener, shared, api, stop).await;
+                return serve_at(listener, door, stop).await;
             }
-            Err(error) => say_unbound(&shared, api.listen, &error),
+            Err(why) => say_unserved(&shared, api.listen, &why),
         }
         tokio::select! {
             () = stop.cancelled() => {}
@@ -94,8 +93,15 @@ pub async fn run(shared: Arc<Shared>, api: Api, stop: CancellationToken) {
     }
 }
 
-fn say_unbound(shared: &Shared, address: SocketAddr, error: &io::Error) {
-    let sentence = format!("the API is not served at {address} ({error}): look at [api] listen");
+/// Opens the door, or says why it cannot be opened now.
+async fn open(shared: &Arc<Shared>, api: &Api) -> Result<(TcpListener, Door), String> {
+    let door = Door::new(Arc::clone(shared), api).map_err(|why| format!("{}: {why}", why.key))?;
+    let listener = TcpListener::bind(api.listen).await.map_err(|error| format!("listen: {error}"))?;
+    Ok((listener, door))
+}
+
+fn say_unserved(shared: &Shared, address: SocketAddr, why: &str) {
+    let sentence = format!("the API is not served at {address} ({why}): look at [api]");
     let mut trouble = shared.api_trouble();
     if trouble.as_ref() != Some(&sentence) {
         warn!("{sentence}");
@@ -105,11 +111,14 @@ fn say_unbound(shared: &Shared, address: SocketAddr, error: &io::Error) {
 
 /// Serves what comes to a listener until `stop`.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>, api: Api, stop: CancellationToken) {
-    let door = match Door::new(shared, &api) {
-        Ok(door) => Arc::new(door),
-        // The configuration was checked with the same files a moment ago.
-        Err(why) => return warn!(key = why.key, "the API is not served: {why}"),
-    };
+    match Door::new(shared, &api) {
+        Ok(door) => serve_at(listener, door, stop).await,
+        Err(why) => warn!(key = why.key, "the API is not served: {why}"),
+    }
+}
+
+async fn serve_at(listener: TcpListener, door: Door, stop: CancellationToken) {
+    let door = Arc::new(door);
     let mut open = JoinSet::new();
     loop {
         let accepted = tokio::select! {

@@ -769,3 +769,28 @@ async fn an_address_that_is_taken_is_tried_again() {
     server.stop.cancel();
     running.await.unwrap();
 }
+
+/// A certificate that is just being renewed, or not there yet, keeps the API away and degraded, and not for good. The broken
+/// variant, which looks once, is the listener alone.
+#[tokio::test]
+async fn the_api_comes_when_its_certificate_does() {
+    let server = Server::alone("").await;
+    let mut api = server.shared.settings.api.clone().unwrap();
+    api.listen.set_port(0);
+    server.files.remove("certificate");
+    let looked_once = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let once = remote::serve(looked_once, Arc::clone(&server.shared), api.clone(), CancellationToken::new());
+    once.await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(remote::run(Arc::clone(&server.shared), api, stop.clone()));
+    while server.shared.api_trouble().is_none() {
+        tokio::task::yield_now().await;
+    }
+    server.files.put_identity();
+    while server.shared.api_trouble().is_some() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(!running.is_finished());
+    stop.cancel();
+    running.await.unwrap();
+}
