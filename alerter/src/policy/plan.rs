@@ -18,20 +18,20 @@ pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
     let mut decided = BTreeMap::new();
     for (index, group) in state.groups.iter().enumerate() {
         let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
-        let mut blocked = group.places();
-        for subject in state.open_of(index) {
-            let mut holds = state.holds_of(subject, now);
-            let left = match subject.stage {
-                Stage::Ready => places.as_mut(),
-                Stage::Blocked => blocked.as_mut(),
-                Stage::UnderWay | Stage::Waiting => None,
-            };
-            match left.filter(|_| holds.is_empty() && !subject.is_released) {
-                Some(0) => holds.push(group.crowded()),
-                Some(left) => *left -= 1,
-                None => {}
+        // Those that are ready come first; what is left is for those whose endpoints are in trouble.
+        for turn in [Stage::Ready, Stage::Blocked] {
+            for subject in
+                state.open_of(index).filter(|subject| turn == Stage::Ready || subject.stage == turn)
+            {
+                let mut holds = state.holds_of(subject, now);
+                let waits = holds.is_empty() && subject.stage == turn && !subject.is_released;
+                match places.as_mut().filter(|_| waits) {
+                    Some(0) => holds.push(group.crowded()),
+                    Some(left) => *left -= 1,
+                    None => {}
+                }
+                decided.insert(subject.mark, holds);
             }
-            decided.insert(subject.mark, holds);
         }
     }
     decided
@@ -107,8 +107,7 @@ impl Queue {
     /// Lets the first go; gives those for which that is new, and those that have to wait again.
     fn admit(&mut self, places: usize) -> Vec<MarkId> {
         let left = places.saturating_sub(self.busy.len());
-        let (ready, blocked) = (self.ready.iter().take(left), self.blocked.iter().take(places));
-        let admitted: BTreeSet<_> = ready.chain(blocked).copied().collect();
+        let admitted: BTreeSet<_> = self.ready.iter().chain(&self.blocked).take(left).copied().collect();
         let changed = admitted.symmetric_difference(&self.admitted).map(|(_, mark)| *mark).collect();
         self.admitted = admitted;
         changed

@@ -66,7 +66,7 @@ pub enum Stage {
     UnderWay,
     /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
     Waiting,
-    /// An attempt could begin, but for its endpoint, which is in trouble: as many of these may go as of those that are ready.
+    /// An attempt could begin, but for its endpoint, which is in trouble: these may go where none that is ready needs the place.
     Blocked,
 }
 
