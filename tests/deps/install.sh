@@ -10,7 +10,9 @@ common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux str
 # The services of OpenStack that drivers are tested against: their code alone, without what sets them up. On Debian only:
 # elsewhere the releases differ, and the tests that want them say that they are not there.
 openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat uwsgi-core uwsgi-plugin-python3'
-debian_packages="$common resource-agents fence-agents $openstack"
+# What reads the figures and the page as operators do: promtool, a browser and what drives it. On Debian only.
+watchers='prometheus chromium chromium-driver fonts-dejavu-core'
+debian_packages="$common resource-agents fence-agents $openstack $watchers"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"
 # crmsh is not packaged there: what needs it says so.
