@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::host::HostName;
 
+use hosts::Known;
 use index::Index;
 use operations::History;
 
@@ -68,6 +69,7 @@ pub struct Cib {
     stonith_timeouts: Vec<String>,
     maintenance_modes: Vec<String>,
     index: Arc<Index>,
+    known: Arc<Known>,
 }
 
 /// A `stonith:fence_mark` device.
@@ -132,12 +134,6 @@ impl Cib {
     /// [`CibError`] when it is malformed, cut off, or something else.
     pub fn parse(xml: &str) -> Result<Self, CibError> {
         parse::cib(xml)
-    }
-
-    /// The names of the full cluster nodes (not of remote and guest nodes).
-    pub fn cluster_nodes(&self) -> Vec<HostName> {
-        let full = self.nodes.iter().filter(|node| matches!(node.kind.as_str(), "" | "member" | "normal"));
-        full.filter_map(|node| HostName::parse(&node.name).ok()).collect()
     }
 
     /// All `stonith:fence_mark` devices, also those that take their type from a template.

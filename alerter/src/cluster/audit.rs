@@ -1,7 +1,7 @@
 //! Hosts that are gone and that nobody fenced: Pacemaker can forget such a host for good. An operator is warned; nobody
 //! else is told, since nothing proves that the host is dead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use marks::cib::Cib;
@@ -19,10 +19,10 @@ impl Audit {
         let is_missed = |host: &HostName| {
             cib.is_expected(host) && cib.membership(host) != Some(true) && cib.node_fenced(host).is_none()
         };
-        let missed: Vec<HostName> = cib.remote_nodes().into_iter().filter(is_missed).collect();
+        let missed: HashSet<&HostName> = cib.remote_nodes().iter().filter(|host| is_missed(host)).collect();
         self.missed.retain(|host, _| missed.contains(host));
         for host in missed {
-            self.missed.entry(host).or_insert(now);
+            self.missed.entry(host.clone()).or_insert(now);
         }
     }
 

@@ -66,8 +66,8 @@ impl Seen {
         if let Ok(cib) = &view.cib {
             self.audit.look(cib, view.taken);
             // The same one stays the same: whoever goes by it need not look again.
-            if self.cib.as_deref() != Some(cib) {
-                self.cib = Some(Arc::new(cib.clone()));
+            if self.cib.as_ref() != Some(cib) {
+                self.cib = Some(Arc::clone(cib));
             }
         }
         self.say_audit(audit_after);

@@ -1,5 +1,6 @@
 //! One look at the cluster: quorum, register, CIB, fencing history. What could not be read is missing, with the reason.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ pub struct View {
     /// What stands in the register.
     pub entries: Part<Entries>,
     /// The CIB as this controller has it.
-    pub cib: Part<Cib>,
+    pub cib: Part<Arc<Cib>>,
     /// The successful fencings that Pacemaker remembers; none where it was not asked this time.
     pub history: Option<Part<Vec<Sighting>>>,
 }
@@ -50,7 +51,7 @@ impl View {
                 taken,
                 quorum: quorum.join().expect(joined),
                 entries: attributes.map_or_else(in_cib, |reader| reader.join().expect(joined)),
-                cib: text.and_then(|xml| Cib::parse(&xml).map_err(|e| e.to_string())),
+                cib: text.and_then(|xml| Cib::parse(&xml).map(Arc::new).map_err(|e| e.to_string())),
                 history: history.map(|reader| reader.join().expect(joined)),
             }
         })

@@ -353,7 +353,7 @@ fn group_names(settings: &Settings) -> Vec<&str> {
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
     let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };
     let (cib, matching) = (shared.cib(), &shared.settings.hosts.matching);
-    let nodes = cib.map(|cib| cib.remote_nodes());
+    let nodes = cib.map(|cib| cib.remote_nodes().to_vec());
     let is_literal = matching.as_ref().is_some_and(|patterns| patterns.names_literally(&node));
     let is_matched = matching.as_ref().is_none_or(|patterns| patterns.covers(&node));
     let is_there = nodes.as_ref().is_none_or(|nodes| nodes.contains(&node));

@@ -162,13 +162,13 @@ impl<'a> Intake<'a> {
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
     fn note_connections(&mut self, cib: &Cib) -> Done {
         for node in cib.remote_nodes() {
-            let Some(current) = cib.incarnation_of(&node) else { continue };
-            let is_new = self.shared.seen().is_new_connection(&node, &current);
+            let Some(current) = cib.incarnation_of(node) else { continue };
+            let is_new = self.shared.seen().is_new_connection(node, &current);
             if is_new {
-                self.journal.note_connection(&node, &current)?;
-                self.return_of(&node, cib)?;
+                self.journal.note_connection(node, &current)?;
+                self.return_of(node, cib)?;
                 // Not before: what could not be written is to be done by the next pass.
-                self.shared.seen().note_connection(node, current);
+                self.shared.seen().note_connection(node.clone(), current);
             }
         }
         Ok(())

@@ -18,12 +18,11 @@ pub(super) enum Coverage {
 
 /// What the rules say of a host; without a cluster every host is told that `match` does not leave out.
 pub(super) fn of(node: &HostName, rules: &HostRules, cib: Option<&Cib>) -> Coverage {
-    let names = |hosts: Vec<HostName>| hosts.contains(node);
     match (&rules.matching, cib) {
         (Some(patterns), _) if !patterns.covers(node) => Coverage::Not,
         (Some(patterns), _) if patterns.names_literally(node) => Coverage::Told,
-        (_, Some(cib)) if names(cib.cluster_nodes()) || names(cib.guest_nodes()) => Coverage::Not,
-        (None, Some(cib)) if !names(cib.remote_nodes()) => Coverage::Unknown,
+        (_, Some(cib)) if cib.is_cluster_node(node) || cib.is_guest_node(node) => Coverage::Not,
+        (None, Some(cib)) if !cib.is_remote_node(node) => Coverage::Unknown,
         _ => Coverage::Told,
     }
 }

@@ -115,9 +115,9 @@ impl<'a> Names<'a> {
 
 impl Nodes {
     fn of(cib: &Cib, hosts: &HostRules) -> Self {
-        let others = cib.cluster_nodes().into_iter().chain(cib.guest_nodes()).map(|node| (node, false));
+        let others = cib.cluster_nodes().iter().chain(cib.guest_nodes()).map(|node| (node.clone(), false));
         let remote: HashMap<_, _> =
-            others.chain(cib.remote_nodes().into_iter().map(|node| (node, true))).collect();
+            others.chain(cib.remote_nodes().iter().map(|node| (node.clone(), true))).collect();
         let labels = remote.keys().map(label).collect();
         let named = hosts.names.iter().filter(|(node, _)| remote.contains_key(*node));
         let named = named.map(|(node, name)| (name.clone(), node.clone())).collect();

@@ -574,7 +574,7 @@ fn look(daemon: &mut Daemon) {
         taken: Instant::now(),
         quorum: Ok(true),
         entries: Ok(Entries::default()),
-        cib: Ok(Cib::parse(&cluster()).unwrap()),
+        cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
         history: None,
     });
     daemon.shared.seen().note(&view, HOUR);

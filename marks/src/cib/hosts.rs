@@ -1,19 +1,74 @@
 //! What the CIB says of hosts that are remote nodes: which there are, and whether each is there, wanted, or fenced.
 
+use std::collections::HashSet;
+
 use super::{Cib, NodeState, Resource};
 use crate::host::HostName;
 
+/// The nodes by their kinds, worked out once for each document: who asks of every host does not go through all of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Known {
+    cluster: Nodes,
+    guests: Nodes,
+    remotes: Nodes,
+}
+
+impl Known {
+    pub(super) fn of(cib: &Cib) -> Self {
+        let full = cib.nodes.iter().filter(|node| matches!(node.kind.as_str(), "" | "member" | "normal"));
+        let primitives = cib.resources.iter().filter(|resource| !resource.is_template);
+        let remotes = cib.resources.iter().filter(|resource| cib.is_remote(resource));
+        Self {
+            cluster: Nodes::named(full.map(|node| node.name.as_str())),
+            guests: Nodes::named(primitives.filter_map(|resource| cib.meta(resource, "remote-node"))),
+            remotes: Nodes::named(remotes.map(|resource| resource.id.as_str())),
+        }
+    }
+}
+
+/// Nodes in the order of the document, and a quick answer to whether one is among them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Nodes {
+    listed: Vec<HostName>,
+    names: HashSet<HostName>,
+}
+
+impl Nodes {
+    fn named<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let listed: Vec<HostName> = names.filter_map(|name| HostName::parse(name).ok()).collect();
+        Self { names: listed.iter().cloned().collect(), listed }
+    }
+}
+
 impl Cib {
+    /// The names of the full cluster nodes (not of remote and guest nodes).
+    pub fn cluster_nodes(&self) -> &[HostName] {
+        &self.known.cluster.listed
+    }
+
     /// The remote nodes: what resources of `ocf:pacemaker:remote` are called, also those of a template.
-    pub fn remote_nodes(&self) -> Vec<HostName> {
-        self.remote_resources().filter_map(|resource| HostName::parse(&resource.id).ok()).collect()
+    pub fn remote_nodes(&self) -> &[HostName] {
+        &self.known.remotes.listed
     }
 
     /// The guest nodes: virtual machines of the cluster itself, which are never computes.
-    pub fn guest_nodes(&self) -> Vec<HostName> {
-        let primitives = self.resources.iter().filter(|resource| !resource.is_template);
-        let names = primitives.filter_map(|resource| self.meta(resource, "remote-node"));
-        names.filter_map(|name| HostName::parse(name).ok()).collect()
+    pub fn guest_nodes(&self) -> &[HostName] {
+        &self.known.guests.listed
+    }
+
+    /// Whether this is a full cluster node.
+    pub fn is_cluster_node(&self, host: &HostName) -> bool {
+        self.known.cluster.names.contains(host)
+    }
+
+    /// Whether this is a remote node.
+    pub fn is_remote_node(&self, host: &HostName) -> bool {
+        self.known.remotes.names.contains(host)
+    }
+
+    /// Whether this is a guest node.
+    pub fn is_guest_node(&self, host: &HostName) -> bool {
+        self.known.guests.names.contains(host)
     }
 
     /// Whether the cluster should be connected to this remote node: its resource is to run and is managed, and neither it
@@ -73,10 +128,6 @@ impl Cib {
 
     pub(super) fn state_of(&self, name: &str) -> Option<&NodeState> {
         self.states.get(self.index.state(name)?)
-    }
-
-    fn remote_resources(&self) -> impl Iterator<Item = &Resource> {
-        self.resources.iter().filter(|resource| self.is_remote(resource))
     }
 
     fn is_remote(&self, resource: &Resource) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::hosts::truth;
+use super::hosts::{Known, truth};
 use super::index::Index;
 use super::operations::{History, Operation};
 use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
@@ -49,6 +49,7 @@ impl Builder {
     fn finish(self) -> Cib {
         let mut cib = self.cib;
         cib.index = Arc::new(Index::new(&cib.resources, &cib.states, &cib.histories));
+        cib.known = Arc::new(Known::of(&cib));
         cib
     }
 

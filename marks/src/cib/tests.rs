@@ -45,7 +45,9 @@ fn level(attributes: &str) -> String {
 
 #[test]
 fn full_nodes_are_told_from_remote_ones() {
-    assert_eq!(cib("").cluster_nodes(), [host("ctl1"), host("ctl2")]);
+    let cib = cib("");
+    assert_eq!(cib.cluster_nodes(), [host("ctl1"), host("ctl2")]);
+    assert!(cib.is_cluster_node(&host("CTL1")) && !cib.is_cluster_node(&host("compute1")));
 }
 
 /// As `crm_attribute --lifetime forever`, `pcs node attribute` and `pcs node utilization` leave it; what lasts until the
@@ -250,6 +252,7 @@ fn remote_and_guest_nodes_are_told_apart() {
     let cib = with(REMOTES, "", "");
     assert_eq!(cib.remote_nodes(), [host("compute1"), host("compute2")]);
     assert_eq!(cib.guest_nodes(), [host("guest1")]);
+    assert!(cib.is_guest_node(&host("Guest1")) && !cib.is_remote_node(&host("guest1")));
 }
 
 /// What an operator has stopped, taken over, or set aside is not missed.
@@ -462,5 +465,6 @@ fn every_one_of_thousands_of_hosts_is_found_in_any_case() {
         let node = host(&format!("compute{n}"));
         assert!(cib.is_expected(&node) && cib.incarnation_of(&node).is_none());
         assert_eq!(cib.membership(&node), Some(n % 2 == 0), "of two states the first counts");
+        assert!(cib.is_remote_node(&node) && !cib.is_guest_node(&node) && !cib.is_cluster_node(&node));
     }
 }

@@ -268,7 +268,7 @@ impl Daemon {
             taken: now.instant,
             quorum: Ok(true),
             entries: Ok(world.entries()),
-            cib: Ok(world.cib().clone()),
+            cib: Ok(world.cib()),
             history: with_history.then(|| Ok(world.history.clone())),
         });
         if with_history {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::moment::Moment;
@@ -160,7 +161,7 @@ pub(super) struct World {
     pub(super) released: BTreeSet<MarkId>,
     pub(super) dismissed: BTreeSet<MarkId>,
     agents: Vec<Journal>,
-    cib: Option<Cib>,
+    cib: Option<Arc<Cib>>,
     ids: u64,
 }
 
@@ -338,11 +339,11 @@ impl World {
     }
 
     /// The CIB as a controller reads it.
-    pub(super) fn cib(&mut self) -> &Cib {
+    pub(super) fn cib(&mut self) -> Arc<Cib> {
         if self.cib.is_none() {
-            self.cib = Some(Cib::parse(&self.cib_xml()).unwrap());
+            self.cib = Some(Arc::new(Cib::parse(&self.cib_xml()).unwrap()));
         }
-        self.cib.as_ref().unwrap()
+        self.cib.clone().unwrap()
     }
 
     fn cib_xml(&self) -> String {

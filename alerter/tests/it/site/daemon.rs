@@ -92,7 +92,7 @@ impl Alerter {
             taken: Instant::now(),
             quorum: Ok(site.quorum),
             entries: Ok(site.entries()),
-            cib: Ok(site.cib()),
+            cib: Ok(Arc::new(site.cib())),
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
