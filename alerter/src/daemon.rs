@@ -89,16 +89,16 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
-    info!(routes = shared.settings.own_routes().count(), "nova-host-alerter runs on {}", path.display());
-    for group in &shared.settings.groups {
+    info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
+    for group in &shared.settings().groups {
         for warning in group.confirm.iter().flat_map(Confirm::warnings) {
             warn!("group {}: {warning}", group.name);
         }
     }
-    for warning in &shared.settings.warnings {
+    for warning in &shared.settings().warnings {
         warn!("{warning}");
     }
-    for route in shared.settings.own_routes() {
+    for route in shared.settings().own_routes() {
         for warning in route.driver.warnings() {
             warn!("route {}: {warning}", route.name);
         }
@@ -107,7 +107,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let stop = CancellationToken::new();
     let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     let notices = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
-    let api = shared.settings.api.clone();
+    let api = shared.settings().api.clone();
     let api = api.map(|api| tokio::spawn(remote::run(Arc::clone(&shared), api, stop.clone())));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,

@@ -98,7 +98,7 @@ impl Engine {
         let tried = tried.into_iter().filter(|tried| tried.required || shared.route(&tried.route).is_some());
         *shared.troubles() = Troubles::from_former(tried);
         let (sender, coming) = mpsc::unbounded_channel();
-        let answers = Answers::new(shared.settings.ack_batch);
+        let answers = Answers::new(shared.settings().ack_batch);
         let exchanges = JoinSet::new();
         Ok(Self {
             shared,
@@ -191,7 +191,7 @@ impl Engine {
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
-            return Err(JournalError::Damaged { path: self.shared.settings.store.path.clone(), reason });
+            return Err(JournalError::Damaged { path: self.shared.settings().store.path.clone(), reason });
         }
         self.mind_the_clock().await?;
         self.gather();
@@ -219,7 +219,7 @@ impl Engine {
         let lanes = self.shared.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
-        let ordered = self.shared.settings.routes.iter().any(|route| route.terms.after.is_some());
+        let ordered = self.shared.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
         let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
         Ok(next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned).min())
@@ -370,7 +370,7 @@ impl Engine {
         let wanted = self.shared.steering().to_probe();
         self.prober.see(self.shared.seen().cib_now());
         for (mark, host, group) in &wanted {
-            if let Some(confirm) = &self.shared.settings.groups[*group].confirm {
+            if let Some(confirm) = &self.shared.settings().groups[*group].confirm {
                 self.prober.want(*mark, host, confirm);
             }
         }
@@ -399,12 +399,12 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state, now)?;
-            for route in &state.settings.routes {
+            for route in &state.settings().routes {
                 if let Some(limit) = route.terms.stale_after {
                     journal.free_stale(route.name.as_str(), now - limit, now)?;
                 }
             }
-            journal.cancel_unrequired(now - state.settings.intake.horizon, now)
+            journal.cancel_unrequired(now - state.settings().intake.horizon, now)
         };
         let cancelled = self.shared.store.run(work).await?;
         self.kept_house = Some(Instant::now());
@@ -420,12 +420,12 @@ impl Engine {
     /// How many more attempts each route may have begun, in the order of the configuration.
     fn room(&self) -> Vec<Room> {
         let (now, lanes) = (Instant::now(), self.shared.lanes());
-        let room = |route: &Route| {
+        let room = |route: &Arc<Route>| {
             let name = route.name.as_str().to_owned();
             let places = lanes.get(&name).map_or(0, |lane| lane.room(now));
             Room { route: name, places, terms: route.terms.clone() }
         };
-        self.shared.settings.routes.iter().map(room).collect()
+        self.shared.settings().routes.iter().map(room).collect()
     }
 
     /// Starts as many exchanges as there is room for.
@@ -538,8 +538,8 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
 /// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
 /// oftener than once a second.
 fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Lane> {
-    let settings = &shared.settings;
-    let new = |route: &Route| {
+    let settings = shared.settings();
+    let new = |route: &Arc<Route>| {
         let name = route.name.as_str().to_owned();
         let limit = route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight);
         let endpoint = match tried.iter().find(|tried| tried.route == name) {

@@ -80,7 +80,7 @@ impl Lookout {
         if with_history {
             self.history_read = Some(view.taken);
         }
-        shared.seen().note(&view, shared.settings.hosts.audit_after);
+        shared.seen().note(&view, shared.settings().hosts.audit_after);
         self.view = Some(Arc::clone(&view));
         view
     }

@@ -23,8 +23,7 @@ use crate::store::Store;
 
 /// The daemon's state, apart from the journal.
 pub struct Shared {
-    /// The configuration, fixed for the life of the daemon.
-    pub settings: Settings,
+    settings: Mutex<Arc<Settings>>,
     /// The journal.
     pub store: Store,
     /// The cluster; none where `register = "none"`.
@@ -55,7 +54,7 @@ impl Shared {
     pub fn new(settings: Settings, store: Store, cluster: Option<Cluster>) -> Self {
         Self {
             evidence: files::directory_of(&settings.store.path),
-            settings,
+            settings: Mutex::new(Arc::new(settings)),
             store,
             cluster,
             controller: controller(),
@@ -72,6 +71,17 @@ impl Shared {
             steering: Mutex::default(),
             verdicts: Mutex::default(),
         }
+    }
+
+    /// The configuration as it is now. Another one may be in its place at the next call: what belongs together is taken from
+    /// one call.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.lock().expect("a panic anywhere ends the whole daemon"))
+    }
+
+    /// Puts another configuration in the place of the one there is.
+    pub fn put_settings(&self, settings: Settings) {
+        *self.settings.lock().expect("a panic anywhere ends the whole daemon") = Arc::new(settings);
     }
 
     /// Since when this daemon has been there, by the clock as it goes now.
@@ -107,7 +117,7 @@ impl Shared {
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
         let is_required = |name: &str| self.route(name).is_none_or(|route| route.required);
-        let mut reasons = self.troubles().lasting(now, self.settings.degraded_after, is_required);
+        let mut reasons = self.troubles().lasting(now, self.settings().degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
         reasons.extend(self.api_trouble().clone());
         reasons.extend(self.seen().reasons());
@@ -130,8 +140,8 @@ impl Shared {
     }
 
     /// A configured route.
-    pub fn route(&self, name: &str) -> Option<&Route> {
-        self.settings.routes.iter().find(|route| route.name.as_str() == name)
+    pub fn route(&self, name: &str) -> Option<Arc<Route>> {
+        self.settings().routes.iter().find(|route| route.name.as_str() == name).cloned()
     }
 
     /// What the newest CIB says of a node's permanent attributes.
@@ -143,13 +153,14 @@ impl Shared {
     /// Whether it is known which group a host is in: groups by attribute wait for the first look at the cluster.
     pub fn knows_groups(&self) -> bool {
         let by_attribute = |group: &Group| matches!(group.members, Members::Attribute { .. });
-        self.cluster.is_none() || self.cib().is_some() || !self.settings.groups.iter().any(by_attribute)
+        self.cluster.is_none() || self.cib().is_some() || !self.settings().groups.iter().any(by_attribute)
     }
 
     /// Says once of a host that it is in more than one group: the first of these counts.
     pub fn report_groups(&self, node: &HostName, attribute: Attributes<'_>) {
+        let settings = self.settings();
         let groups: Vec<&str> =
-            self.settings.groups_of(node, attribute).iter().map(|group| group.name.as_str()).collect();
+            settings.groups_of(node, attribute).iter().map(|group| group.name.as_str()).collect();
         let mut reported = self.grouped_twice.lock().expect("a panic anywhere ends the whole daemon");
         if groups.len() > 1 && reported.insert(node.clone()) {
             warn!(

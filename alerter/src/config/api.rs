@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use marks::host::HostPatterns;
 use marks::register::Register;
@@ -27,7 +28,7 @@ pub struct Api {
 }
 
 /// Reads `[api]`; without the table there is none.
-pub(super) fn read(root: &mut Section<'_, '_>, register: Register, routes: &[Route]) -> Option<Api> {
+pub(super) fn read(root: &mut Section<'_, '_>, register: Register, routes: &[Arc<Route>]) -> Option<Api> {
     let (api, named) = table(root.section("api"), register, routes);
     check_routes(root, routes, &named);
     api
@@ -37,7 +38,7 @@ pub(super) fn read(root: &mut Section<'_, '_>, register: Register, routes: &[Rou
 fn table(
     mut section: Section<'_, '_>,
     register: Register,
-    routes: &[Route],
+    routes: &[Arc<Route>],
 ) -> (Option<Api>, BTreeSet<String>) {
     let is_there = section.entries().next().is_some();
     let listen = section.text("listen", address);
@@ -84,7 +85,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// What tokens are looked at beside.
 struct Around<'a, 'r> {
     register: Register,
-    routes: &'r [Route],
+    routes: &'r [Arc<Route>],
     /// The tokens that were read already.
     known: BTreeMap<Digest, &'a str>,
     /// The routes that any of them names.
@@ -132,7 +133,7 @@ fn token<'a>(mut section: Section<'a, '_>, name: &'a str, around: &mut Around<'a
     Some(Token { name, file, trust_marks, routes, hosts })
 }
 
-fn confirmed_route(routes: &[Route], name: &str) -> Result<(), String> {
+fn confirmed_route(routes: &[Arc<Route>], name: &str) -> Result<(), String> {
     match routes.iter().find(|route| route.step == Step::Failure && route.name.as_str() == name) {
         None => Err("there is no route of this name".to_owned()),
         Some(route) if route.driver.confirms_later() => Ok(()),
@@ -141,7 +142,7 @@ fn confirmed_route(routes: &[Route], name: &str) -> Result<(), String> {
 }
 
 /// Without the API nobody could confirm what a route waits for. The control socket is for root on this controller alone.
-fn check_routes(root: &mut Section<'_, '_>, routes: &[Route], named: &BTreeSet<String>) {
+fn check_routes(root: &mut Section<'_, '_>, routes: &[Arc<Route>], named: &BTreeSet<String>) {
     let why = match root.section("api").has("listen") {
         false => "nobody could confirm it: add [api] with a listen address, or let the answer acknowledge",
         true => "nobody could confirm it: name the route in routes of the receiver's [api.tokens.NAME]",

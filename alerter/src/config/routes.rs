@@ -95,7 +95,7 @@ pub(super) fn read<'a>(
     root: &mut Section<'a, '_>,
     kinds: &'static [drivers::Kind],
     groups: &Groups<'a>,
-) -> Vec<Route> {
+) -> Vec<Arc<Route>> {
     let mut found = Found::default();
     for kind in kinds {
         let mut of_kind = root.section(kind.word);
@@ -115,7 +115,7 @@ pub(super) fn read<'a>(
         }
     }
     found.check(root, kinds, groups);
-    found.routes.into_iter().flat_map(Route::with_further_steps).collect()
+    found.routes.into_iter().flat_map(Route::with_further_steps).map(Arc::new).collect()
 }
 
 /// What was read so far, and what can only be said of all routes together.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::host::{HostName, HostPatterns};
@@ -40,7 +41,7 @@ pub struct Settings {
     /// `[log] level`.
     pub log_level: Level,
     /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
-    pub routes: Vec<Route>,
+    pub routes: Vec<Arc<Route>>,
     /// `[notice.NAME]`: who is told of what an operator should know.
     pub notices: Vec<NoticeTarget>,
     /// What an operator should know of it, though it is good enough to run with.
@@ -73,7 +74,7 @@ impl<'s> Recipients<'s> {
 impl Settings {
     /// The routes as they are configured, without their further steps.
     pub fn own_routes(&self) -> impl Iterator<Item = &Route> {
-        self.routes.iter().filter(|route| route.step == Step::Failure)
+        self.routes.iter().map(Arc::as_ref).filter(|route| route.step == Step::Failure)
     }
 
     /// The group of a host: the first one, in the order of the configuration, that it is in, `default` at last.

@@ -55,7 +55,8 @@ const NOT_ITS_ROUTE: &str =
     "this token confirms nothing of this route: name the route in routes of its table";
 
 fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
-    let confirming = shared.settings.own_routes().filter(|route| route.driver.confirms_later());
+    let settings = shared.settings();
+    let confirming = settings.own_routes().filter(|route| route.driver.confirms_later());
     let names = confirming.map(|route| route.name.as_str()).filter(|name| caller.may_confirm(Some(name)));
     let confirming = names.map(str::to_owned).collect();
     Callback { mark, route, confirming, actor: caller.actor() }

@@ -142,7 +142,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 
 async fn pause(State(shared): State<Arc<Shared>>, Body(request): Body<PauseRequest>) -> Answer<Decided> {
     let scope = match &request.group {
-        Some(name) => known_group(&shared.settings, name)?,
+        Some(name) => known_group(&shared.settings(), name)?,
         None => Scope::All,
     };
     let now = Timestamp::now();
@@ -162,7 +162,7 @@ async fn begin(
 ) -> Answer<Decided> {
     let scope = match (&request.host, &request.group) {
         (Some(name), None) => known_host(&shared, name).await?,
-        (None, Some(name)) => known_group(&shared.settings, name)?,
+        (None, Some(name)) => known_group(&shared.settings(), name)?,
         _ => return Err(Refusal::bad("scope", "a maintenance is of one host or of one group: name one")),
     };
     let now = Timestamp::now();
@@ -179,7 +179,7 @@ pub(super) async fn release_group(
     reason: &str,
     user: &str,
 ) -> Answer<ChangeAnswer> {
-    let scope = known_group(&shared.settings, name)?;
+    let scope = known_group(&shared.settings(), name)?;
     let message = format!(
         "what a storm holds of {scope} now may go; what else holds a mark stays, and `show HOST` says it"
     );
@@ -237,7 +237,7 @@ async fn resume(
     };
     let changed = end_all(&shared, is_meant, (&request.reason, &request.user)).await?;
     if let (0, Some(name)) = (changed, &request.group) {
-        known_group(&shared.settings, name)?;
+        known_group(&shared.settings(), name)?;
     }
     let message = match changed {
         0 => format!("there is no pause of {scope} to end: see `nova-host-alerter status`"),
@@ -253,7 +253,7 @@ async fn end(State(shared): State<Arc<Shared>>, Body(request): Body<EndRequest>)
     let is_meant = move |decision: &Decision| wanted.is(decision);
     let changed = end_all(&shared, is_meant, told).await?;
     match &meant {
-        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.settings, name)?),
+        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.settings(), name)?),
         Meant::Scope(Scope::Host(name)) if changed == 0 => {
             known_host(&shared, name.as_str()).await?;
         }
@@ -352,7 +352,8 @@ fn group_names(settings: &Settings) -> Vec<&str> {
 /// `[hosts] match` does not leave out.
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
     let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };
-    let (cib, matching) = (shared.cib(), &shared.settings.hosts.matching);
+    let settings = shared.settings();
+    let (cib, matching) = (shared.cib(), &settings.hosts.matching);
     let nodes = cib.map(|cib| cib.remote_nodes().to_vec());
     let is_literal = matching.as_ref().is_some_and(|patterns| patterns.names_literally(&node));
     let is_matched = matching.as_ref().is_none_or(|patterns| patterns.covers(&node));

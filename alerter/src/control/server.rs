@@ -198,7 +198,8 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
         Ok((journal.waiting()?, groups::groups(journal, &state, now)?, orders))
     };
     let (waiting, groups, orders) = shared.store.run(read).await?;
-    let routes = shared.settings.routes.iter().map(|route| {
+    let settings = shared.settings();
+    let routes = settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
         route_status(&shared, route, count)
     });
@@ -222,7 +223,7 @@ fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: seen.warnings(shared.settings.hosts.audit_after),
+        warnings: seen.warnings(shared.settings().hosts.audit_after),
     }
 }
 
@@ -402,12 +403,12 @@ async fn send_test(
     if let Some(name) = &request.notice {
         return test_notice(&shared, name).await;
     }
-    let wanted = |route: &&Route| {
+    let wanted = |route: &&Arc<Route>| {
         let is_named = request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
         is_named && route.step == Step::Failure
     };
     let mut tests = JoinSet::new();
-    for (number, route) in shared.settings.routes.iter().filter(wanted).cloned().enumerate() {
+    for (number, route) in shared.settings().routes.iter().filter(wanted).cloned().enumerate() {
         tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
     }
     if tests.is_empty() {
@@ -420,7 +421,8 @@ async fn send_test(
 
 /// The log takes everything.
 async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
-    let found = shared.settings.notices.iter().find(|target| target.name.as_str() == name);
+    let settings = shared.settings();
+    let found = settings.notices.iter().find(|target| target.name.as_str() == name);
     let target = found.ok_or_else(|| {
         Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
     })?;

@@ -149,7 +149,7 @@ fn confirmed_later(shared: &Shared, due: &DueDelivery, within: Duration) -> Verd
 /// What was told is asked after, where the route does so.
 fn then(shared: &Shared, due: &DueDelivery) -> Vec<NewDelivery> {
     let route = shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
-    route.map(|route| confirmation(route, &due.delivery)).into_iter().collect()
+    route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()
 }
 
 /// The delivery that asks what became of another one.

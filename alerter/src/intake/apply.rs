@@ -19,7 +19,7 @@ use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
 use super::{outage, register, roll, start};
 use crate::cluster::View;
-use crate::config::{Recipients, Route};
+use crate::config::{Recipients, Route, Settings};
 use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
@@ -38,12 +38,13 @@ pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> D
 /// # Errors
 /// As any write.
 pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, now: Timestamp) -> Done {
+    let settings = shared.settings();
     if shared.cluster.is_none() {
-        return Intake::new(journal, shared, now, None).fold_fencings(None);
+        return Intake::new(journal, (shared, &settings), now, None).fold_fencings(None);
     }
     let (Some(view), Some(cib)) = (view, shared.cib()) else { return Ok(()) };
     let Ok(entries) = view.permits() else { return Ok(()) };
-    let mut intake = Intake::new(journal, shared, now, Some(&cib));
+    let mut intake = Intake::new(journal, (shared, &settings), now, Some(&cib));
     intake.look_first(&cib)?;
     intake.register = Some(entries);
     intake.take_in_register(entries)?;
@@ -78,13 +79,13 @@ pub enum Spoken {
 /// # Errors
 /// As any read.
 pub fn spoken_of(journal: &Journal, shared: &Shared, node: &HostName) -> Done<Spoken> {
-    let rules = &shared.settings.hosts;
+    let rules = &shared.settings().hosts;
     match coverage::of(node, rules, shared.cib().as_deref()) {
         Coverage::Told => {}
         Coverage::Not => return Ok(Spoken::NotCovered),
         Coverage::Unknown => return Ok(Spoken::NoHost),
     }
-    let (outages, coalesce) = (journal.outages_of(node)?, shared.settings.intake.coalesce);
+    let (outages, coalesce) = (journal.outages_of(node)?, shared.settings().intake.coalesce);
     if let Some(outage) = outage::spoken_of(&outages, Timestamp::now(), coalesce) {
         return Ok(Spoken::Known(outage.mark));
     }
@@ -103,17 +104,22 @@ pub(super) struct Intake<'a> {
 }
 
 impl<'a> Intake<'a> {
-    fn new(journal: &'a mut Journal, shared: &'a Shared, now: Timestamp, cib: Option<&'a Cib>) -> Self {
+    fn new(
+        journal: &'a mut Journal,
+        (shared, settings): (&'a Shared, &'a Settings),
+        now: Timestamp,
+        cib: Option<&'a Cib>,
+    ) -> Self {
         let around = Circumstances {
             now,
             started: *shared.started(),
             watermark: shared.seen().watermark.unwrap_or(now),
             controller: &shared.controller,
-            hosts: &shared.settings.hosts,
-            groups: &shared.settings.groups,
-            rules: &shared.settings.intake,
+            hosts: &settings.hosts,
+            groups: &settings.groups,
+            rules: &settings.intake,
             cib,
-            names: Names::new(&shared.settings.hosts, cib),
+            names: Names::new(&settings.hosts, cib),
         };
         Self { journal, shared, around, register: None }
     }
@@ -152,7 +158,7 @@ impl<'a> Intake<'a> {
 
     /// What only the cluster knows of the groups: how many hosts each has, and which host is in two.
     fn report_groups(&self, cib: &Cib) {
-        let (grouped, attribute) = (roll::grouped(&self.shared.settings, cib), self.shared.attributes());
+        let (grouped, attribute) = (roll::grouped(&self.shared.settings(), cib), self.shared.attributes());
         grouped.warnings.iter().for_each(|warning| warn!("{warning}"));
         for node in grouped.twice.iter().filter_map(|finding| finding.host.as_ref()) {
             self.shared.report_groups(node, &attribute);
@@ -310,14 +316,15 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 
 /// Those of the routes that are told of this mark's host.
 pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
-    deliveries_of(&recipients(shared, &mark.node), journal, mark)
+    let settings = shared.settings();
+    deliveries_of(&recipients(shared, &settings, &mark.node), journal, mark)
 }
 
 /// Who is told of a host, by its group.
-pub(super) fn recipients<'s>(shared: &'s Shared, node: &HostName) -> Recipients<'s> {
+pub(super) fn recipients<'s>(shared: &Shared, settings: &'s Settings, node: &HostName) -> Recipients<'s> {
     let attribute = shared.attributes();
     shared.report_groups(node, &attribute);
-    shared.settings.routes_for(node, &attribute)
+    settings.routes_for(node, &attribute)
 }
 
 /// One for each route that is told of it. Of a chain the mark waits for every step.

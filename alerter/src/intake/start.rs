@@ -1,5 +1,6 @@
 //! What a starting daemon makes of the marks that an older one left open.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::delivery::Delivery;
@@ -23,7 +24,7 @@ use crate::shared::Shared;
 /// As any write.
 pub fn catch_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
     if shared.cluster.is_none() {
-        name_held(journal, shared, &Names::new(&shared.settings.hosts, None), now)?;
+        name_held(journal, shared, &Names::new(&shared.settings().hosts, None), now)?;
     }
     serve_new_routes(journal, shared, now)
 }
@@ -71,11 +72,12 @@ fn serve(journal: &mut Journal, shared: &Shared, row: &MarkRow, now: Timestamp) 
 
 /// Everything that decides which marks get which deliveries.
 fn served(shared: &Shared) -> String {
-    let reach =
-        |route: &Route| format!("{} {:?} {:?} {}", route.name, route.hosts, route.groups, route.required);
+    let reach = |route: &Arc<Route>| {
+        format!("{} {:?} {:?} {}", route.name, route.hosts, route.groups, route.required)
+    };
     let group = |group: &Group| format!("{} {:?} {:?}", group.name, group.members, group.told);
-    let (routes, groups) = (&shared.settings.routes, &shared.settings.groups);
-    routes.iter().map(reach).chain(groups.iter().map(group)).collect::<Vec<_>>().join("\n")
+    let settings = shared.settings();
+    settings.routes.iter().map(reach).chain(settings.groups.iter().map(group)).collect::<Vec<_>>().join("\n")
 }
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
@@ -95,8 +97,8 @@ pub fn settle_strangers(
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *shared.started() {
             return Ok(());
         }
-        let old = now.since(row.failure_time) > shared.settings.intake.horizon;
-        let reason = match taken_over(&row, entries, shared.settings.intake.coalesce) {
+        let old = now.since(row.failure_time) > shared.settings().intake.horizon;
+        let reason = match taken_over(&row, entries, shared.settings().intake.coalesce) {
             Some(other) => {
                 format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
             }
@@ -179,7 +181,8 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     if !existing.damaged.is_empty() {
         return Ok(());
     }
-    let told = recipients(shared, &mark.node);
+    let settings = shared.settings();
+    let told = recipients(shared, &settings, &mark.node);
     let mut missing = match told {
         // A chain that is under way is gone through as it was made.
         Recipients::Chain(_) if is_under_way(shared, &existing.sound) => Vec::new(),

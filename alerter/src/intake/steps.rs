@@ -15,7 +15,7 @@ impl Intake<'_> {
     /// What another alerter told and did not ask after to the end, is asked after from here.
     pub(super) fn take_over_confirmations(&mut self, entries: &Entries) -> Done {
         let shared = self.shared;
-        for route in shared.settings.routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
+        for route in shared.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
             for entry in entries.sound.values() {
                 match entry {
                     Entry::Acknowledged(end) if end.route == route.name.as_str() => {
@@ -47,7 +47,7 @@ impl Intake<'_> {
     /// Calls hosts back that have returned, on routes that told their failure, and nobody who has failed again.
     pub(super) fn call_back(&mut self, entries: &Entries) -> Done {
         let shared = self.shared;
-        for route in shared.settings.routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
+        for route in shared.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.cancel_overtaken(route.name.as_str(), self.around.now)?;
             let since = self.around.now - self.around.rules.horizon;
             let returned = self.journal.returned_from(route.name.as_str(), since)?;
@@ -75,7 +75,7 @@ impl Intake<'_> {
 
     /// It is there, and has been for as long as its group asks for (`healthy-delay`).
     fn is_back(&self, row: &MarkRow) -> bool {
-        let delay = self.shared.settings.group_of(&row.node, &self.shared.attributes()).rules.healthy_delay;
+        let delay = self.shared.settings().group_of(&row.node, &self.shared.attributes()).rules.healthy_delay;
         let is_member = self.around.cib.is_some_and(|cib| cib.membership(&row.node) == Some(true));
         is_member && row.returned_at.is_none_or(|at| at + delay <= self.around.now)
     }

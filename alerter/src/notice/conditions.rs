@@ -59,7 +59,7 @@ pub(super) struct ClusterSight {
 impl Sight {
     /// What the engine and the others have seen.
     pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
-        let settings = &shared.settings;
+        let settings = shared.settings();
         let cluster = shared.cluster.as_ref().map(|_| {
             let seen = shared.seen();
             ClusterSight {
@@ -91,7 +91,7 @@ pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
         is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
         takes: lanes.get(name).is_some_and(|lane| lane.endpoint.is_closed()),
     };
-    shared.settings.routes.iter().map(|route| sight(route.name.as_str())).collect()
+    shared.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
 }
 
 /// Everything that holds, and how long until the next condition begins by time alone.

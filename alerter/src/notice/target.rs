@@ -99,7 +99,7 @@ struct Teller<'e> {
 impl<'e> Teller<'e> {
     async fn new(shared: Arc<Shared>, exchanges: &'e mut JoinSet<Exchanged>) -> Self {
         let names: Vec<String> =
-            shared.settings.notices.iter().map(|target| target.name.as_str().to_owned()).collect();
+            shared.settings().notices.iter().map(|target| target.name.as_str().to_owned()).collect();
         let forget = move |journal: &mut Journal| journal.forget_other_targets(&names);
         if let Err(error) = shared.store.run(forget).await {
             warn!(
@@ -108,7 +108,7 @@ impl<'e> Teller<'e> {
             );
         }
         let mut targets = Vec::new();
-        for target in &shared.settings.notices {
+        for target in &shared.settings().notices {
             targets.push(Target::new(target, &shared).await);
         }
         Self {
@@ -402,7 +402,7 @@ mod tests {
         round(&mut teller).await;
         let looked = teller.looked.unwrap();
         let due = teller.next_due().unwrap();
-        assert!(due > looked + shared.settings.degraded_after / 2, "not before the trouble is old enough");
+        assert!(due > looked + shared.settings().degraded_after / 2, "not before the trouble is old enough");
         teller.is_wanted = true;
         assert_eq!(teller.next_due(), Some(looked + SPACING), "and not oftener than once a second");
     }

@@ -60,7 +60,7 @@ impl Plan {
     fn groups(&self, shared: &Shared, in_flight: &HashSet<MarkId>) -> Vec<GroupStatus> {
         let all = self.state.groups().iter().enumerate();
         all.map(|(index, group)| {
-            let limit = shared.settings.groups[index].limit_shown();
+            let limit = shared.settings().groups[index].limit_shown();
             self.group(index, group, in_flight, limit)
         })
         .collect()

@@ -213,7 +213,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
     let orders = Orders::read(journal, shared, now)?;
     let is_new = roster.look(shared);
-    let is_needed = is_needed(&shared.settings, &orders, roster);
+    let is_needed = is_needed(&shared.settings(), &orders, roster);
     if is_needed && plan.is_none() {
         *plan = Some(Plan::begin(journal, shared, roster, now)?);
     } else if !is_needed && (plan.is_some() || !has_begun) {
@@ -260,7 +260,8 @@ impl Plan {
         roster: &Roster,
         now: Timestamp,
     ) -> Result<Self, JournalError> {
-        let (groups, former) = (&shared.settings.groups, journal.holds()?);
+        let (settings, former) = (shared.settings(), journal.holds()?);
+        let groups = &settings.groups;
         let of_use = |rules: &Rules| rules.max_hold.max(rules.cooldown + rules.healthy_delay);
         let longest = groups.iter().map(|group| of_use(&group.rules)).max();
         let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), has_probes(group));
@@ -305,7 +306,7 @@ impl Plan {
         said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed.iter().copied()));
         self.write(journal, &changes, now)?;
         self.seen = journal.newest_history()?;
-        self.report_storms(&shared.settings);
+        self.report_storms(&shared.settings());
         Ok(said)
     }
 
@@ -404,7 +405,7 @@ impl Plan {
         self.state.see(Subject {
             mark: row.id,
             host: row.node.clone(),
-            group: roster.group_of(&shared.settings, &row.node),
+            group: roster.group_of(&shared.settings(), &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
             returned_at: row.returned_at,
@@ -425,7 +426,7 @@ impl Plan {
     /// By a new CIB hosts may be in other groups, or not be there any more.
     fn regroup(&mut self, shared: &Shared, roster: &Roster) {
         let moved = |subject: &Subject| {
-            let group = roster.group_of(&shared.settings, &subject.host);
+            let group = roster.group_of(&shared.settings(), &subject.host);
             let is_member = roster.is_member(&subject.host);
             let is_same = (group, is_member) == (subject.group, subject.is_member);
             (!is_same).then(|| Subject { group, is_member, ..subject.clone() })
@@ -505,6 +506,7 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
 fn open_doors(shared: &Shared) -> HashSet<String> {
     let lanes = shared.lanes();
     let is_open = |name: &str| lanes.get(name).is_none_or(|lane| lane.endpoint.is_closed());
-    let routes = shared.settings.own_routes().map(|route| route.name.as_str());
+    let settings = shared.settings();
+    let routes = settings.own_routes().map(|route| route.name.as_str());
     routes.filter(|name| is_open(name)).map(str::to_owned).collect()
 }

@@ -28,7 +28,7 @@ impl Orders {
         let found = journal.decisions_in_force(now)?;
         shared.report_damage(&found.damaged);
         let mut orders = Self::default();
-        found.sound.iter().for_each(|decision| orders.add(&shared.settings, decision, now));
+        found.sound.iter().for_each(|decision| orders.add(&shared.settings(), decision, now));
         Ok(orders)
     }
 

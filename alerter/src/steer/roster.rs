@@ -33,7 +33,7 @@ impl Roster {
             _ => false,
         };
         if !is_same {
-            *self = Self::new(cib, &shared.settings);
+            *self = Self::new(cib, &shared.settings());
         }
         !is_same
     }

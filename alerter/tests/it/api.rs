@@ -82,7 +82,7 @@ impl Server {
     }
 
     async fn of(shared: Arc<Shared>, files: Files) -> Self {
-        let (stop, api) = (CancellationToken::new(), shared.settings.api.clone().unwrap());
+        let (stop, api) = (CancellationToken::new(), shared.settings().api.clone().unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(remote::serve(listener, Arc::clone(&shared), api, stop.clone()));
@@ -752,7 +752,7 @@ async fn a_body_that_is_too_large_is_refused() {
 async fn an_address_that_is_taken_is_tried_again() {
     let server = Server::alone("").await;
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.settings.api.clone().unwrap());
+    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.settings().api.clone().unwrap());
     api.listen = taken.local_addr().unwrap();
     let (address, stop) = (api.listen, server.stop.clone());
     let running = tokio::spawn(remote::run(shared, api, stop));
@@ -775,7 +775,7 @@ async fn an_address_that_is_taken_is_tried_again() {
 #[tokio::test]
 async fn the_api_comes_when_its_certificate_does() {
     let server = Server::alone("").await;
-    let mut api = server.shared.settings.api.clone().unwrap();
+    let mut api = server.shared.settings().api.clone().unwrap();
     api.listen.set_port(0);
     server.files.remove("certificate");
     let looked_once = TcpListener::bind("127.0.0.1:0").await.unwrap();

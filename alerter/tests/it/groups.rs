@@ -641,7 +641,8 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
 
     let mut daemon = start_in_cluster(&site);
     assert!(routes_of(&daemon, row.id).is_empty(), "nobody knows who is told");
-    let blind = daemon.shared.settings.routes_for(&bare.node, &daemon.shared.attributes()).routes();
+    let settings = daemon.shared.settings();
+    let blind = settings.routes_for(&bare.node, &daemon.shared.attributes()).routes();
     assert_eq!(blind[0].name.as_str(), "all", "the broken variant");
     look(&mut daemon);
     start::serve_unserved(&mut daemon.journal, &daemon.shared, Timestamp::now()).unwrap();

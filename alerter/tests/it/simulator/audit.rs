@@ -191,7 +191,7 @@ impl Audit {
         let touched: BTreeSet<usize> =
             aside.symmetric_difference(&self.aside).map(|host| world.hosts[*host].group).collect();
         self.aside = aside;
-        for (at, group) in daemon.shared.settings.groups.iter().enumerate() {
+        for (at, group) in daemon.shared.settings().groups.iter().enumerate() {
             if group.rules.limit == Limit::None {
                 continue;
             }
@@ -264,7 +264,8 @@ impl Audit {
     /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
     fn look_at_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let (group, watched) = (&daemon.shared.settings.groups[at], self.groups[at].clone());
+        let settings = daemon.shared.settings();
+        let (group, watched) = (&settings.groups[at], self.groups[at].clone());
         let (id, node) = (row.id, &row.node);
         let end = row.made_at + group.rules.max_hold;
         let cooldown = millis(group.rules.cooldown + self.slack);
@@ -312,7 +313,8 @@ impl Audit {
     /// What holds a mark by what is so, but for storms and turns; in the order in which it is shown.
     fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let (host, group) = (world.index_of[&row.node], &daemon.shared.settings.groups[at]);
+        let settings = daemon.shared.settings();
+        let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
         let back = row.returned_at.map(|at| at + group.rules.healthy_delay);
         let all = [
             ("skip", world.hosts[host].is_skipped),
@@ -346,9 +348,9 @@ impl Audit {
         if world.dismissed.contains(&id) {
             self.wrong(world, format!("{node} ({id}) is told to {route} after an operator ended it"));
         }
-        let (at, group) = (self.group_of(world, row), &daemon.shared.settings.groups);
+        let (at, settings) = (self.group_of(world, row), daemon.shared.settings());
         if self.groups[at].rages
-            && self.is_bound(world, row, &group[at])
+            && self.is_bound(world, row, &settings.groups[at])
             && self.is_sure_of(world.clock.wall())
         {
             self.wrong(
@@ -370,7 +372,8 @@ impl Audit {
             busy.entry(self.group_of(world, row)).or_default().insert(*mark);
         }
         for (at, marks) in busy {
-            let group = &daemon.shared.settings.groups[at];
+            let settings = daemon.shared.settings();
+            let group = &settings.groups[at];
             let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
             if most.is_some_and(|most| marks.len() > most as usize) {
                 self.wrong(world, format!("{} hosts of group {} are told at once", marks.len(), group.name));

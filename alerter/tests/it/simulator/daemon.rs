@@ -365,7 +365,7 @@ impl Daemon {
             _ => {
                 self.shared.troubles().accepted(route);
                 let route = self.shared.route(route).filter(|route| route.goes_on_to(Step::Confirm));
-                let then = route.map(|route| confirmation(route, delivery)).into_iter().collect();
+                let then = route.map(|route| confirmation(&route, delivery)).into_iter().collect();
                 Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
             }
         }
@@ -456,12 +456,12 @@ impl Daemon {
     fn room(&self, now: Moment) -> Vec<Room> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
         let lanes = self.shared.lanes();
-        let room = |route: &config::Route| {
+        let room = |route: &Arc<config::Route>| {
             let name = route.name.as_str().to_owned();
             let places = lanes.get(&name).map_or(0, |lane| lane.room(now.instant));
             Room { route: name, places: if stops { 0 } else { places }, terms: route.terms.clone() }
         };
-        self.shared.settings.routes.iter().map(room).collect()
+        self.shared.settings().routes.iter().map(room).collect()
     }
 
     fn has_error(&self) -> bool {
@@ -615,8 +615,8 @@ fn wakes((ended, change): &(Ended, Option<Change>)) -> Option<String> {
 
 /// As the engine makes them.
 fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane> {
-    let limit = shared.settings.max_in_flight;
-    let new = |route: &config::Route| {
+    let limit = shared.settings().max_in_flight;
+    let new = |route: &Arc<config::Route>| {
         let name = route.name.as_str().to_owned();
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
             None => Endpoint::new(limit),
@@ -627,5 +627,5 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane>
         };
         (name, Lane::new(endpoint))
     };
-    shared.settings.routes.iter().map(new).collect()
+    shared.settings().routes.iter().map(new).collect()
 }

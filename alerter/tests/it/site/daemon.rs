@@ -128,7 +128,7 @@ impl Alerter {
     /// Makes every attempt that is due; a route that is down refuses it.
     pub(crate) fn tell(&mut self, site: &mut Site) {
         let routes: Vec<String> =
-            self.shared.settings.routes.iter().map(|route| route.name.to_string()).collect();
+            self.shared.settings().routes.iter().map(|route| route.name.to_string()).collect();
         for route in &routes {
             while let Some(due) = self.begin(site, route) {
                 let verdict = if site.down.contains(route.as_str()) {
@@ -185,7 +185,7 @@ impl Alerter {
     /// The recovery controller took it; what the route does then is made with that.
     fn taken(&self, due: &DueDelivery) -> Verdict {
         let route = self.shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
-        let then = route.map(|route| confirmation(route, &due.delivery)).into_iter().collect();
+        let then = route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect();
         Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
     }
 
