@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod drivers;
 pub mod engine;
 pub mod intake;
+pub mod listen;
 pub mod log;
 pub mod lookout;
 pub mod moment;

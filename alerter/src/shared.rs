@@ -17,6 +17,7 @@ use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
+use crate::listen::Unserved;
 use crate::probes::Verdict;
 use crate::steer::Steering;
 use crate::store::Store;
@@ -36,6 +37,8 @@ pub struct Shared {
     pub poke: Notify,
     /// Says that the engine has looked at everything once more.
     pub looked: Notify,
+    /// Which of our own endpoints are not served at the moment.
+    pub unserved: Unserved,
     started: Mutex<Timestamp>,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
@@ -60,6 +63,7 @@ impl Shared {
             controller: controller(),
             poke: Notify::new(),
             looked: Notify::new(),
+            unserved: Unserved::default(),
             started: Mutex::new(Timestamp::now()),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
@@ -120,6 +124,7 @@ impl Shared {
         let mut reasons = self.troubles().lasting(now, self.settings().degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
         reasons.extend(self.api_trouble().clone());
+        reasons.extend(self.unserved.reasons());
         reasons.extend(self.seen().reasons());
         reasons
     }

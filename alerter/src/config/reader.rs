@@ -104,6 +104,12 @@ impl<'a, 'p> Section<'a, 'p> {
         self.last(entry, "a whole number", |value| whole_number(value, &range))
     }
 
+    /// The same where it may be below zero.
+    pub fn whole(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number", |value| signed_number(value, &range))
+    }
+
     /// A whole number within `range`, or a text; each made to what it means.
     pub fn number_or_text<T>(
         &mut self,
@@ -367,6 +373,13 @@ pub(super) fn unknown_word<'k>(
 fn whole_number(value: &DeValue<'_>, range: &RangeInclusive<u32>) -> Option<Result<u32, String>> {
     let integer = value.as_integer()?;
     let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+    let fits = number.filter(|number| range.contains(number));
+    Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
+}
+
+fn signed_number(value: &DeValue<'_>, range: &RangeInclusive<i64>) -> Option<Result<i64, String>> {
+    let integer = value.as_integer()?;
+    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
     let fits = number.filter(|number| range.contains(number));
     Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
 }

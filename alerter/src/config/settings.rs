@@ -12,6 +12,8 @@ use tracing::Level;
 
 use super::api::{self, Api};
 use super::groups::{self, Attributes, Group, Groups, Told};
+use super::healthcheck::{self, Healthcheck};
+use super::listen::Addresses;
 use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};
@@ -48,6 +50,8 @@ pub struct Settings {
     pub warnings: Vec<Problem>,
     /// `[api]`: where the API is served beside the control socket; nowhere by default.
     pub api: Option<Api>,
+    /// `[healthcheck]`: where `/health` is answered; nowhere by default.
+    pub healthcheck: Healthcheck,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -161,6 +165,8 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
+    let mut addresses = Addresses::default();
+    let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {
@@ -176,6 +182,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         notices,
         warnings: Vec::new(),
         api,
+        healthcheck,
         file,
     }
 }

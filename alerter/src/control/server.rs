@@ -38,6 +38,7 @@ use super::remote;
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
+use crate::listen;
 use crate::shared::Shared;
 use crate::steer::groups;
 
@@ -59,7 +60,7 @@ impl ControlSocket {
     pub fn bind(path: &Path) -> anyhow::Result<Self> {
         let told = || format!("the control socket {} cannot be made", path.display());
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).with_context(told)?;
+            listen::make_directory(directory).with_context(told)?;
         }
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(told),

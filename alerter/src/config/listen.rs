@@ -1,0 +1,64 @@
+//! `uri`, `owner` and `group` of every table whose answers are served at addresses of its own.
+
+use nix::unistd::{Group, User};
+
+use super::reader::Section;
+use crate::listen::{self, Address, Owner};
+
+/// Where something is served, by its table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// `uri`; never empty.
+    pub addresses: Vec<Address>,
+    /// `owner` and `group` of unix sockets.
+    pub owner: Owner,
+}
+
+/// It is allowed, and an operator should know what it means.
+const ROUTABLE: &str = "other machines may reach an address here, and nobody is asked there who they are: use loopback or a unix socket, or put a firewall before it";
+
+/// The addresses of all tables: each belongs to one of them.
+#[derive(Debug, Default)]
+pub(super) struct Addresses(Vec<(Address, String)>);
+
+impl Addresses {
+    /// Reads the keys; without a `uri` nothing is served. Whatever other machines may reach is warned of.
+    pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
+        let addresses = section.text("uri", listen::parse);
+        let owner = Owner {
+            user: section.text("owner", |name| id_of(name, "user", user)),
+            group: section.text("group", |name| id_of(name, "group", group)),
+        };
+        let addresses = addresses?;
+        self.take(section, &addresses);
+        if addresses.iter().any(Address::is_routable) {
+            section.warn("uri", ROUTABLE);
+        }
+        Some(Served { addresses, owner })
+    }
+
+    fn take(&mut self, section: &mut Section<'_, '_>, addresses: &[Address]) {
+        let title = section.title().to_owned();
+        for address in addresses {
+            match self.0.iter().find(|(known, _)| known == address) {
+                Some((_, other)) => section.complain(
+                    "uri",
+                    format!("[{other}] has the same address: each table needs one of its own"),
+                ),
+                None => self.0.push((address.clone(), title.clone())),
+            }
+        }
+    }
+}
+
+fn id_of(name: &str, what: &str, find: impl Fn(&str) -> Option<u32>) -> Result<u32, String> {
+    find(name).ok_or_else(|| format!("this machine has no {what} of this name"))
+}
+
+fn user(name: &str) -> Option<u32> {
+    Some(User::from_name(name).ok()??.uid.as_raw())
+}
+
+fn group(name: &str) -> Option<u32> {
+    Some(Group::from_name(name).ok()??.gid.as_raw())
+}

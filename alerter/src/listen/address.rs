@@ -1,0 +1,281 @@
+//! A comma list of addresses, each a URI by RFC 3986: `tcp://HOST:PORT` or `unix:///PATH`.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use fluent_uri::Uri;
+use fluent_uri::component::{Authority, Host as UriHost};
+
+/// The kernel takes no longer path of a unix socket (`sun_path` with its end).
+const PATH_MAX: usize = 107;
+
+/// Where something is served.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// `tcp://HOST:PORT`.
+    Tcp {
+        /// The address, or the name of one.
+        host: Host,
+        /// From 1.
+        port: u16,
+    },
+    /// `unix:///PATH`; absolute.
+    Unix(PathBuf),
+}
+
+/// What stands before a port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
+    /// An address.
+    Ip(IpAddr),
+    /// A name, in lower case, that is looked up when it is listened to.
+    Name(String),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host: Host::Ip(ip), port } => write!(f, "tcp://{}", SocketAddr::new(*ip, *port)),
+            Self::Tcp { host: Host::Name(name), port } => write!(f, "tcp://{name}:{port}"),
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+        }
+    }
+}
+
+impl Address {
+    /// Whether others than this machine may reach it: whatever is neither a unix socket nor loopback by its name.
+    pub fn is_routable(&self) -> bool {
+        match self {
+            Self::Unix(_) => false,
+            Self::Tcp { host: Host::Ip(ip), .. } => !ip.to_canonical().is_loopback(),
+            Self::Tcp { host: Host::Name(name), .. } => name != "localhost" && !name.ends_with(".localhost"),
+        }
+    }
+}
+
+/// Reads a comma list. Letters of schemes and names may be upper case; blanks are not allowed, as anywhere in a URI.
+///
+/// # Errors
+/// What is wrong with the first that is wrong, by its number; never its text, which may hold a password.
+pub fn parse(text: &str) -> Result<Vec<Address>, String> {
+    let mut addresses = Vec::new();
+    for (index, item) in text.split(',').enumerate() {
+        let number = index + 1;
+        let address = one(item).map_err(|why| format!("address {number} {why}"))?;
+        if let Some(first) = addresses.iter().position(|other| *other == address) {
+            return Err(format!("address {number} is the same as address {}: remove one of them", first + 1));
+        }
+        addresses.push(address);
+    }
+    Ok(addresses)
+}
+
+const FORM: &str = "must be tcp://HOST:PORT or unix:///PATH";
+
+fn one(item: &str) -> Result<Address, String> {
+    if item.is_empty() {
+        return Err(format!("is empty: {FORM}, and a comma stands only between two of them"));
+    }
+    if item.contains(char::is_whitespace) {
+        return Err("has a blank in it: no URI has one, and after a comma there is none either".to_owned());
+    }
+    let uri = Uri::parse(item).map_err(|_| no_uri(item))?;
+    if uri.has_query() || uri.has_fragment() {
+        return Err(format!("has a query or a fragment: it {FORM}, and nothing more"));
+    }
+    let authority = uri.authority().ok_or_else(|| format!("has no // behind its scheme: it {FORM}"))?;
+    if authority.has_userinfo() {
+        return Err(
+            "names a user: nobody is asked for one here, so leave out what stands before @".to_owned()
+        );
+    }
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_-.:/[]".contains(&b);
+    if !item.bytes().all(is_plain) {
+        return Err("has a character in it that is none of letters, digits and - _ . : / [ ]".to_owned());
+    }
+    match uri.scheme().as_str().to_ascii_lowercase().as_str() {
+        "tcp" => tcp(&authority, uri.path().as_str()),
+        "unix" => unix(authority.as_str(), uri.path().as_str()),
+        _ => Err(format!("has an unknown scheme: it {FORM}")),
+    }
+}
+
+/// What is no URI at all is mostly a bare IPv6 address, or nothing before the colon.
+fn no_uri(item: &str) -> String {
+    let behind = item.split_once("://").map_or("", |(_, behind)| behind);
+    let host = behind.split('/').next().unwrap_or_default();
+    if host.matches(':').count() > 1 && !host.contains(['[', '@']) {
+        return "has an IPv6 address without brackets, or more than one port: write tcp://[::1]:PORT"
+            .to_owned();
+    }
+    format!("is no URI (RFC 3986): it {FORM}")
+}
+
+fn tcp(authority: &Authority<'_>, path: &str) -> Result<Address, String> {
+    if !path.is_empty() {
+        return Err("has a path: what is served there has its own, so end it behind the port".to_owned());
+    }
+    let host = match authority.host_parsed() {
+        UriHost::Ipv4(ip) => Host::Ip(ip.into()),
+        UriHost::Ipv6(ip) => Host::Ip(ip.into()),
+        UriHost::RegName(name) => Host::Name(name_of(name.as_str())?),
+        _ => return Err("has an IP address of an unknown version".to_owned()),
+    };
+    match authority.port_to_u16() {
+        Ok(Some(port)) if port != 0 => Ok(Address::Tcp { host, port }),
+        Ok(None) if !authority.as_str().ends_with(':') => {
+            Err("has no port: write tcp://HOST:PORT".to_owned())
+        }
+        _ => Err("has no usable port: it must be from 1 to 65535".to_owned()),
+    }
+}
+
+/// A name whose last part is a number is a mistyped IPv4 address: some resolvers make another address of it.
+fn name_of(name: &str) -> Result<String, String> {
+    let labels: Vec<&str> = name.split('.').collect();
+    let is_label =
+        |label: &&str| (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-');
+    let last_is_number = labels.last().is_some_and(|label| label.parse::<u64>().is_ok());
+    match name {
+        "" => Err("has no host: write 127.0.0.1 for this machine alone".to_owned()),
+        _ if last_is_number => Err("has a host that is no IPv4 address and no name".to_owned()),
+        _ if !labels.iter().all(is_label) || name.len() > 253 => Err("has a host that is no name".to_owned()),
+        _ => Ok(name.to_ascii_lowercase()),
+    }
+}
+
+fn unix(authority: &str, path: &str) -> Result<Address, String> {
+    if !authority.is_empty() {
+        return Err("has no absolute path: write three slashes, as in unix:///run/NAME.sock".to_owned());
+    }
+    let steps = path.strip_prefix('/').unwrap_or_default();
+    if steps.split('/').any(|step| matches!(step, "" | "." | "..")) {
+        return Err("has a path that is not plain: each step must be a name, none of them . or ..".to_owned());
+    }
+    if path.len() > PATH_MAX {
+        return Err(format!("has a path that is too long for a socket: {PATH_MAX} bytes at the most"));
+    }
+    Ok(Address::Unix(Path::new(path).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Result<Vec<String>, String> {
+        parse(text).map(|found| found.iter().map(ToString::to_string).collect())
+    }
+
+    /// S3-17, S3-40: both schemes, alone and in a list. They are shown as they are compared: in lower case, as addresses.
+    #[test]
+    fn addresses_of_both_schemes_are_read() {
+        for (text, shown) in [
+            ("tcp://localhost:42424", vec!["tcp://localhost:42424"]),
+            ("unix:///run/nova/nova-compute.sock", vec!["unix:///run/nova/nova-compute.sock"]),
+            ("tcp://127.0.0.1:1,unix:///run/a.sock", vec!["tcp://127.0.0.1:1", "unix:///run/a.sock"]),
+            ("TCP://LocalHost:65535", vec!["tcp://localhost:65535"]),
+            ("tcp://[::1]:7410,tcp://[::]:7410", vec!["tcp://[::1]:7410", "tcp://[::]:7410"]),
+            ("tcp://[0:0::1]:7", vec!["tcp://[::1]:7"]),
+            ("tcp://ctl-1.my_cloud.com:7", vec!["tcp://ctl-1.my_cloud.com:7"]),
+            ("unix:///run/A_b-c.d/0", vec!["unix:///run/A_b-c.d/0"]),
+        ] {
+            assert_eq!(all(text), Ok(shown.iter().map(|&text| text.to_owned()).collect()), "{text}");
+        }
+    }
+
+    const REFUSED: &[(&str, &str)] = &[
+        ("", "is empty"),
+        (",", "is empty"),
+        ("tcp://h:1,", "address 2 is empty"),
+        ("tcp://h:1,,tcp://h:2", "address 2 is empty"),
+        ("tcp://h:1, tcp://h:2", "blank"),
+        (" tcp://h:1", "blank"),
+        ("tcp://h:1,tcp://h:1", "address 2 is the same as address 1"),
+        ("tcp://h:1,TCP://H:01", "the same"),
+        ("tcp://[::1]:1,tcp://[0::1]:1", "the same"),
+        ("unix:///a,unix:///b,unix:///a", "address 3 is the same as address 1"),
+        ("unix://run/a.sock", "three slashes"),
+        ("unix://./a.sock", "three slashes"),
+        ("unix:a.sock", "no //"),
+        ("unix:/run/a.sock", "no //"),
+        ("unix://", "not plain"),
+        ("unix:///", "not plain"),
+        ("unix:///run/", "not plain"),
+        ("unix:////run/a", "not plain"),
+        ("unix:///run/../a", "not plain"),
+        ("unix:///./a", "not plain"),
+        ("unix:///run/a%2fb", "a character"),
+        ("unix:///run/a~b", "a character"),
+        ("unix:///run/a;b", "a character"),
+        ("http://h:1", "unknown scheme"),
+        ("unixs:///a", "unknown scheme"),
+        ("h:1", "no //"),
+        ("127.0.0.1:7410", "no URI"),
+        ("/run/a.sock", "no URI"),
+        ("tcp://s3cret@h:1", "user"),
+        ("tcp://me:s3cret@h:1", "user"),
+        ("tcp://h:1?s3cret", "query"),
+        ("tcp://h:1#s3cret", "fragment"),
+        ("unix:///a?s3cret", "query"),
+        ("tcp://h", "no port"),
+        ("tcp://h:", "1 to 65535"),
+        ("tcp://h:0", "1 to 65535"),
+        ("tcp://h:65536", "1 to 65535"),
+        ("tcp://localhost:424242", "1 to 65535"),
+        ("tcp://h:x", "no URI"),
+        ("tcp://h:-1", "no URI"),
+        ("tcp://:1", "no host"),
+        ("tcp://", "no host"),
+        ("tcp://::1:7410", "brackets"),
+        ("tcp://2001:db8::7:7410", "brackets"),
+        ("tcp://[::1", "no URI"),
+        ("tcp://[::g]:1", "no URI"),
+        ("tcp://[127.0.0.1]:1", "no URI"),
+        ("tcp://[v1.x]:1", "unknown version"),
+        ("tcp://[fe80::1%25eth0]:1", "no URI"),
+        ("tcp://256.0.0.1:1", "no IPv4 address"),
+        ("tcp://127.1:1", "no IPv4 address"),
+        ("tcp://2130706433:1", "no IPv4 address"),
+        ("tcp://a..b:1", "no name"),
+        ("tcp://-a:1", "no name"),
+        ("tcp://h%41:1", "a character"),
+        ("tcp://h!:1", "a character"),
+        ("tcp://h:1/", "a path"),
+        ("tcp://h:1/health", "a path"),
+        ("tcp://h\u{e9}:1", "no URI"),
+        ("tcp://h:1;tcp://g:1", "more than one port"),
+    ];
+
+    /// S3-40, S3-42: everything else is refused, with a word of what is wrong, and without any of the text.
+    #[test]
+    fn everything_else_is_refused() {
+        for (text, why) in REFUSED {
+            let said = parse(text).expect_err(text);
+            assert!(said.contains(why), "{text:?}: {said}");
+            assert!(!said.contains("s3cret") && said.starts_with("address "), "{text:?}: {said}");
+        }
+        assert!(parse(&format!("unix:///{}", "a".repeat(PATH_MAX))).is_err());
+        assert!(parse(&format!("unix:///{}", "a".repeat(PATH_MAX - 1))).is_ok());
+    }
+
+    /// S3-36. The broken variant takes an IPv4 address in IPv6 for a routable one, and every name for a harmless one.
+    #[test]
+    fn what_others_may_reach_is_known() {
+        for (text, is_routable) in [
+            ("tcp://127.0.0.1:1", false),
+            ("tcp://127.9.9.9:1", false),
+            ("tcp://[::1]:1", false),
+            ("tcp://[::ffff:127.0.0.1]:1", false),
+            ("tcp://localhost:1", false),
+            ("unix:///run/a", false),
+            ("tcp://0.0.0.0:1", true),
+            ("tcp://[::]:1", true),
+            ("tcp://192.0.2.1:1", true),
+            ("tcp://ctl1:1", true),
+            ("tcp://localhost.my.cloud.com:1", true),
+        ] {
+            assert_eq!(parse(text).map(|found| found[0].is_routable()), Ok(is_routable), "{text}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Plain HTTP/1.1 at the addresses, with bounds: connections at once, time and size of a request, time of its answer.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
+use axum::response::Response;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, lookup_host};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+
+use super::address::{Address, Host};
+use super::socket::{Bound, Owner};
+use super::unserved::Unserved;
+
+/// Connections at once at each address; who comes then waits in the kernel's queue.
+const CONNECTIONS: usize = 64;
+/// For a request's head, and again for all of a connection, which has one request.
+const TIME: Duration = Duration::from_secs(5);
+/// A larger head is none.
+const HEAD: usize = 16 * 1024;
+/// An address that cannot be had is tried again after this time.
+const AGAIN: Duration = Duration::from_secs(10);
+/// So long nothing is accepted after the system refused to: it has no descriptors left, for example.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is served, and where.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// What it is called in the log, such as `/health`.
+    pub what: &'static str,
+    /// Where.
+    pub addresses: Vec<Address>,
+    /// Who the files of unix sockets belong to.
+    pub owner: Owner,
+    /// What is answered. It has its methods and paths; whatever it does not know is 404 or 405.
+    pub router: Router,
+    /// Where it is kept what cannot be served at the moment.
+    pub unserved: Unserved,
+}
+
+/// Serves until `stop`. An address that cannot be had keeps nothing else from running: it may come with a move of the
+/// cluster's. When this has returned, sockets are closed and their files removed, and nothing is said of them any more.
+pub async fn run(endpoint: Endpoint, stop: CancellationToken) {
+    let router = endpoint.router.clone().layer(axum::middleware::map_response(closing));
+    let mut doors = JoinSet::new();
+    for address in &endpoint.addresses {
+        let door = Door {
+            place: format!("{} at {address}", endpoint.what),
+            address: address.clone(),
+            owner: endpoint.owner,
+            router: router.clone(),
+            unserved: endpoint.unserved.clone(),
+        };
+        let stop = stop.clone();
+        doors.spawn(async move { door.keep(&stop).await });
+    }
+    while doors.join_next().await.is_some() {}
+}
+
+/// Each connection has one request: whoever asks with curl, socat or netcat sees the end of the answer by its end.
+async fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// One address.
+struct Door {
+    place: String,
+    address: Address,
+    owner: Owner,
+    router: Router,
+    unserved: Unserved,
+}
+
+impl Door {
+    async fn keep(&self, stop: &CancellationToken) {
+        let kept = async {
+            loop {
+                match self.open().await {
+                    Ok(listeners) => self.serve(listeners).await,
+                    Err(error) => self.say_unserved(&error),
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = kept => {}
+        }
+        self.unserved.forget(&self.place);
+    }
+
+    fn say_unserved(&self, error: &io::Error) {
+        let text = error.to_string();
+        let words = text.split(" (os error").next().unwrap_or(&text);
+        self.unserved.note(&self.place, format!("{} is not served ({words}): look at its uri", self.place));
+    }
+
+    async fn open(&self) -> io::Result<Vec<Listener>> {
+        match &self.address {
+            Address::Unix(path) => Ok(vec![Listener::Unix(Bound::new(path, self.owner).await?)]),
+            Address::Tcp { host, port } => {
+                let name = match host {
+                    Host::Ip(ip) => ip.to_string(),
+                    Host::Name(name) => name.clone(),
+                };
+                all_of(&name, *port).await
+            }
+        }
+    }
+
+    /// Returns never but where nothing is left that is listened to.
+    async fn serve(&self, listeners: Vec<Listener>) {
+        if self.unserved.forget(&self.place) {
+            info!("{} is served again", self.place);
+        } else {
+            info!("{} is served", self.place);
+        }
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut loops = JoinSet::new();
+        for listener in listeners {
+            let (router, places, place) = (self.router.clone(), Arc::clone(&places), self.place.clone());
+            loops.spawn(async move { listener.accept_all(router, places, &place).await });
+        }
+        while loops.join_next().await.is_some() {}
+    }
+}
+
+/// A name may stand for several addresses of this machine (`localhost` for two): all that can be had are taken.
+async fn all_of(name: &str, port: u16) -> io::Result<Vec<Listener>> {
+    let mut listeners = Vec::new();
+    let mut fault = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in lookup_host((name, port)).await? {
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(Listener::Tcp(listener)),
+            Err(error) => fault = error,
+        }
+    }
+    if listeners.is_empty() { Err(fault) } else { Ok(listeners) }
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(Bound),
+}
+
+impl Listener {
+    async fn accept_all(self, router: Router, places: Arc<Semaphore>, place: &str) {
+        let mut open = JoinSet::new();
+        loop {
+            while open.try_join_next().is_some() {}
+            let permit = Arc::clone(&places).acquire_owned().await.expect("it is never closed");
+            if let Err(error) = self.accept_one(&router, permit, &mut open).await {
+                debug!(%error, "{place} takes no connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn accept_one(
+        &self,
+        router: &Router,
+        permit: OwnedSemaphorePermit,
+        open: &mut JoinSet<()>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                open.spawn(attend(stream, router.clone(), permit));
+            }
+            Self::Unix(bound) => {
+                let (stream, _) = bound.listener.accept().await?;
+                open.spawn(attend(stream, router.clone(), permit));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One request; what is wrong with a connection is its own affair.
+async fn attend(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    permit: OwnedSemaphorePermit,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(TIME).max_buf_size(HEAD).keep_alive(false);
+    let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let _too_long_or_broken = timeout(TIME, connection).await;
+    drop(permit);
+}
