@@ -53,6 +53,25 @@ impl State {
         }
     }
 
+    /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
+    /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
+    /// the first two; to wait for another step of its chain is no hold); one is `in-flight`; one is `parked`; else `pending`.
+    pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
+        if let Some(how) = settled {
+            return Self::at_the_end(how, true);
+        }
+        let has = |state| deliveries.iter().any(|delivery| delivery.state == state);
+        let is_kept = |delivery: &Delivery| delivery.state == Self::Held && !delivery.waits_in_chain();
+        if has(Self::Quarantined) {
+            Self::Quarantined
+        } else if is_held || deliveries.iter().any(is_kept) {
+            Self::Held
+        } else {
+            let rest = [Self::InFlight, Self::Parked].into_iter().find(|state| has(*state));
+            rest.unwrap_or(Self::Pending)
+        }
+    }
+
     /// The word in the journal and on every screen.
     pub fn as_str(self) -> &'static str {
         match self {

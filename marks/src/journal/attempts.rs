@@ -57,6 +57,14 @@ pub struct Ended {
     pub at: Timestamp,
 }
 
+/// What became of an answer that was put on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// When the host failed, where the answer counts. It counts for nothing where its delivery had ended in another way
+    /// before, or is damaged: then it stands in the history alone.
+    pub failed: Option<Timestamp>,
+}
+
 /// What has begun, each of which must be made or taken back, and rows that were found damaged since the last turn.
 #[derive(Clone, Debug, Default)]
 pub struct Turned {
@@ -66,6 +74,8 @@ pub struct Turned {
     pub kept: Vec<DueDelivery>,
     /// Each is in quarantine now.
     pub damaged: Vec<Damage>,
+    /// One for each answer, in their order.
+    pub recorded: Vec<Recorded>,
 }
 
 impl Turned {
@@ -74,6 +84,7 @@ impl Turned {
         self.begun.extend(other.begun);
         self.kept.extend(other.kept);
         self.damaged.extend(other.damaged);
+        self.recorded.extend(other.recorded);
     }
 }
 
@@ -173,7 +184,8 @@ fn turn(
 ) -> Result<Turned, Fault> {
     let mut turned = Turned::default();
     for ended in ended {
-        finish(transaction, ended, &mut turned.damaged)?;
+        let failed = finish(transaction, ended, &mut turned.damaged)?;
+        turned.recorded.push(Recorded { failed });
     }
     for room in room {
         begin_due(transaction, room, gate, now, &mut turned)?;
@@ -238,23 +250,26 @@ fn begin(delivery: &mut Delivery) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Says whether the whole mark is settled with it. Where the row is damaged, what came back is history only: nobody knows
-/// what was sent.
-fn finish(transaction: &Transaction<'_>, ended: &Ended, damaged: &mut Vec<Damage>) -> Result<bool, Fault> {
+/// Gives when the host failed. None where it is history only: the delivery was ended meanwhile, or its row is damaged, and nobody knows what was sent.
+fn finish(
+    transaction: &Transaction<'_>,
+    ended: &Ended,
+    damaged: &mut Vec<Damage>,
+) -> Result<Option<Timestamp>, Fault> {
     let Ended { mark, route, verdict, at } = ended;
     let mut delivery = match load_or_quarantine(transaction, (&mark.to_string(), route), *at)? {
         Some(Ok(delivery)) => delivery,
         Some(Err(damage)) => {
             note_by(transaction, (*mark, route), *at, "late-answer", verdict.detail(), ALERTER)?;
             damaged.push(damage);
-            return Ok(false);
+            return Ok(None);
         }
-        None => return Ok(false),
+        None => return Ok(None),
     };
     // An operator may have dismissed it while it was under way: what came back is history only.
     if delivery.state != State::InFlight {
         note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
-        return Ok(false);
+        return Ok(None);
     }
     let news = apply(&mut delivery, verdict, *at)?;
     if let Some(event) = news {
@@ -265,7 +280,10 @@ fn finish(transaction: &Transaction<'_>, ended: &Ended, damaged: &mut Vec<Damage
     if let Verdict::Acknowledged { then, .. } = verdict {
         deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
     }
-    if delivery.state.is_final() { endings::settle_if_done(transaction, &delivery, *at) } else { Ok(false) }
+    if delivery.state.is_final() {
+        endings::settle_if_done(transaction, &delivery, *at)?;
+    }
+    Ok(Some(delivery.failure_time))
 }
 
 impl Verdict {
@@ -341,7 +359,11 @@ mod tests {
             now: Timestamp,
         ) -> Result<bool, JournalError> {
             let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
-            self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))
+            let is_settled =
+                |journal: &Self| journal.mark(mark).map(|row| row.is_some_and(|row| row.settled.is_some()));
+            let before = is_settled(self)?;
+            self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))?;
+            Ok(!before && is_settled(self)?)
         }
     }
 

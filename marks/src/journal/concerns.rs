@@ -13,9 +13,9 @@ use crate::id::MarkId;
 use crate::time::Timestamp;
 
 /// A delivery that is held and not by its chain, in the words of the index `delivery_kept`.
-const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
+pub(super) const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
 /// A step after which none comes, in the words of `delivery_exhausted`.
-const EXHAUSTED: &str =
+pub(super) const EXHAUSTED: &str =
     "d.exhausted_at IS NOT NULL AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 
 /// The oldest of many.

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 35] = [
+const OBJECTS: [(&str, &str); 37] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -145,10 +145,10 @@ const OBJECTS: [(&str, &str); 35] = [
     ),
     ("mark_returned", "CREATE INDEX mark_returned ON mark (returned_at) WHERE returned_at IS NOT NULL"),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
-    // In the order in which marks are told.
+    // In the order in which marks are told. With their state, so that they are counted without a look at their rows.
     (
         "delivery_waiting",
-        "CREATE INDEX delivery_waiting ON delivery (route, failure_time, mark) WHERE state IN ('pending', 'parked')",
+        "CREATE INDEX delivery_waiting ON delivery (route, failure_time, mark, state) WHERE state IN ('pending', 'parked')",
     ),
     (
         "delivery_due",
@@ -156,7 +156,7 @@ const OBJECTS: [(&str, &str); 35] = [
     ),
     (
         "delivery_in_flight",
-        "CREATE INDEX delivery_in_flight ON delivery (mark, route) WHERE state IN ('in-flight', 'held')",
+        "CREATE INDEX delivery_in_flight ON delivery (mark, route, state) WHERE state IN ('in-flight', 'held')",
     ),
     (
         "delivery_tried",
@@ -182,6 +182,15 @@ const OBJECTS: [(&str, &str); 35] = [
     (
         "delivery_exhausted",
         "CREATE INDEX delivery_exhausted ON delivery (mark, route) WHERE exhausted_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
+    // How many have ended, and how, is counted without a look at one of them.
+    (
+        "delivery_ended",
+        "CREATE INDEX delivery_ended ON delivery (route, state) WHERE state IN ('acknowledged', 'dismissed', 'cancelled')",
+    ),
+    (
+        "mark_settled",
+        "CREATE INDEX mark_settled ON mark (settlement, settled_at) WHERE settlement IS NOT NULL",
     ),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),

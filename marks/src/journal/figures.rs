@@ -1,0 +1,515 @@
+//! How much there is of everything: what `/health`, `/metrics` and `status` show. Counted, not listed: whatever there is of
+//! marks that just wait is read from indexes alone.
+//!
+//! Measured at 100,000 open marks (release build, warm): 30 ms where they wait for an endpoint, 200 ms where a storm holds all of
+//! them, 90 ms where a million others have ended. So it is asked for on a connection of its own, which keeps no writer waiting,
+//! and seldom. The two indexes that it needs (`delivery_ended`, `mark_settled`) get one row for each end: putting an
+//! acknowledgement on record takes as long with them as without (`cargo test --release -p marks figures::tests::cost`).
+
+use std::collections::BTreeMap;
+
+use rusqlite::Params;
+use rusqlite::types::FromSql;
+
+use super::concerns::{EXHAUSTED, KEPT};
+use super::deliveries::{UNDER_WAY, WAITING};
+use super::marks::HELD;
+use super::told::json;
+use super::{Journal, JournalError};
+use crate::delivery::State;
+use crate::mark::{Settlement, Standing};
+use crate::time::Timestamp;
+
+/// The word of a mark that has no name under which it could be told.
+const NO_FQDN: &str = "no-fqdn";
+
+/// How many there are of each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([u64; State::ALL.len()]);
+
+impl Counts {
+    /// How many of one.
+    pub fn of(&self, state: State) -> u64 {
+        self.0[place(state)]
+    }
+
+    /// How many for which something may still be done.
+    pub fn open(&self) -> u64 {
+        State::ALL.into_iter().filter(|state| !state.is_final()).map(|state| self.of(state)).sum()
+    }
+
+    /// So many more.
+    pub fn add(&mut self, state: State, count: u64) {
+        self.0[place(state)] += count;
+    }
+}
+
+fn place(state: State) -> usize {
+    State::ALL.into_iter().position(|one| one == state).expect("every state is among all of them")
+}
+
+/// What the journal held when it was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// When; none where nothing was counted yet.
+    pub at: Option<Timestamp>,
+    /// Marks, each counted once: [`State::of_mark`].
+    pub marks: Counts,
+    /// When the host of the oldest open mark failed.
+    pub oldest_open: Option<Timestamp>,
+    /// Deliveries by the names of their routes; also of routes that are not configured any more.
+    pub deliveries: BTreeMap<String, Counts>,
+    /// Of the held ones of each route those that wait for another step of their mark's chain: nobody has to look at them.
+    pub in_chain: BTreeMap<String, u64>,
+    /// Open marks by the words that hold them; one that several hold is counted for each.
+    pub holds: BTreeMap<String, u64>,
+    /// Last steps of chains of which no step was acknowledged.
+    pub exhausted: u64,
+    /// Open marks that have a name, and of which no open delivery is left on a route that was asked for.
+    pub without_route: u64,
+    /// Open marks by the node of their host.
+    pub nodes: BTreeMap<String, u64>,
+    /// The size of the journal with its log, in bytes.
+    pub bytes: u64,
+}
+
+impl Figures {
+    /// Deliveries of one route.
+    pub fn of_route(&self, route: &str) -> Counts {
+        self.deliveries.get(route).copied().unwrap_or_default()
+    }
+}
+
+impl Journal {
+    /// Counts everything. `routes` are those that can tell a mark now; `untold` is what [`Figures::without_route`] is taken to
+    /// be still, where it was counted a moment ago: that is what takes longest.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn figures(
+        &self,
+        routes: &[String],
+        untold: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Figures, JournalError> {
+        // What is written in between belongs to the next count.
+        self.sqlite(self.connection.execute_batch("BEGIN"))?;
+        let counted = self.count_all(routes, untold, now);
+        self.sqlite(self.connection.execute_batch("COMMIT"))?;
+        counted
+    }
+
+    fn count_all(
+        &self,
+        routes: &[String],
+        untold: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Figures, JournalError> {
+        let (deliveries, in_chain) = self.count_deliveries()?;
+        let (nodes, oldest_open) = self.count_nodes()?;
+        let exhausted =
+            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_exhausted WHERE {EXHAUSTED}");
+        Ok(Figures {
+            at: Some(now),
+            marks: self.count_marks(nodes.values().sum())?,
+            oldest_open,
+            without_route: untold.map_or_else(|| self.count_untold(routes), Ok)?,
+            deliveries,
+            in_chain,
+            holds: self.count_holds()?,
+            exhausted: self.one(&exhausted)?,
+            nodes,
+            bytes: self.size(),
+        })
+    }
+
+    fn count_nodes(&self) -> Result<(BTreeMap<String, u64>, Option<Timestamp>), JournalError> {
+        let sql = "SELECT node, count(*), min(failure_time) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
+        let rows: Vec<(String, u64, i64)> =
+            self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?, row.get(2)?)))?;
+        let oldest = rows.iter().map(|(.., at)| Timestamp(*at)).min();
+        Ok((rows.into_iter().map(|(node, count, _)| (node, count)).collect(), oldest))
+    }
+
+    /// Of the open marks only those are looked at that do not just wait.
+    fn count_marks(&self, open: u64) -> Result<Counts, JournalError> {
+        // In the order of `State::of_mark`.
+        let ranks = [State::Quarantined, State::Held, State::InFlight, State::Parked];
+        let sql = format!(
+            "WITH notable (mark, rank) AS (
+               SELECT d.mark, 0 FROM delivery d INDEXED BY delivery_quarantined WHERE d.state = 'quarantined'
+               UNION ALL SELECT h.mark, 1 FROM hold h
+               UNION ALL SELECT m.id, 1 FROM mark m INDEXED BY mark_held WHERE {HELD}
+               UNION ALL SELECT d.mark, 1 FROM delivery d INDEXED BY delivery_kept WHERE {KEPT}
+               UNION ALL SELECT d.mark, 2 FROM delivery d INDEXED BY delivery_in_flight
+                 WHERE {UNDER_WAY} AND d.state = 'in-flight'
+               UNION ALL SELECT d.mark, 3 FROM delivery d INDEXED BY delivery_parked WHERE d.state = 'parked')
+             SELECT n.rank, count(*) FROM (SELECT mark, min(rank) AS rank FROM notable GROUP BY mark) n
+             WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = n.mark AND m.settlement IS NULL) GROUP BY n.rank"
+        );
+        let mut counts = Counts::default();
+        for (rank, count) in self.counted(&sql, [], |row| Ok((count(row, 0)?, count(row, 1)?)))? {
+            let state = usize::try_from(rank).ok().and_then(|rank| ranks.get(rank).copied());
+            counts.add(state.expect("the query has no other ranks"), count);
+        }
+        counts.add(State::Pending, open.saturating_sub(counts.open()));
+        let sql = "SELECT settlement, count(*) FROM mark INDEXED BY mark_settled WHERE settlement IS NOT NULL GROUP BY settlement";
+        for (word, count) in self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?)))? {
+            // A word that is none belongs to a damaged row, which is no other's end.
+            if let Some(how) = Settlement::parse(&word) {
+                counts.add(State::at_the_end(how, true), count);
+            }
+        }
+        Ok(counts)
+    }
+
+    fn count_deliveries(&self) -> Result<(BTreeMap<String, Counts>, BTreeMap<String, u64>), JournalError> {
+        let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+        for (index, condition) in [
+            ("delivery_waiting", WAITING),
+            ("delivery_in_flight", UNDER_WAY),
+            ("delivery_quarantined", "d.state = 'quarantined'"),
+            ("delivery_ended", "d.state IN ('acknowledged', 'dismissed', 'cancelled')"),
+        ] {
+            let sql = format!(
+                "SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
+            );
+            let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
+            for (route, word, count) in rows {
+                let word: String = word;
+                if let Some(state) = State::parse(&word) {
+                    all.entry(route).or_default().add(state, count);
+                }
+            }
+        }
+        let kept = self.by_route("delivery_kept", KEPT)?;
+        let in_chain = all.iter().map(|(route, counts)| {
+            let kept = kept.get(route).copied().unwrap_or_default();
+            (route.clone(), counts.of(State::Held).saturating_sub(kept))
+        });
+        let in_chain = in_chain.filter(|(_, count)| *count > 0).collect();
+        Ok((all, in_chain))
+    }
+
+    fn by_route(&self, index: &str, condition: &str) -> Result<BTreeMap<String, u64>, JournalError> {
+        let sql = format!(
+            "SELECT d.route, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route"
+        );
+        Ok(self.counted(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
+    }
+
+    fn count_holds(&self) -> Result<BTreeMap<String, u64>, JournalError> {
+        let sql = "SELECT h.words, count(*) FROM hold h
+             WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = h.mark AND m.settlement IS NULL) GROUP BY h.words";
+        let mut holds: BTreeMap<String, u64> = BTreeMap::new();
+        for (words, count) in self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?)))? {
+            for word in words.split_whitespace() {
+                *holds.entry(word.to_owned()).or_default() += count;
+            }
+        }
+        let sql = format!(
+            "SELECT m.standing, m.fqdn IS NULL, count(*) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2"
+        );
+        let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
+        for (standing, is_nameless, count) in rows {
+            let standing: String = standing;
+            let doubtful = Standing::parse(&standing).filter(|standing| standing.doubt().is_some());
+            let doubt = doubtful.map(Standing::as_str);
+            let nameless = Some(NO_FQDN).filter(|_| is_nameless);
+            for word in doubt.into_iter().chain(nameless) {
+                *holds.entry(word.to_owned()).or_default() += count;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// Open marks that have a name, and of which no open delivery is left on one of these routes: as many looks into the
+    /// table as there are open marks.
+    fn count_untold(&self, routes: &[String]) -> Result<u64, JournalError> {
+        let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
+               AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
+               AND d.route IN (SELECT value FROM json_each(?1)))";
+        let counted = self.counted(sql, [json(routes)], |row| count(row, 0))?;
+        Ok(counted.first().copied().unwrap_or_default())
+    }
+
+    fn one(&self, sql: &str) -> Result<u64, JournalError> {
+        Ok(self.counted(sql, [], |row| count(row, 0))?.first().copied().unwrap_or_default())
+    }
+
+    fn counted<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        decode: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            query.query_map(parameters, |row| decode(row))?.collect()
+        };
+        self.sqlite(read())
+    }
+}
+
+/// The first column; what damage has made of it is no text, and counts under no name.
+fn text(row: &rusqlite::Row<'_>) -> rusqlite::Result<String> {
+    Ok(row.get_ref(0).ok().and_then(|value| String::column_result(value).ok()).unwrap_or_default())
+}
+
+fn count(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::delivery::Delivery;
+    use crate::id::MarkId;
+    use crate::journal::tests::{
+        Home, NOW, acknowledged, again, attempt, fencing, marked, marked_as, marked_for_two, row_of,
+        to_recovery,
+    };
+    use crate::journal::{Ended, HeldMark, MarkRow, NewDelivery, Role, Room, Taken, Verdict};
+    use crate::mark::{Doubt, Proof};
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn routes() -> Vec<String> {
+        ["recovery", "wiki"].map(str::to_owned).to_vec()
+    }
+
+    fn figures(journal: &Journal) -> Figures {
+        journal.figures(&routes(), None, NOW).unwrap()
+    }
+
+    fn verdict(state: State) -> Verdict {
+        let (kind, detail) = ("no".to_owned(), "it says so".to_owned());
+        Verdict::Again { state, ambiguous: false, kind, detail, next_due: NOW + MINUTE }
+    }
+
+    fn hold(journal: &mut Journal, mark: MarkId, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let held = HeldMark { mark, words, until: None, why: "why".into(), since: NOW };
+        journal.hold(&[held], &[], NOW).unwrap();
+    }
+
+    /// What the rows say, one by one.
+    fn by_row(journal: &Journal) -> (Counts, BTreeMap<String, Counts>) {
+        let (mut marks, mut all) = (Counts::default(), BTreeMap::<String, Counts>::new());
+        for row in journal.recent_marks(1000).unwrap().sound {
+            let rows = journal.deliveries_of(row.id).unwrap();
+            let mut deliveries: Vec<Delivery> = rows.sound;
+            // A damaged row is in quarantine, and says no more than that.
+            if let (Some(_), Some(first)) = (rows.damaged.first(), deliveries.first().cloned()) {
+                deliveries.push(Delivery { state: State::Quarantined, route: "wiki".into(), ..first });
+            }
+            let is_held = row.standing.doubt().is_some()
+                || row.fqdn.is_none()
+                || journal.hold_of(row.id).unwrap().is_some();
+            marks.add(State::of_mark(row.settled.map(|(how, _)| how), is_held, &deliveries), 1);
+            for delivery in deliveries {
+                all.entry(delivery.route).or_default().add(delivery.state, 1);
+            }
+        }
+        (marks, all)
+    }
+
+    /// One mark in each state that there is, and some in two.
+    fn story(home: &Home) -> Journal {
+        let mut journal = home.open(Role::Alerter);
+        let [pending, flying, parked, acknowledged_one, dismissed, held, kept] =
+            ["c1", "c2", "c3", "c4", "c5", "c6", "c7"].map(|host| marked_for_two(&mut journal, host, NOW));
+        journal.begin_attempt(flying, "recovery").unwrap();
+        attempt(&mut journal, flying, "wiki", &verdict(State::Parked));
+        attempt(&mut journal, parked, "recovery", &verdict(State::Parked));
+        attempt(&mut journal, acknowledged_one, "recovery", &acknowledged());
+        journal.dismiss(dismissed, "by hand", "alice", NOW).unwrap();
+        hold(&mut journal, held, &["storm", "pause"]);
+        attempt(&mut journal, kept, "wiki", &verdict(State::Held));
+        journal.begin_attempt(kept, "recovery").unwrap();
+        let late = marked(&mut journal, "c8", NOW - MINUTE);
+        journal.expire(late, "too old", NOW).unwrap();
+        marked_as(&mut journal, "c9", NOW + MINUTE, Standing::Doubtful(Doubt::Unproven));
+        let damaged = marked_for_two(&mut journal, "c10", NOW);
+        let sql = "UPDATE delivery SET body = x'00' WHERE mark = ?1 AND route = 'wiki'";
+        home.raw().execute(sql, [damaged.to_string()]).unwrap();
+        journal.due(NOW + MINUTE, "wiki", 100, None).unwrap();
+        attempt(&mut journal, pending, "recovery", &again(NOW + MINUTE));
+        journal
+    }
+
+    /// The broken variant counts a mark wherever one of its deliveries is: `c2` would be parked too, and `c7` in flight.
+    #[test]
+    fn every_mark_and_delivery_is_counted_once_as_its_rows_say() {
+        let home = Home::new();
+        let journal = story(&home);
+        let (marks, deliveries) = by_row(&journal);
+        let counted = figures(&journal);
+        assert_eq!((counted.marks, &counted.deliveries), (marks, &deliveries));
+        let wanted = [
+            (State::Pending, 1),
+            (State::InFlight, 1),
+            (State::Acknowledged, 1),
+            (State::Held, 3),
+            (State::Parked, 1),
+            (State::Quarantined, 1),
+            (State::Dismissed, 1),
+            (State::Cancelled, 1),
+        ];
+        assert_eq!(wanted.map(|(state, _)| (state, marks.of(state))), wanted);
+        assert_eq!((marks.open(), counted.nodes.values().sum::<u64>()), (7, 7));
+        assert_eq!(counted.oldest_open, Some(NOW));
+        assert_eq!(counted.bytes, journal.size());
+        let parked = |route: &str| counted.of_route(route).of(State::Parked);
+        assert_eq!((parked("recovery"), parked("wiki"), parked("nobody")), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_mark_is_counted_for_each_word_that_holds_it() {
+        let home = Home::new();
+        let mut journal = story(&home);
+        let first = fencing("c11");
+        let nameless =
+            MarkRow { fqdn: None, standing: Standing::Doubtful(Doubt::Unproven), ..row_of(&first) };
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        let words = |holds: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
+            holds.iter().map(|(word, count)| (word.clone(), *count)).collect()
+        };
+        let wanted = [("no-fqdn", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
+        let wanted: Vec<(String, u64)> = wanted.map(|(word, count)| (word.to_owned(), count)).to_vec();
+        assert_eq!(words(&figures(&journal).holds), wanted);
+        assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());
+        journal.dismiss(nameless.id, "by hand", "alice", NOW).unwrap();
+        assert_eq!(figures(&journal).holds.get("no-fqdn"), None);
+    }
+
+    /// The broken variant asks for one route only: what waits on the other one alone is untold then.
+    #[test]
+    fn marks_that_no_route_can_tell_are_found() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let told = marked_for_two(&mut journal, "c1", NOW);
+        attempt(&mut journal, told, "wiki", &acknowledged());
+        marked(&mut journal, "c2", NOW);
+        let first = fencing("c3");
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &[], NOW).unwrap();
+        let untold = |routes: &[&str]| {
+            let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
+            journal.figures(&routes, None, NOW).unwrap().without_route
+        };
+        assert_eq!((untold(&["recovery", "wiki"]), untold(&["wiki"]), untold(&[])), (1, 3, 3));
+        assert_eq!(
+            journal.figures(&[], Some(7), NOW).unwrap().without_route,
+            7,
+            "it was counted a moment ago"
+        );
+    }
+
+    #[test]
+    fn a_step_that_waits_for_its_turn_is_told_apart() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("c1");
+        journal.append_fencing(&first).unwrap();
+        let link = |step| Some(crate::chain::Link { step, timeout: MINUTE });
+        let steps = [
+            NewDelivery { link: link(1), ..to_recovery("c1") },
+            NewDelivery { route: "wiki".into(), link: link(2), ..to_recovery("c1") },
+        ];
+        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &steps, NOW).unwrap();
+        let counted = figures(&journal);
+        assert_eq!(counted.in_chain, [("wiki".to_owned(), 1)].into());
+        assert_eq!(counted.of_route("wiki").of(State::Held), 1);
+        assert_eq!(counted.marks.of(State::Pending), 1, "nobody holds the mark");
+        assert_eq!(by_row(&journal).0, counted.marks);
+    }
+
+    /// Whatever there is of marks that just wait or have ended, no row of theirs is read: the counts come from indexes that
+    /// hold all they need. Only the look for marks that no route can tell goes into the table.
+    #[test]
+    fn what_just_waits_is_counted_from_indexes() {
+        let home = Home::new();
+        let journal = home.open(Role::Alerter);
+        for (index, condition) in [
+            ("delivery_waiting", WAITING.to_owned()),
+            ("delivery_in_flight", format!("{UNDER_WAY} AND d.state = 'in-flight'")),
+            ("delivery_ended", "d.state IN ('acknowledged', 'dismissed', 'cancelled')".to_owned()),
+        ] {
+            let plan = format!(
+                "EXPLAIN QUERY PLAN SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
+            );
+            let detail: String = journal.connection.query_row(&plan, [], |row| row.get(3)).unwrap();
+            assert!(detail.contains(&format!("USING COVERING INDEX {index}")), "{detail}");
+        }
+    }
+
+    /// Prints what counting costs, and what the indexes cost a writer: `MARKS=100000 cargo test --release -p marks
+    /// figures::tests::cost -- --nocapture`. In every other run it is a small one.
+    #[test]
+    fn cost() {
+        let many: u32 = std::env::var("MARKS").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        home.raw().execute_batch("PRAGMA synchronous=OFF").unwrap();
+        journal.connection.execute_batch("PRAGMA synchronous=OFF").unwrap();
+        for host in 0..many {
+            marked(&mut journal, &format!("c{}", host % 10_000), NOW + Duration::from_millis(host.into()));
+        }
+        let counted = |journal: &Journal, what: &str| {
+            for untold in [None, Some(0)] {
+                let begun = Instant::now();
+                let found = journal.figures(&routes(), untold, NOW).unwrap();
+                println!("{what}, {}: {:?}", if untold.is_none() { "all" } else { "usual" }, begun.elapsed());
+                assert_eq!(found.nodes.values().sum::<u64>(), found.marks.open());
+            }
+        };
+        counted(&journal, "pending");
+        let open = journal.open_marks().unwrap().sound;
+        let storm: Vec<HeldMark> = open
+            .iter()
+            .map(|row| HeldMark {
+                mark: row.id,
+                words: vec!["storm".into()],
+                until: None,
+                why: "a storm".into(),
+                since: NOW,
+            })
+            .collect();
+        journal.hold(&storm, &[], NOW).unwrap();
+        counted(&journal, "held");
+        let freed: Vec<MarkId> = open.iter().map(|row| row.id).collect();
+        journal.hold(&[], &freed, NOW).unwrap();
+        for (with, sql) in
+            [(true, ""), (false, "DROP INDEX delivery_ended; DROP INDEX mark_settled")].iter().cycle().take(2)
+        {
+            journal.connection.execute_batch(sql).unwrap();
+            let half = usize::try_from(many / 2).unwrap();
+            let (begun, mut done) = (Instant::now(), 0);
+            let mut ended: Vec<Ended> = Vec::new();
+            while done < half {
+                let late = NOW + Duration::from_secs(3600);
+                let turned = journal.turn(&ended, &[Room::of("recovery", 32)], None, late).unwrap();
+                done += turned.begun.len();
+                let end = |mark: MarkId| Ended {
+                    mark,
+                    route: "recovery".into(),
+                    verdict: acknowledged(),
+                    at: late,
+                };
+                ended = turned.begun.iter().map(|due| end(due.mark.id)).collect();
+                if ended.is_empty() {
+                    break;
+                }
+            }
+            println!("acknowledged {done} (with the indexes: {with}): {:?}", begun.elapsed());
+            if *with {
+                counted(&journal, "half of them ended");
+            }
+        }
+    }
+}
