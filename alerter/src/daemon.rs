@@ -22,6 +22,7 @@ use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::lookout::Lookout;
+use crate::metrics::counting;
 use crate::notice;
 use crate::probes::Confirm;
 use crate::shared::Shared;
@@ -107,6 +108,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let stop = CancellationToken::new();
     let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     let notices = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
+    let counting = tokio::spawn(counting::run(Arc::clone(&shared), stop.clone()));
     let api = shared.settings().api.clone();
     let api = api.map(|api| tokio::spawn(remote::run(Arc::clone(&shared), api, stop.clone())));
     let ended = tokio::select! {
@@ -116,7 +118,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
-    let _both_have_ended = (control.await, notices.await);
+    let _all_have_ended = (control.await, notices.await, counting.await);
     if let Some(api) = api {
         let _ended_too = api.await;
     }

@@ -128,6 +128,7 @@ impl Engine {
         while !stop.is_cancelled() {
             let passed = self.pass().await;
             self.shared.looked.notify_one();
+            self.shared.passed.notify_one();
             let next = match passed {
                 Ok(next) => {
                     *self.shared.journal_trouble() = None;
@@ -283,6 +284,9 @@ impl Engine {
         };
         // What has begun is sent or taken back, whatever else fails.
         let (turned, woken, next) = self.shared.store.run(work).await?;
+        self.answers.group().iter().zip(&turned.recorded).for_each(|(answer, recorded)| {
+            self.shared.metrics().answered(answer, *recorded);
+        });
         self.answers.remove(count, Instant::now());
         self.told |= count > 0;
         self.shared.report_damage(&turned.damaged);

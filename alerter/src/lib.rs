@@ -13,6 +13,7 @@ pub mod intake;
 pub mod listen;
 pub mod log;
 pub mod lookout;
+pub mod metrics;
 pub mod moment;
 pub mod notice;
 pub mod online;

@@ -80,6 +80,9 @@ impl Lookout {
         if with_history {
             self.history_read = Some(view.taken);
         }
+        if view.entries.is_err() {
+            shared.metrics().register_unread();
+        }
         shared.seen().note(&view, shared.settings().hosts.audit_after);
         self.view = Some(Arc::clone(&view));
         view
@@ -189,6 +192,9 @@ impl Lookout {
     async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
         let cluster = self.cluster.clone();
         let written = self.attending(cluster.publish(lacking)).await;
+        if written.stopped.is_some() || !written.failed.is_empty() {
+            shared.metrics().register_unwritten();
+        }
         let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
         shared.seen().note_writing(fault.map(|error| error.to_string()));
         written.standing

@@ -18,6 +18,7 @@ use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::intake::files;
 use crate::listen::Unserved;
+use crate::metrics::{Figures, Metrics};
 use crate::probes::Verdict;
 use crate::steer::Steering;
 use crate::store::Store;
@@ -39,7 +40,11 @@ pub struct Shared {
     pub looked: Notify,
     /// Which of our own endpoints are not served at the moment.
     pub unserved: Unserved,
+    /// Says the same to whoever counts what there is.
+    pub passed: Notify,
     started: Mutex<Timestamp>,
+    figures: Mutex<Arc<Figures>>,
+    metrics: Metrics,
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     api_trouble: Mutex<Option<String>>,
@@ -64,7 +69,10 @@ impl Shared {
             poke: Notify::new(),
             looked: Notify::new(),
             unserved: Unserved::default(),
+            passed: Notify::new(),
             started: Mutex::new(Timestamp::now()),
+            figures: Mutex::default(),
+            metrics: Metrics::default(),
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             api_trouble: Mutex::default(),
@@ -86,6 +94,21 @@ impl Shared {
     /// Puts another configuration in the place of the one there is.
     pub fn put_settings(&self, settings: Settings) {
         *self.settings.lock().expect("a panic anywhere ends the whole daemon") = Arc::new(settings);
+    }
+
+    /// What the journal held when it was counted last: a second ago, or longer where it is large or where nothing has changed.
+    pub fn figures(&self) -> Arc<Figures> {
+        Arc::clone(&self.figures.lock().expect("a panic anywhere ends the whole daemon"))
+    }
+
+    /// It was counted anew.
+    pub fn put_figures(&self, figures: Figures) {
+        *self.figures.lock().expect("a panic anywhere ends the whole daemon") = Arc::new(figures);
+    }
+
+    /// What is counted while the daemon runs.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Since when this daemon has been there, by the clock as it goes now.
@@ -182,6 +205,11 @@ impl Shared {
             reported.iter().filter(|damage| damage.table == table).cloned().collect();
         found.sort_by(|a, b| a.key.cmp(&b.key));
         found
+    }
+
+    /// How many damaged rows this daemon has met.
+    pub fn damaged(&self) -> usize {
+        self.reported.lock().expect("a panic anywhere ends the whole daemon").len()
     }
 
     /// Says once of each damaged row that it is damaged.

@@ -39,12 +39,17 @@ pub(super) async fn patch(
     }
     let callback = callback(&shared, mark, request.route, &caller);
     let actor = callback.actor.clone();
-    let (heard, waiting) = shared
+    let now = Timestamp::now();
+    let (heard, waiting, row) = shared
         .store
         .run(move |journal: &mut Journal| {
-            Ok((journal.call_back(&callback, &says, Timestamp::now())?, journal.waiting()?))
+            let heard = journal.call_back(&callback, &says, now)?;
+            Ok((heard, journal.waiting()?, journal.find_mark(mark)?))
         })
         .await?;
+    if let (Heard::Done(route), Some(Ok(row)), true) = (&heard, row, request.acknowledged) {
+        shared.metrics().acknowledged(route, row.failure_time, now);
+    }
     shared.troubles().keep_only(|route| waiting.contains_key(route));
     shared.seen().news = true;
     shared.poke.notify_one();

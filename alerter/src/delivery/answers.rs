@@ -15,6 +15,8 @@ const LONGEST: Duration = Duration::from_millis(5);
 pub struct Answer {
     /// For the journal.
     pub ended: Ended,
+    /// The word of its outcome.
+    pub outcome: &'static str,
     /// What it has changed about the route's endpoint.
     pub change: Option<Change>,
 }
@@ -75,7 +77,11 @@ mod tests {
     fn answer() -> Answer {
         let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
         let (mark, route) = (FencingId::generate().into(), "recovery".to_owned());
-        Answer { ended: Ended { mark, route, verdict, at: Timestamp(0) }, change: None }
+        Answer {
+            ended: Ended { mark, route, verdict, at: Timestamp(0) },
+            outcome: "acknowledged",
+            change: None,
+        }
     }
 
     #[test]

@@ -49,7 +49,8 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
     let change = note(shared, due, &outcome, begun.elapsed());
     let verdict = judge(shared, due, &outcome);
     let (mark, route) = (due.mark.id, due.delivery.route.clone());
-    Answer { ended: Ended { mark, route, verdict, at: Timestamp::now() }, change }
+    let ended = Ended { mark, route, verdict, at: Timestamp::now() };
+    Answer { ended, outcome: outcome.as_str(), change }
 }
 
 /// What an exchange says of its endpoint.

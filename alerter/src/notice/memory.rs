@@ -106,6 +106,11 @@ impl Memory {
         Some(self.pending.entry(next.key.clone()).or_insert(next).clone())
     }
 
+    /// How many notices the target still has to be told.
+    pub(super) fn outstanding(&self, found: &Conditions, now: Timestamp) -> usize {
+        self.steps(found, now).len()
+    }
+
     /// Takes note that a notice is about to be sent. Says whether that is news for the journal, which is to have it before.
     pub(super) fn begins(&mut self, notice: &Notice) -> bool {
         let before = self.row(&notice.key);

@@ -56,6 +56,7 @@ async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
         teller.choose();
         teller.keep().await;
         teller.send();
+        teller.count();
         teller.wait().await;
     }
 }
@@ -167,6 +168,15 @@ impl<'e> Teller<'e> {
         let told = self.targets.iter().flat_map(|target| target.memory.keys());
         // What was not told yet may be told already when the answer comes.
         question(takes.collect(), told.chain(self.conditions.holds.keys()))
+    }
+
+    /// Says how much each target does not know yet.
+    fn count(&self) {
+        let now = Timestamp::now();
+        for target in &self.targets {
+            let count = target.memory.outstanding(&self.conditions, now);
+            self.shared.metrics().notices_wait(&target.name, count);
+        }
     }
 
     /// Copies into the journal what has changed. Where that fails, memory has it.

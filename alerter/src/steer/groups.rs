@@ -1,8 +1,10 @@
-//! What `status` says of each group: how many hosts it has, how many are down, told, held, and may be told now.
+//! What is said of each group: how many hosts it has, how many are down, told, held, and may be told now.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use marks::delivery::State as Sent;
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Journal, JournalError};
 use marks::time::Timestamp;
@@ -10,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use super::roster::Roster;
+use crate::config::Settings;
 use crate::policy::rules::Limit;
-use crate::policy::state::GroupState;
+use crate::policy::state::{GroupState, State};
 use crate::shared::Shared;
 
 /// One group.
@@ -54,6 +57,68 @@ pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<
     let mut plan = Plan::begin(journal, shared, &roster, now)?;
     plan.state.pass_to(now);
     Ok(plan.groups(shared, &in_flight))
+}
+
+/// What is counted of a group now and then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupFigures {
+    /// Its name.
+    pub name: String,
+    /// How many hosts it has, without those that are skipped or in maintenance.
+    pub hosts: u64,
+    /// How many of them count as down for its limit; 0 without a limit.
+    pub down: u64,
+    /// How many marks of its hosts are open.
+    pub marks: u64,
+    /// Since when a storm holds.
+    pub storm_since: Option<Timestamp>,
+}
+
+/// Who is in which group, as it was known at the last count.
+#[derive(Default)]
+pub struct Groups {
+    roster: Roster,
+    settings: Option<Arc<Settings>>,
+}
+
+impl Groups {
+    /// Counts. `nodes` are the nodes with open marks, and how many each has. It may wait for the journal's thread, and is
+    /// for a thread of its own.
+    pub fn count(&mut self, shared: &Shared, nodes: &BTreeMap<String, u64>) -> Vec<GroupFigures> {
+        let settings = shared.settings();
+        if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
+            *self = Self { roster: Roster::default(), settings: Some(Arc::clone(&settings)) };
+        }
+        self.roster.look(shared);
+        let mut marks = vec![0; settings.groups.len()];
+        for (node, count) in nodes {
+            if let Ok(node) = HostName::parse(node) {
+                marks[self.roster.group_of(&settings, &node)] += count;
+            }
+        }
+        let hosts = self.roster.sizes(settings.groups.len(), &State::new(Vec::new()));
+        let groups = settings.groups.iter().zip(hosts).zip(marks);
+        let figures = groups.map(|((group, hosts), marks)| GroupFigures {
+            name: group.name.clone(),
+            hosts: count(hosts),
+            down: 0,
+            marks,
+            storm_since: None,
+        });
+        let mut figures: Vec<GroupFigures> = figures.collect();
+        let steering = shared.steering();
+        let known = steering.plan.iter().flat_map(|plan| plan.state.groups());
+        for (group, figures) in known.zip(&mut figures).filter(|(group, figures)| group.name == figures.name)
+        {
+            (figures.hosts, figures.down) = (count(group.size), count(group.unhealthy()));
+            figures.storm_since = group.storm().since();
+        }
+        figures
+    }
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 impl Plan {

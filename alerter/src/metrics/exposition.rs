@@ -1,0 +1,126 @@
+//! The text of a scrape: OpenMetrics, or Prometheus' own older format for those that do not ask for it.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::catalogue::{ALL, Kind, PREFIX};
+use super::sight::Sight;
+use crate::shared::Shared;
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// The text format 0.0.4: for people, and for tools that know nothing newer.
+    Plain,
+}
+
+impl Form {
+    /// What a client that accepts this gets.
+    pub fn of(accept: &str) -> Self {
+        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Plain }
+    }
+
+    /// The content type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Plain => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// Everything as it is now, from memory.
+pub fn write(shared: &Shared, form: Form) -> String {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(Scrape(Sight::of(shared))));
+    let mut out = String::new();
+    text::encode(&mut out, &registry).expect("a String takes everything");
+    match form {
+        Form::OpenMetrics => out,
+        Form::Plain => plain(&out),
+    }
+}
+
+#[derive(Debug)]
+struct Scrape(Sight);
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in ALL {
+            let unit = metric.unit.map(|unit| Unit::Other(unit.to_owned()));
+            let kind = match metric.kind {
+                Kind::Gauge => MetricType::Gauge,
+                Kind::Counter => MetricType::Counter,
+                Kind::Histogram => MetricType::Histogram,
+            };
+            let encoder = encoder.encode_descriptor(metric.stem(), metric.help, unit.as_ref(), kind)?;
+            (metric.values)(&self.0, &mut Samples(Some(encoder)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Labels with their values.
+type Labels<'l> = [(&'static str, &'l str)];
+
+/// Where a metric's samples go.
+pub(super) struct Samples<'e>(Option<MetricEncoder<'e>>);
+
+impl Samples<'_> {
+    /// A gauge of whole numbers.
+    pub(super) fn add(&mut self, labels: &Labels<'_>, value: impl TryInto<u64>) -> fmt::Result {
+        self.one(labels, &ConstGauge::new(value.try_into().unwrap_or(u64::MAX)))
+    }
+
+    /// A gauge of any number.
+    pub(super) fn real(&mut self, labels: &Labels<'_>, value: f64) -> fmt::Result {
+        self.one(labels, &ConstGauge::new(value))
+    }
+
+    /// A counter.
+    pub(super) fn count(&mut self, labels: &Labels<'_>, value: u64) -> fmt::Result {
+        self.one(labels, &ConstCounter::new(value))
+    }
+
+    /// A histogram.
+    pub(super) fn histogram(&mut self, labels: &Labels<'_>, value: &Histogram) -> fmt::Result {
+        self.one(labels, value)
+    }
+
+    fn one(&mut self, labels: &Labels<'_>, value: &impl EncodeMetric) -> fmt::Result {
+        match (&mut self.0, labels.is_empty()) {
+            (Some(encoder), false) => value.encode(encoder.encode_family(&labels)?),
+            // With an empty set of labels there would be empty braces. Such a metric has one sample.
+            (encoder, true) => encoder.take().map_or(Ok(()), |encoder| value.encode(encoder)),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+/// The older format names a counter's family as its samples, and knows neither units nor an end.
+fn plain(text: &str) -> String {
+    let counters: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some("UNIT" | "EOF"), ..) => continue,
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(&name) => {
+                out += &format!("# {what} {name}_total {rest}");
+            }
+            _ => out += line,
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,13 @@
+//! `/metrics`: what there is of everything, for Prometheus. Answered from memory: neither the journal nor an endpoint is asked.
+
+pub mod catalogue;
+mod counters;
+pub mod counting;
+mod exposition;
+mod server;
+mod sight;
+
+pub use counters::{Metrics, OUTCOMES};
+pub use counting::Figures;
+pub use exposition::{Form, write};
+pub use server::router;
