@@ -5,12 +5,12 @@ pub mod groups;
 mod orders;
 mod roster;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Gate, HeldMark, Journal, JournalError, MarkRow, Room};
+use marks::journal::{Busy, Gate, HeldMark, Journal, JournalError, MarkRow, Room};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
@@ -55,7 +55,7 @@ struct Plan {
     released: HashSet<MarkId>,
     next: Option<Timestamp>,
     /// The marks that were being told at the last look.
-    busy: HashSet<MarkId>,
+    busy: HashMap<MarkId, Busy>,
     /// Groups in which a storm held at the last look.
     storms: Vec<bool>,
     /// What the journal held when the plan was begun, and what the plan has not said itself yet.
@@ -271,7 +271,7 @@ impl Plan {
             seen: journal.newest_history()?,
             released: journal.released_marks()?,
             next: None,
-            busy: HashSet::new(),
+            busy: HashMap::new(),
             storms: former_storms(groups, &former),
             former,
         };
@@ -324,7 +324,7 @@ impl Plan {
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
         self.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
-        let told = |subject: &Subject| match self.busy.contains(&subject.mark) {
+        let told = |subject: &Subject| match self.is_told(subject.mark, subject.end.is_some()) {
             true => Some((subject.mark, Stage::UnderWay)),
             false if subject.stage == Stage::UnderWay => Some((subject.mark, Stage::Waiting)),
             false => None,
@@ -344,6 +344,16 @@ impl Plan {
         Ok(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed).collect())
     }
 
+    /// Whether a mark takes a place because of what is under way. What is only asked about, after a failover or a callback, may
+    /// be more than there are places: of these an open one waits for its turn, or it would be told beside the others.
+    fn is_told(&self, mark: MarkId, has_ended: bool) -> bool {
+        match self.busy.get(&mark) {
+            Some(Busy::Told) => true,
+            Some(Busy::Asked) => has_ended || self.planner.holds_of(mark).is_empty(),
+            None => false,
+        }
+    }
+
     /// How far the open marks of a group are. Behind the last that may go nobody is asked about: they wait for their turn.
     fn stages(
         &self,
@@ -357,7 +367,7 @@ impl Plan {
         let mut stages = Vec::new();
         for subject in self.state.open_of(group) {
             let mark = subject.mark;
-            let stage = if self.busy.contains(&mark) {
+            let stage = if self.is_told(mark, false) {
                 Stage::UnderWay
             } else if left == 0 || !self.planner.is_free(mark) {
                 Stage::Ready
@@ -398,7 +408,8 @@ impl Plan {
         let known = self.state.subject(row.id);
         let probe = known.map_or_else(Default::default, |old| old.probe.clone());
         let stage = match known {
-            _ if self.busy.contains(&row.id) => Stage::UnderWay,
+            None if self.busy.get(&row.id) == Some(&Busy::Asked) && row.settled.is_none() => Stage::Ready,
+            _ if self.is_told(row.id, row.settled.is_some()) => Stage::UnderWay,
             Some(old) => old.stage,
             None => Stage::Ready,
         };

@@ -2,7 +2,7 @@
 //!
 //! A row has no digest: it only keeps back. One that is lost lets a proven mark go, and the next plan writes it again.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
@@ -18,6 +18,15 @@ use crate::time::Timestamp;
 
 /// To wait for one's turn is no news for the history.
 const TURN: &str = "max-in-flight";
+
+/// What is under way for a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// An attempt to tell it is, or was accepted and is to be confirmed.
+    Told,
+    /// A route that has it asks what became of it.
+    Asked,
+}
 
 /// So many rows are written in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 256;
@@ -136,24 +145,30 @@ impl Journal {
         Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
     }
 
-    /// The marks that are being told: an attempt is under way, or was accepted and is to be confirmed, or a route still asks
-    /// what became of it (`asks`: what such a step's name ends with).
+    /// The marks that are being told, and those of which a route still asks what became of them (`asks`: what such a step's
+    /// name ends with). Whatever else a route does behind an acknowledgement is no telling; its step has a dot in its name,
+    /// which no route has.
     ///
     /// # Errors
     /// As any read.
-    pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashSet<MarkId>, JournalError> {
+    pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
         let sql = format!(
-            "SELECT d.mark FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
-             UNION SELECT d.mark FROM delivery d WHERE {WAITING} AND d.state = 'pending'
-               AND ((d.last_kind = '{ACCEPTED}' AND d.next_due > ?2) OR substr(d.route, -length(?1)) = ?1)"
+            "SELECT mark, max(is_told) FROM (
+               SELECT d.mark, instr(d.route, '.') = 0 AS is_told FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
+                 AND (instr(d.route, '.') = 0 OR substr(d.route, -length(?1)) = ?1)
+               UNION ALL SELECT d.mark, d.last_kind IS '{ACCEPTED}' AND d.next_due > ?2 FROM delivery d
+                 WHERE {WAITING} AND d.state = 'pending'
+                   AND ((d.last_kind = '{ACCEPTED}' AND d.next_due > ?2) OR substr(d.route, -length(?1)) = ?1))
+             GROUP BY mark"
         );
         let read = || {
             let mut query = self.connection.prepare_cached(&sql)?;
-            let rows = query.query_map(params![asks, now.0], |row| Ok(row.get::<_, String>(0).ok()))?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+            let decode = |row: &Row<'_>| Ok((row.get::<_, String>(0).unwrap_or_default(), row.get(1)?));
+            query.query_map(params![asks, now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let found = self.sqlite(read())?;
-        Ok(found.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect())
+        let found = self.sqlite(read())?.into_iter();
+        let busy = |is_told| if is_told { Busy::Told } else { Busy::Asked };
+        Ok(found.filter_map(|(id, is_told)| Some((MarkId::parse(&id).ok()?, busy(is_told)))).collect())
     }
 
     /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
@@ -233,7 +248,7 @@ mod tests {
 
     use super::*;
     use crate::journal::tests::{Home, NOW, acknowledged, attempt, events, marked};
-    use crate::journal::{Role, Room};
+    use crate::journal::{NewDelivery, Role, Room};
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
 
@@ -314,7 +329,25 @@ mod tests {
         assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
-        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashSet::from([first]));
+        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Told)]));
+    }
+
+    /// What is asked or said behind an acknowledgement is no telling.
+    #[test]
+    fn a_step_behind_an_acknowledgement_tells_nobody() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let id = marked(&mut journal, "compute1", NOW);
+        let busy = |journal: &Journal| journal.busy_marks(".confirm", LATER).unwrap().get(&id).copied();
+        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().told().unwrap();
+        let step =
+            |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
+        journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();
+        let begun = journal.turn(&[], &[Room::of("wiki.return", 1)], None, LATER).unwrap().begun;
+        assert_eq!(begun.len(), 1);
+        assert_eq!(busy(&journal), None);
+        journal.add_deliveries(&mark, &[step("wiki.confirm")], NOW).unwrap();
+        assert_eq!(busy(&journal), Some(Busy::Asked));
     }
 
     #[test]

@@ -58,7 +58,7 @@ use fencings::Checked;
 pub use fencings::{Damage, Rows};
 pub use figures::{Counts, Figures};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
-pub use holds::{HeldMark, HeldTogether};
+pub use holds::{Busy, HeldMark, HeldTogether};
 pub use lock::Lock;
 pub use marks::{Resolved, Taken};
 pub use outages::Outage;
