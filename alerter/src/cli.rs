@@ -42,6 +42,8 @@ pub enum Command {
     Show(Target),
     /// List what happened, oldest first
     History(History),
+    /// Print what happened as lines of JSON, and with --follow what happens, until Ctrl-C
+    Events(Events),
     /// Try open deliveries at once
     Retry(Retry),
     /// Mark a host by hand: only a host that was really fenced, else its machines run twice
@@ -101,6 +103,20 @@ pub struct History {
     /// At most so many of the newest lines; 0 means all
     #[arg(long, default_value_t = 100)]
     pub limit: u32,
+}
+
+/// Options of `events`.
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Go on with what happens, and with what the daemon says meanwhile; without --after and --since only with that
+    #[arg(long)]
+    pub follow: bool,
+    /// Only rows of the history behind this one: the seq of the last line that was read
+    #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: Option<i64>,
+    /// Only what is not older: a number with s, m, h or d behind it
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    pub since: Option<Duration>,
 }
 
 /// Options of `retry`.

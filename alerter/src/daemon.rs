@@ -12,6 +12,7 @@ use marks::time::Timestamp;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -21,6 +22,7 @@ use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::intake::{files, start};
+use crate::log;
 use crate::lookout::Lookout;
 use crate::metrics::counting;
 use crate::notice;
@@ -56,6 +58,7 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     let _joined = journal_thread.join();
     drop(lock);
     info!("nova-host-alerter has stopped");
+    log::flush();
     Ok(ended?)
 }
 
@@ -88,7 +91,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
-    let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
+    let mut engine =
+        Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
     for group in &shared.settings().groups {
@@ -106,11 +110,14 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     }
 
     let stop = CancellationToken::new();
-    let control = tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
-    let notices = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
-    let counting = tokio::spawn(counting::run(Arc::clone(&shared), stop.clone()));
-    let api = shared.settings().api.clone();
-    let api = api.map(|api| tokio::spawn(remote::run(Arc::clone(&shared), api, stop.clone())));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
+    tasks.spawn(log::sweep(stop.clone()));
+    tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
+    tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
+    if let Some(api) = shared.settings().api.clone() {
+        tasks.spawn(remote::run(Arc::clone(&shared), api, stop.clone()));
+    }
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,
         () = signals.stop() => Ok(()),
@@ -118,10 +125,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
-    let _all_have_ended = (control.await, notices.await, counting.await);
-    if let Some(api) = api {
-        let _ended_too = api.await;
-    }
+    while tasks.join_next().await.is_some() {}
     Ok(Served { ended, journal_thread, lock })
 }
 

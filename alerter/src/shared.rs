@@ -216,9 +216,12 @@ impl Shared {
     pub fn report_damage(&self, damaged: &[Damage]) {
         let mut reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
         for damage in damaged.iter().filter(|damage| reported.insert((*damage).clone())) {
+            let mark = damage.key.split([' ', '/']).next().filter(|id| MarkId::parse(id).is_ok());
             error!(
+                mark,
                 "the {} row {} is damaged; it is not sent and not dropped: look at it with `nova-host-alerter show`",
-                damage.table, damage.key
+                damage.table,
+                damage.key
             );
         }
     }

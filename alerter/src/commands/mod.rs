@@ -4,6 +4,7 @@ mod change;
 mod check;
 mod decide;
 mod during;
+mod events;
 mod merged;
 mod origin;
 mod read;
@@ -39,7 +40,7 @@ const WRONG_CONFIGURATION: u8 = 78;
 pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Run => with_settings(cli, |settings| {
-            log::start(settings.log_level);
+            log::start(settings.log);
             // Said here, so that it reaches syslog too: under Pacemaker nobody reads stderr.
             daemon::run(settings).inspect_err(|error| tracing::error!("{error:#}"))
         }),
@@ -49,6 +50,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::List(options) => read::list(cli, options),
         Command::Show(target) => read::show(cli, target),
         Command::History(options) => read::history(cli, options),
+        Command::Events(options) => events::run(cli, options),
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),

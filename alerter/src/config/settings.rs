@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
 use crate::drivers::{self, Step};
+use crate::log::{self, Format, To};
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
 pub(super) const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
@@ -40,8 +41,8 @@ pub struct Settings {
     pub max_in_flight: usize,
     /// `[delivery] ack-batch`: how many acknowledgements are written down together at most.
     pub ack_batch: usize,
-    /// `[log] level`.
-    pub log_level: Level,
+    /// `[log]`: what is said, and where.
+    pub log: log::Rules,
     /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
     pub routes: Vec<Arc<Route>>,
     /// `[notice.NAME]`: who is told of what an operator should know.
@@ -161,7 +162,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let groups = Groups::read(root.section("groups"), store.register == Register::None);
     let intake = intake(root.section("intake"));
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
-    let log_level = log(root.section("log"));
+    let log = log_rules(root.section("log"));
     let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
@@ -177,7 +178,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         degraded_after,
         max_in_flight,
         ack_batch,
-        log_level,
+        log,
         routes,
         notices,
         warnings: Vec::new(),
@@ -299,12 +300,21 @@ fn pace(mut section: Section<'_, '_>) -> Pace {
     Pace { degraded_after, max_in_flight, ack_batch }
 }
 
-fn log(mut section: Section<'_, '_>) -> Level {
+fn log_rules(mut section: Section<'_, '_>) -> log::Rules {
+    let usual = log::Rules::default();
     let words =
         [("error", Level::ERROR), ("warn", Level::WARN), ("info", Level::INFO), ("debug", Level::DEBUG)];
-    let level = section.choice("level", &words).unwrap_or(Level::INFO);
+    let level = section.choice("level", &words).unwrap_or(usual.level);
+    let places =
+        [("auto", To::Auto), ("syslog", To::Syslog), ("journald", To::Journald), ("stderr", To::Stderr)];
+    let to = section.choice("to", &places).unwrap_or(usual.to);
+    let formats = [("rfc3164", Format::Rfc3164), ("rfc5424", Format::Rfc5424)];
+    let format = section.choice("format", &formats).unwrap_or(usual.format);
+    let enterprise = section.number("enterprise-number", 1..=u32::MAX);
+    let lines_per_minute =
+        section.number("lines-per-minute", 0..=1_000_000).unwrap_or(usual.lines_per_minute);
     section.finish();
-    level
+    log::Rules { level, to, format, enterprise, lines_per_minute }
 }
 
 /// `[http]` itself holds nothing but routes, and `[groups]` nothing but groups.

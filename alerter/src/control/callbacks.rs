@@ -100,12 +100,12 @@ fn answer(mark: MarkId, heard: Heard, is_taken: bool, actor: &str) -> Result<Mar
     };
     match heard {
         Heard::Done(route) if is_taken => {
-            info!(mark = %mark, "{actor} confirms for route {route} that it has the mark");
+            info!(mark = %mark, %route, "{actor} confirms for route {route} that it has the mark");
             let message = format!("{route} has acknowledged it");
             said(route, true, message)
         }
         Heard::Done(route) => {
-            warn!(mark = %mark, "{actor} refuses the mark for route {route}, which is told it again slowly: see `nova-host-alerter show {mark}`");
+            warn!(mark = %mark, %route, "{actor} refuses the mark for route {route}, which is told it again slowly: see `nova-host-alerter show {mark}`");
             let message = format!("{route} refuses it: it is kept and told again slowly");
             said(route, true, message)
         }

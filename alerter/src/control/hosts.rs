@@ -221,7 +221,7 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
             Err(Refusal::absent("the cluster has no compute host of this name: give its node name"))
         }
         Done::Made { mark, is_held: true } => {
-            warn!(mark = %mark, "{actor} calls {node} failed: it is held (unconfirmed) until Pacemaker confirms it");
+            warn!(mark = %mark, host = %node, "{actor} calls {node} failed: it is held (unconfirmed) until Pacemaker confirms it");
             let message = format!(
                 "{node} is marked and held (unconfirmed) until Pacemaker confirms it or an operator releases it"
             );
@@ -242,7 +242,7 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
         }
         Done::Ended(0) => said(None, false, 0, format!("nothing is open of {node}: nothing was changed")),
         Done::Ended(ended) => {
-            info!(ended, "{actor} has ended what was open of {node}");
+            info!(host = %node, ended, "{actor} has ended what was open of {node}");
             said(None, false, ended, format!("{ended} mark(s) of {node} ended by you"))
         }
     }

@@ -7,6 +7,7 @@ mod callbacks;
 mod caller;
 pub mod client;
 pub mod decisions;
+mod events;
 mod hosts;
 pub mod remote;
 pub mod server;

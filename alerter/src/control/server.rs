@@ -34,6 +34,7 @@ use super::api::{
 };
 use super::caller::{Caller, OPERATOR};
 use super::decisions;
+use super::events;
 use super::remote;
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
@@ -95,6 +96,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/send-test", post(send_test))
         .merge(remote::api())
         .merge(decisions::routes())
+        .merge(events::routes())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)
 }
@@ -262,7 +264,11 @@ async fn unmark(
             let now = Timestamp::now();
             let mut ended = 0;
             for mark in marks {
-                ended += usize::from(journal.dismiss(mark, &reason, &user, now)?);
+                let is_ended = journal.dismiss(mark, &reason, &user, now)?;
+                ended += usize::from(is_ended);
+                if is_ended {
+                    tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
+                }
             }
             Ok(ended)
         })
@@ -302,6 +308,9 @@ async fn release(
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
             let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
             released += usize::from(is_new || was_held);
+            if is_new || was_held {
+                tracing::info!(%mark, "{user} has released the mark: it may go ({reason})");
+            }
         }
         Ok(released)
     };
@@ -328,6 +337,9 @@ async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryReque
         let now = Timestamp::now();
         let changed =
             marks.iter().map(|mark| journal.retry_now(*mark, &user, now)).sum::<Result<usize, _>>()?;
+        for mark in marks.iter().flatten() {
+            tracing::info!(%mark, "{user} has the mark tried now, where it waits for its time");
+        }
         let held = |mark: &MarkId| {
             let rows = journal.deliveries_of(*mark)?.sound;
             let is_held = |d: &&delivery::Delivery| d.state == delivery::State::Held && !d.waits_in_chain();

@@ -122,10 +122,10 @@ fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
 fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
     if shared.troubles().accepted(route) {
-        info!("route {route} accepts again");
+        info!(%route, "route {route} accepts again");
     }
     let attempts = due.delivery.attempts;
-    info!(mark = %mark.id, attempts, "{} is acknowledged by route {route}", mark.node);
+    info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is acknowledged by route {route}", mark.node);
     let detail = format!("{route} acknowledged it at attempt {attempts}");
     Verdict::Acknowledged { reference, detail, then: then(shared, due) }
 }
@@ -134,10 +134,10 @@ fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Ve
 fn confirmed_later(shared: &Shared, due: &DueDelivery, within: Duration) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
     if shared.troubles().accepted(route) {
-        info!("route {route} accepts again");
+        info!(%route, "route {route} accepts again");
     }
     let (attempts, seconds) = (due.delivery.attempts, within.as_secs());
-    info!(mark = %mark.id, attempts, "{} is accepted by route {route}, which is to confirm it within {seconds} s", mark.node);
+    info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is accepted by route {route}, which is to confirm it within {seconds} s", mark.node);
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,
@@ -166,9 +166,11 @@ pub fn report_kept(due: &DueDelivery) {
     let (kind, detail) = last.map_or(("kept", ""), |last| (last.kind.as_str(), last.detail.as_str()));
     match due.delivery.state {
         State::Held => {
-            error!(mark = %mark.id, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {}`, else `unmark`", mark.node, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {}`, else `unmark`", mark.node, mark.id);
         }
-        _ => warn!(mark = %mark.id, kind, "{} is not told to route {route}: {detail}", mark.node),
+        _ => {
+            warn!(mark = %mark.id, host = %mark.node, %route, kind, "{} is not told to route {route}: {detail}", mark.node);
+        }
     }
 }
 
@@ -176,13 +178,13 @@ pub fn report_kept(due: &DueDelivery) {
 fn report_hold(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     shared.troubles().accepted(route);
-    error!(mark = %mark.id, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
+    error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 
 fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
     let news = shared.troubles().failed(route, failure.kind, &failure.detail, Timestamp::now());
     if news {
-        warn!(mark = %mark.id, kind = failure.kind, "{} is not accepted by route {route} and is tried again: {}", mark.node, failure.detail);
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is not accepted by route {route} and is tried again: {}", mark.node, failure.detail);
     }
 }

@@ -199,7 +199,7 @@ impl<'a> Intake<'a> {
             if let Some(at) = back
                 && self.journal.note_return(outage.mark, at, now)?
             {
-                info!(mark = %outage.mark, "{node} has come back");
+                info!(mark = %outage.mark, host = %node, "{node} has come back");
             }
         }
         Ok(())
@@ -225,7 +225,7 @@ impl<'a> Intake<'a> {
             Fate::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;
-                info!(mark = %mark, "{} was fenced again in the same outage", fencing.node);
+                info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
                 let fresh = fencing.committed_at >= self.around.started;
                 match (known.imported, fencing.origin) {
                     (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
@@ -235,12 +235,12 @@ impl<'a> Intake<'a> {
             }
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", fencing.node);
-                warn!("{reason}");
+                warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, &reason, now)
             }
             Fate::Expire => {
                 let reason = too_old(&fencing.node, fencing.asked_at);
-                error!("{reason}");
+                error!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.expire_fencing(fencing, &reason, now)
             }
             Fate::Wait | Fate::Ignore => Ok(()),
@@ -254,7 +254,7 @@ impl<'a> Intake<'a> {
             Some(Err(_)) => Ok(()),
             Some(Ok(_)) => {
                 let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
-                error!("{reason}");
+                error!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, &reason, self.around.now)
             }
         }
@@ -299,17 +299,17 @@ pub(super) fn too_old(node: &HostName, at: Timestamp) -> String {
 pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     let (id, node) = (row.id, &row.node);
     if let Some(clash) = clash {
-        error!(mark = %id, "{clash}");
+        error!(mark = %id, host = %node, "{clash}");
     }
     match (&row.fqdn, row.standing) {
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
-            error!(mark = %id, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id}`");
+            error!(mark = %id, host = %node, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id}`");
         }
-        (Some(fqdn), _) => info!(mark = %id, "{node} was fenced and will be told as {fqdn}"),
+        (Some(fqdn), _) => info!(mark = %id, host = %node, "{node} was fenced and will be told as {fqdn}"),
         (None, _) if clash.is_some() => {}
         (None, _) => {
-            error!(mark = %id, "{node} was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names]");
+            error!(mark = %id, host = %node, "{node} was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names]");
         }
     }
 }

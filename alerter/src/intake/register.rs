@@ -142,7 +142,7 @@ impl Intake<'_> {
             None => {}
         }
         if self.is_forged(entry, entries)? {
-            warn!(mark = %entry.mark.id, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
+            warn!(mark = %entry.mark.id, host = %entry.mark.node, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
         // The alerter that made it had the same fault in its configuration, and did not know it.

@@ -108,7 +108,7 @@ impl Intake<'_> {
             }
             Fate::Expire => {
                 let reason = too_old(&sighting.node, sighting.at);
-                warn!("{reason}");
+                warn!(host = %sighting.node, "{reason}");
                 self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
             }
             Fate::Wait | Fate::Ignore => Ok(false),

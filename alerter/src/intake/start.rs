@@ -105,7 +105,7 @@ pub fn settle_strangers(
             None if old => too_old(&row.node, row.failure_time),
             None => return doubt(journal, shared, register, row, now),
         };
-        error!(mark = %row.id, "{reason}");
+        error!(mark = %row.id, host = %row.node, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
     });
     settled?;
@@ -192,7 +192,7 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
     let is_open = |old: &Delivery| !old.state.is_final() && !old.waits_in_chain();
     let is_stuck = |old: &&Delivery| old.required && is_open(old) && shared.route(&old.route).is_none();
     for old in existing.sound.iter().filter(is_stuck) {
-        warn!(mark = %mark.id, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
+        warn!(mark = %mark.id, host = %mark.node, route = %old.route, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
     }
     if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
 }

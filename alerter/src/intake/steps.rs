@@ -68,7 +68,7 @@ impl Intake<'_> {
         let Some(told) = told else { return Ok(()) };
         let body = route.driver.step_body(Step::Return, &mark, &told.body);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
-        info!(mark = %row.id, "{} has come back, and route {} is told so", row.node, route.name);
+        info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} is told so", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false, link: None };
         self.journal.add_deliveries(&mark, &[new], self.around.now)
     }

@@ -59,11 +59,11 @@ impl Notice {
 
     /// A line of the log.
     pub(super) fn log(&self) {
-        let (condition, About { kind, mark, .. }) = (self.key.what.as_str(), &self.about);
-        let mark = mark.as_deref();
+        let (condition, About { kind, mark, host, route, .. }) = (self.key.what.as_str(), &self.about);
+        let (mark, host, route) = (mark.as_deref(), host.as_deref(), route.as_deref());
         match self.state {
-            State::Raised => warn!(condition, kind = kind.as_str(), mark, "{}", self.message),
-            State::Cleared => info!(condition, kind = kind.as_str(), mark, "{}", self.message),
+            State::Raised => warn!(condition, kind = kind.as_str(), mark, host, route, "{}", self.message),
+            State::Cleared => info!(condition, kind = kind.as_str(), mark, host, route, "{}", self.message),
         }
     }
 }

@@ -173,10 +173,10 @@ fn advance_chains(
         steering.all_chains = Some(now);
     }
     for step in &advanced.escalated {
-        warn!(mark = %step.mark.id, "{} goes on to route {}: its chain's step before did not take it", step.mark.node, step.delivery.route);
+        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "{} goes on to route {}: its chain's step before did not take it", step.mark.node, step.delivery.route);
     }
     for step in &advanced.exhausted {
-        warn!(mark = %step.mark.id, "no step of the chain of {} took it: route {} is tried on", step.mark.node, step.delivery.route);
+        warn!(mark = %step.mark.id, host = %step.mark.node, route = %step.delivery.route, "no step of the chain of {} took it: route {} is tried on", step.mark.node, step.delivery.route);
     }
     steering.step_ends = journal.next_step(now)?;
     Ok(())

@@ -88,7 +88,7 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     let (coalesce, evidence_grace, horizon) = (seconds(180), seconds(10), seconds(86_400));
     assert_eq!(settings.intake, config::IntakeRules { coalesce, evidence_grace, horizon });
     assert_eq!(settings.degraded_after, seconds(300));
-    assert_eq!((settings.max_in_flight, settings.log_level), (32, tracing::Level::INFO));
+    assert_eq!((settings.max_in_flight, settings.log.level), (32, tracing::Level::INFO));
     let route = &settings.routes[0];
     assert_eq!((route.name.as_str(), route.driver.kind()), ("recovery", "http"));
     assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
@@ -144,7 +144,7 @@ fn every_key_is_read() {
     let seconds = [intake.coalesce, intake.evidence_grace, intake.horizon, settings.hosts.audit_after];
     assert_eq!(seconds.map(|time| time.as_secs()), [60, 11, 3600, 61]);
     assert_eq!(settings.degraded_after.as_secs(), 30);
-    assert_eq!((settings.max_in_flight, settings.log_level), (10, tracing::Level::DEBUG));
+    assert_eq!((settings.max_in_flight, settings.log.level), (10, tracing::Level::DEBUG));
     let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
     assert_eq!(names, ["first", "second"]);
     assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example:8080/x");
@@ -559,6 +559,10 @@ const KEYS: &[(&str, &str)] = &[
     ("delivery", "degraded-after"),
     ("delivery", "max-in-flight"),
     ("log", "level"),
+    ("log", "to"),
+    ("log", "format"),
+    ("log", "enterprise-number"),
+    ("log", "lines-per-minute"),
     ("http.a", "url"),
     ("http.a", "allow-http"),
     ("http.a", "ca-file"),

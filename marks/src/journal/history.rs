@@ -10,7 +10,7 @@ use crate::host::HostName;
 use crate::id::MarkId;
 use crate::time::Timestamp;
 
-const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
+pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
 
 /// A row to write.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
     Ok(())
 }
 
-fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
+pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
     let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
     let history = decode_unchecked(row).map_err(|_| damage())?;
     let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;

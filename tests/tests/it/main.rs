@@ -11,6 +11,7 @@ mod deps;
 mod examples;
 mod hostile;
 mod killed;
+mod logs;
 mod notice;
 mod ocf;
 mod operator;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         examples::group(),
         hostile::group(),
         killed::group(),
+        logs::group(),
         notice::group(),
         ocf::group(),
         operator::group(),

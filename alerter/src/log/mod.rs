@@ -1,0 +1,177 @@
+//! The daemon's log: one sentence with fields an event, to journald or syslog and to stderr, and kept for who follows it.
+
+pub mod clean;
+pub mod fold;
+pub mod journald;
+pub mod record;
+pub mod ring;
+pub mod sinks;
+pub mod syslog;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use marks::time::Timestamp;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use fold::Fold;
+use record::Record;
+use ring::Ring;
+use sinks::Sinks;
+
+/// `[log]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `level`: what says less than this is not said.
+    pub level: Level,
+    /// `to`: where lines go, beside stderr.
+    pub to: To,
+    /// `format`: how they look on the syslog socket.
+    pub format: Format,
+    /// `enterprise-number`: whose structured data it is; without one a line has only what IANA has registered.
+    pub enterprise: Option<u32>,
+    /// `lines-per-minute` of one cause; 0 is without a limit.
+    pub lines_per_minute: u32,
+}
+
+/// Where lines go, beside stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// journald where it listens, else syslog.
+    Auto,
+    /// The syslog socket.
+    Syslog,
+    /// journald's own socket.
+    Journald,
+    /// Nowhere else.
+    Stderr,
+}
+
+/// How a line looks on the syslog socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As syslog(3) writes it, which is what every daemon takes on /dev/log.
+    Rfc3164,
+    /// The newer one, with structured data.
+    Rfc5424,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let (to, format) = (To::Auto, Format::Rfc3164);
+        Self { level: Level::INFO, to, format, enterprise: None, lines_per_minute: LINES_PER_MINUTE }
+    }
+}
+
+/// Enough for each host of a storm of a hundred.
+pub const LINES_PER_MINUTE: u32 = 100;
+
+/// What is said by the rest of the process.
+static OUTPUT: OnceLock<Arc<Output>> = OnceLock::new();
+/// Lines that were folded into others.
+static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
+
+/// Starts logging for the rest of the process. Events of the libraries come through only as warnings.
+pub fn start(rules: Rules) {
+    let output = Arc::new(Output {
+        fold: Mutex::new(Fold::new(rules.lines_per_minute)),
+        sinks: Mutex::new(Sinks::new(rules)),
+        ring: Ring::default(),
+        is_folding: Notify::new(),
+    });
+    let _only_once = OUTPUT.set(Arc::clone(&output));
+    let ours = Lines { output, level: rules.level };
+    tracing_subscriber::registry().with(ours.with_filter(LevelFilter::from_level(rules.level))).init();
+}
+
+/// How many lines this process has folded into others.
+pub fn suppressed() -> u64 {
+    SUPPRESSED.load(Ordering::Relaxed)
+}
+
+/// What was said last, for who follows it; none where nothing is logged.
+pub fn ring() -> Option<&'static Ring> {
+    OUTPUT.get().map(|output| &output.ring)
+}
+
+/// Says at the end of each window what was folded in it, until `stop`.
+pub async fn sweep(stop: CancellationToken) {
+    let Some(output) = OUTPUT.get() else { return };
+    while !stop.is_cancelled() {
+        let rest = output.fold().rest(Instant::now());
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = output.is_folding.notified() => {}
+            () = tokio::time::sleep(rest.unwrap_or_default()), if rest.is_some() => {
+                let due = output.fold().due(Instant::now());
+                output.write_all(due);
+            }
+        }
+    }
+    flush();
+}
+
+/// Says what was folded and not said yet: the process ends.
+pub fn flush() {
+    if let Some(output) = OUTPUT.get() {
+        let left = output.fold().all();
+        output.write_all(left);
+    }
+}
+
+struct Output {
+    fold: Mutex<Fold>,
+    sinks: Mutex<Sinks>,
+    ring: Ring,
+    /// Something was folded whose window ends by itself.
+    is_folding: Notify,
+}
+
+impl Output {
+    fn take(&self, record: Record) {
+        let (said, is_new) = {
+            let mut fold = self.fold();
+            let said = fold.take(record, Instant::now());
+            (said, fold.took_first())
+        };
+        self.write_all(said);
+        if is_new {
+            self.is_folding.notify_one();
+        }
+    }
+
+    fn write_all(&self, records: Vec<Record>) {
+        for record in records {
+            SUPPRESSED.fetch_add(record.more, Ordering::Relaxed);
+            self.sinks.lock().unwrap_or_else(PoisonError::into_inner).write(&record);
+            self.ring.push(&record, Timestamp::now());
+        }
+    }
+
+    fn fold(&self) -> MutexGuard<'_, Fold> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Lines {
+    output: Arc<Output>,
+    level: Level,
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let meta = event.metadata();
+        let ours = meta.target().starts_with("alerter") || meta.target().starts_with("nova_host_alerter");
+        if *meta.level() > self.level || (!ours && *meta.level() > Level::WARN) {
+            return;
+        }
+        self.output.take(Record::of(event));
+    }
+}

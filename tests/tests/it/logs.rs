@@ -1,0 +1,280 @@
+//! What the built daemon says, and to whom: each line about a mark has its id, no line has a secret, and who follows misses nothing.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver as Channel, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tests::lab::wait;
+use tests::programs::{Site, built};
+use tests::receiver::{Answer, Receiver};
+use tests::trials::Group;
+
+/// Longer than anything here takes, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        each_line_about_a_mark_has_its_id,
+        no_secret_is_in_any_line,
+        a_follower_misses_nothing_over_a_restart,
+        a_follower_ends_when_nobody_reads,
+    ];
+    Group { cannot: None, tests }
+}
+
+/// A daemon whose stderr is read.
+struct Daemon {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Daemon {
+    fn start(site: &Site) -> Self {
+        let mut command = Command::new(built("nova-host-alerter").unwrap());
+        command.args(["run", "--config"]).arg(site.config()).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let (stderr, kept) = (child.stderr.take().unwrap(), Arc::clone(&lines));
+        thread::spawn(move || {
+            BufReader::new(stderr)
+                .lines()
+                .map_while(Result::ok)
+                .for_each(|line| kept.lock().unwrap().push(line));
+        });
+        let daemon = Self { child, lines };
+        wait::until("the daemon answers", LIMIT, || Ok(site.answers()?.then_some(()))).unwrap();
+        daemon
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// Waits for a line with this in it.
+    fn says(&self, what: &str) {
+        let said = || Ok(self.lines().iter().any(|line| line.contains(what)).then_some(()));
+        wait::until(what, LIMIT, said).unwrap_or_else(|why| panic!("{why}: {:#?}", self.lines()));
+    }
+
+    fn stop(mut self) -> Vec<String> {
+        send(&self.child, Signal::SIGTERM);
+        self.child.wait().unwrap();
+        self.says("has stopped");
+        self.lines()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+fn alerter(site: &Site, words: &[&str]) {
+    let ran = site.alerter(words).unwrap();
+    assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+fn add(site: &Site, tables: &str) {
+    let text = fs::read_to_string(site.config()).unwrap() + tables;
+    fs::write(site.config(), text).unwrap();
+}
+
+/// Fenced, told, refused, parked, released, tried again, acknowledged: who looks for the mark's id finds all of it. The
+/// broken variant with a line that has only the host's name is found by the name.
+fn each_line_about_a_mark_has_its_id() {
+    let receiver = Receiver::on_loopback().unwrap();
+    receiver.answer(Answer::Status(422));
+    let site = Site::new(receiver.address()).unwrap();
+    let daemon = Daemon::start(&site);
+    site.fence("compute1").unwrap();
+    daemon.says("is not accepted by route recovery");
+    let shown = site.alerter(&["show", "compute1", "--json"]).unwrap().stdout;
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    let id = shown[0]["id"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned();
+    alerter(&site, &["release", "compute1", "--reason", "I looked at compute1"]);
+    receiver.answer(Answer::Status(200));
+    alerter(&site, &["retry", "compute1"]);
+    daemon.says("is acknowledged by route recovery");
+    let lines = daemon.stop();
+    let about: Vec<&String> =
+        lines.iter().filter(|line| line.contains("compute1") || line.contains(&id)).collect();
+    for line in &about {
+        assert!(line.contains(&format!(" mark={id}")), "{line}");
+    }
+    for what in
+        ["was fenced and will be told", "is not accepted", "has released", "tried now", "is acknowledged"]
+    {
+        assert!(about.iter().any(|line| line.contains(what)), "{what}: {about:#?}");
+    }
+    let acknowledged = about.iter().find(|line| line.contains("is acknowledged")).unwrap();
+    assert!(acknowledged.contains(" host=compute1 route=recovery "), "{acknowledged}");
+}
+
+/// Looks like nothing else.
+const SECRET: &str = "kUmQuAt-9f3a7c51-sEcReT-kUmQuAt-9f3a7c51";
+
+/// An endpoint that fails in every way, and says the token back, has nothing of ours written into the log.
+fn no_secret_is_in_any_line() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let site = Site::with("").unwrap();
+    let token = site.directory().join("token");
+    fs::write(&token, SECRET).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let (address, token) = (receiver.address(), token.display().to_string());
+    let route =
+        |name: &str, more: &str| format!("[http.{name}]\nurl = \"http://{address}/{name}\"\n{more}\n");
+    add(&site, "[log]\nlevel = \"debug\"\nlines-per-minute = 0\n");
+    add(&site, &route("bearer", &format!("bearer-file = \"{token}\"")));
+    add(&site, &route("basic", &format!("username = \"u\"\npassword-file = \"{token}\"")));
+    add(&site, &route("header", &format!("headers = {{ X-Token = \"{SECRET}\" }}")));
+    let body = format!("{{\"token\": \"{SECRET}\"}}");
+    for status in ["401 Bearer", "302 Found", "422 Unprocessable", "500 Oops"] {
+        let head = format!(
+            "HTTP/1.1 {status}\r\nLocation: http://x/{SECRET}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        for _ in 0..3 {
+            receiver.answer_next(Answer::Raw((head.clone() + &body).into_bytes()));
+        }
+    }
+    receiver.answer(Answer::Raw(format!("{SECRET}\r\n\r\n").into_bytes()));
+    let daemon = Daemon::start(&site);
+    for host in ["compute1", "compute2"] {
+        site.fence(host).unwrap();
+    }
+    // A refusal parks a route for a minute, unless an operator has it tried.
+    wait::until("every kind of answer came", LIMIT, || {
+        alerter(&site, &["retry", "--all"]);
+        Ok((receiver.received().len() >= 15).then_some(()))
+    })
+    .unwrap();
+    daemon.says("is not accepted by route");
+    let lines = daemon.stop();
+    let sent = receiver
+        .received()
+        .iter()
+        .any(|got| got.header("authorization").is_some_and(|it| it.contains(SECRET)));
+    assert!(sent, "the secret was never in use");
+    for line in lines {
+        assert!(!line.contains(&SECRET[..12]), "{line}");
+    }
+}
+
+/// `events --follow`, whose lines are read.
+struct Follower {
+    child: Child,
+    lines: Channel<Value>,
+}
+
+impl Follower {
+    fn start(site: &Site, words: &[&str]) -> Self {
+        let mut command = Command::new(built("nova-host-alerter").unwrap());
+        command.args(["events", "--follow"]).args(words).arg("--config").arg(site.config());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdout, (tell, lines)) = (child.stdout.take().unwrap(), channel());
+        thread::spawn(move || {
+            let parsed = BufReader::new(stdout).lines().map_while(Result::ok);
+            parsed
+                .map(|line| serde_json::from_str(&line).unwrap())
+                .any(|line: Value| tell.send(line).is_err());
+        });
+        Self { child, lines }
+    }
+
+    /// All lines until one for which this holds.
+    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut all = Vec::new();
+        loop {
+            let line = self.lines.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what}: {all:#?}"));
+            all.push(line);
+            if all.last().is_some_and(&holds) {
+                return all;
+            }
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// Two hosts, one before and one behind a restart. The broken variant that follows the log alone has none of what was written
+/// while nobody answered.
+fn a_follower_misses_nothing_over_a_restart() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let site = Site::new(receiver.address()).unwrap();
+    let daemon = Daemon::start(&site);
+    let mut follower = Follower::start(&site, &["--after", "0"]);
+    let mut all = follower.until("it answers", |line| line["answers"] == true);
+    site.fence("compute1").unwrap();
+    let is_told = |host: &'static str| {
+        move |line: &Value| {
+            line["type"] == "log"
+                && line["fields"]["host"] == host
+                && line["message"].as_str().unwrap().contains("acknowledged")
+        }
+    };
+    all.extend(follower.until("compute1 is told", is_told("compute1")));
+    daemon.stop();
+    all.extend(follower.until("it is gone", |line| line["answers"] == false));
+    site.fence("compute2").unwrap();
+    let daemon = Daemon::start(&site);
+    all.extend(follower.until("compute2 is told", is_told("compute2")));
+    let acknowledged = |line: &Value| line["event"] == "acknowledged" && line["host"] == "compute2";
+    if !all.iter().any(acknowledged) {
+        all.extend(follower.until("the row of it", acknowledged));
+    }
+    let seen: Vec<i64> = all
+        .iter()
+        .filter(|line| line["type"] == "history")
+        .map(|line| line["seq"].as_i64().unwrap())
+        .collect();
+    assert_eq!(seen, (1..=*seen.last().unwrap()).collect::<Vec<_>>(), "each row once, in order");
+    let mut runs: Vec<&Value> =
+        all.iter().filter(|line| line["type"] == "log").map(|line| &line["run"]).collect();
+    runs.dedup();
+    assert_eq!(runs.len(), 2, "{all:#?}");
+    assert!(
+        all.iter().any(|line| line["message"].as_str().is_some_and(|it| it.contains("runs on"))),
+        "its first word"
+    );
+    send(&follower.child, Signal::SIGINT);
+    assert!(follower.child.wait().unwrap().success());
+    daemon.stop();
+    let kept = site.alerter(&["events", "--after", &(seen.len() - 1).to_string()]).unwrap().stdout;
+    let kept: Value = serde_json::from_slice(kept.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    assert_eq!(kept["seq"].as_i64(), seen.last().copied());
+}
+
+/// Without a daemon and with nothing to say: the broken variant finds out only at its next line.
+fn a_follower_ends_when_nobody_reads() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    site.start().unwrap();
+    let mut command = Command::new(built("nova-host-alerter").unwrap());
+    command.args(["events", "--follow", "--config"]).arg(site.config()).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    reader.read_line(&mut first).unwrap();
+    drop(reader);
+    assert!(child.wait().unwrap().success(), "{first}");
+}
