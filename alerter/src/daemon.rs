@@ -29,6 +29,7 @@ use crate::notice;
 use crate::probes::Confirm;
 use crate::shared::Shared;
 use crate::store::Store;
+use crate::supervisor::Supervisor;
 use crate::watch::{Identity, Watch};
 
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
@@ -79,6 +80,7 @@ struct Served {
 
 async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut signals = Signals::listen()?;
+    let supervisor = Arc::new(Supervisor::of_environment());
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
@@ -92,7 +94,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
     let mut engine =
-        Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
+        Engine::start(Arc::clone(&shared), watch, identity, lookout, Arc::clone(&supervisor)).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
     for group in &shared.settings().groups {
@@ -122,6 +124,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
         ended = engine.run(&stop) => ended,
         () = signals.stop() => Ok(()),
     };
+    supervisor.stopping();
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;

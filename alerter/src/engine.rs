@@ -28,6 +28,7 @@ use crate::policy::state::Probe;
 use crate::probes::{Prober, Verdict};
 use crate::shared::Shared;
 use crate::steer;
+use crate::supervisor::{self, Supervisor};
 use crate::watch::{Identity, Watch};
 
 /// How long the engine waits before it looks again at a journal that it could not write.
@@ -65,6 +66,8 @@ pub struct Engine {
     prober: Prober,
     /// Both clocks at the last pass.
     clocks: Moment,
+    /// Who is told that the engine gets on.
+    supervisor: Arc<Supervisor>,
 }
 
 impl Engine {
@@ -77,6 +80,7 @@ impl Engine {
         watch: Watch,
         identity: Identity,
         lookout: Option<Lookout>,
+        supervisor: Arc<Supervisor>,
     ) -> Result<Self, JournalError> {
         let clocks = Moment::now();
         let now = clocks.wall;
@@ -117,6 +121,7 @@ impl Engine {
             kept_house: None,
             prober: Prober::default(),
             clocks,
+            supervisor,
         })
     }
 
@@ -129,6 +134,7 @@ impl Engine {
             let passed = self.pass().await;
             self.shared.looked.notify_one();
             self.shared.passed.notify_one();
+            self.tell_supervisor(passed.is_err());
             let next = match passed {
                 Ok(next) => {
                     *self.shared.journal_trouble() = None;
@@ -144,9 +150,16 @@ impl Engine {
                     }
                 }
             };
+            let next = next.into_iter().chain(self.supervisor.rest()).min();
             self.wait(next, stop).await;
         }
         Ok(())
+    }
+
+    /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
+    fn tell_supervisor(&self, failed: bool) {
+        let is_up = failed || !self.look || self.lookout.is_some();
+        self.supervisor.passed(is_up, || supervisor::sentence(&self.shared, Timestamp::now()));
     }
 
     /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
@@ -288,6 +301,7 @@ impl Engine {
             self.shared.metrics().answered(answer, *recorded);
         });
         self.answers.remove(count, Instant::now());
+        self.supervisor.gets_on();
         self.told |= count > 0;
         self.shared.report_damage(&turned.damaged);
         turned.kept.iter().for_each(delivery::report_kept);

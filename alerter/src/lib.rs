@@ -24,4 +24,5 @@ pub mod shared;
 pub mod span;
 pub mod steer;
 pub mod store;
+pub mod supervisor;
 pub mod watch;

@@ -51,8 +51,9 @@ impl ChildError {
 
 /// What the environment may say to a tool of the cluster that is not meant for it: a shell may have pointed it at another
 /// CIB, and Pacemaker names to a resource agent the node that it runs on. With `OCF_RESKEY_CRM_meta_on_node`,
-/// `attrd_updater --query --all` shows the entries of that node alone: none of ours.
-const FOREIGN: [&str; 2] = ["CIB_", "OCF_"];
+/// `attrd_updater --query --all` shows the entries of that node alone: none of ours. The service manager waits for what the
+/// daemon itself tells it, and for nobody else.
+const FOREIGN: [&str; 4] = ["CIB_", "NOTIFY_SOCKET", "OCF_", "WATCHDOG_"];
 
 /// A tool of the cluster, for the running cluster alone.
 pub fn cluster_tool(program: &Path) -> Command {
@@ -166,12 +167,22 @@ mod tests {
 
     #[test]
     fn a_tool_of_the_cluster_looks_at_the_cluster_and_at_every_node() {
-        let names = ["PATH", "OCF_RESKEY_CRM_meta_on_node", "PCMK_service", "CIB_file", "CIB_shadow"];
+        let names = [
+            "PATH",
+            "OCF_RESKEY_CRM_meta_on_node",
+            "PCMK_service",
+            "CIB_file",
+            "CIB_shadow",
+            "NOTIFY_SOCKET",
+            "WATCHDOG_USEC",
+        ];
         let mut command = Command::new("/usr/sbin/cibadmin");
         without_foreign(&mut command, names.map(OsString::from));
         let removed: Vec<_> =
             command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
-        assert_eq!(removed, ["CIB_file", "CIB_shadow", "OCF_RESKEY_CRM_meta_on_node"]);
+        let foreign =
+            ["CIB_file", "CIB_shadow", "NOTIFY_SOCKET", "OCF_RESKEY_CRM_meta_on_node", "WATCHDOG_USEC"];
+        assert_eq!(removed, foreign);
     }
 
     /// A program that hangs, or that left a child behind which holds its output, is killed with its whole group.

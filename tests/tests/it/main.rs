@@ -17,6 +17,7 @@ mod ocf;
 mod operator;
 mod path;
 mod program;
+mod supervised;
 
 use std::process::ExitCode;
 
@@ -39,5 +40,6 @@ fn main() -> ExitCode {
         operator::group(),
         path::group(),
         program::group(),
+        supervised::group(),
     ])
 }

@@ -1,0 +1,226 @@
+//! The service manager's ear (sd_notify): that the daemon is up, how it is, and that its engine gets on.
+//!
+//! Under Pacemaker nobody listens, and all of this does nothing.
+
+use std::ffi::OsString;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use marks::time::Timestamp;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::log::clean::clean;
+use crate::shared::Shared;
+
+/// How often the state is said at the most, where it changes all the time.
+const PACE: Duration = Duration::from_secs(1);
+/// Longest sentence of the state, in characters.
+const SENTENCE: usize = 400;
+/// A watchdog that waits so long is told in each of as many parts of it: one that gets lost does no harm.
+const PARTS: u32 = 4;
+
+/// What listens, and what it was told.
+#[derive(Debug)]
+pub struct Supervisor {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    /// How often the watchdog is told; none where there is none.
+    beat: Option<Duration>,
+    /// How often the engine has got on.
+    progress: AtomicU64,
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    is_up: bool,
+    state: String,
+    state_at: Option<Instant>,
+    beat_at: Option<Instant>,
+}
+
+impl Supervisor {
+    /// As `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` say.
+    pub fn of_environment() -> Self {
+        Self::new(|name| std::env::var_os(name), std::process::id())
+    }
+
+    fn new(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> Self {
+        let number = |name: &str| variable(name)?.to_str()?.parse::<u64>().ok();
+        let socket = variable("NOTIFY_SOCKET").and_then(|name| connect(name.as_bytes()));
+        // Without it the limit is meant for us; the manager sets it where another process may inherit it.
+        let is_ours = variable("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == Some(pid.into());
+        let limit = number("WATCHDOG_USEC").filter(|limit| is_ours && *limit > 0 && socket.is_some());
+        let beat = limit.map(|limit| Duration::from_micros(limit) / PARTS);
+        Self { socket, beat, progress: AtomicU64::new(0), told: Mutex::default() }
+    }
+
+    /// The engine has done something that wants the journal's thread too. This alone feeds the watchdog: no clock of its own
+    /// does, so that a wedged engine or journal starves it.
+    pub fn gets_on(&self) {
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        let Some(beat) = self.beat else { return };
+        let mut told = self.told();
+        // A little early rather than one beat late.
+        if told.beat_at.is_none_or(|at| at.elapsed() + beat / 8 >= beat) && self.say("WATCHDOG=1") {
+            told.beat_at = Some(Instant::now());
+        }
+    }
+
+    /// The engine has ended a pass. The first one with a look says that the daemon is up; the state is said when it changes.
+    pub fn passed(&self, is_up: bool, state: impl FnOnce() -> String) {
+        self.gets_on();
+        if self.socket.is_none() {
+            return;
+        }
+        let mut told = self.told();
+        if told.is_up && told.state_at.is_some_and(|at| at.elapsed() < PACE) {
+            return;
+        }
+        let state = clean(&state(), SENTENCE);
+        if is_up && !told.is_up {
+            told.is_up = self.say("READY=1");
+        }
+        if state != told.state && self.say(&format!("STATUS={state}")) {
+            told.state = state;
+        }
+        told.state_at = Some(Instant::now());
+    }
+
+    /// How long the engine may wait until it has to get on again.
+    pub fn rest(&self) -> Option<Duration> {
+        let beat = self.beat?;
+        let since = self.told().beat_at.map(|at| at.elapsed());
+        Some(since.map_or(Duration::ZERO, |since| beat.saturating_sub(since)))
+    }
+
+    /// The configuration is read again; [`Supervisor::reloaded`] says that it was, whatever came of it.
+    pub fn reloading(&self) {
+        // systemd.service(5), Type=notify-reload: the moment is compared with that of the signal.
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
+        self.say(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
+    }
+
+    /// The reading has ended.
+    pub fn reloaded(&self) {
+        self.say("READY=1");
+    }
+
+    /// The daemon ends.
+    pub fn stopping(&self) {
+        self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
+    }
+
+    /// How often the engine has got on.
+    pub fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+
+    /// Never waits: a manager that does not listen is no reason to hold a delivery.
+    fn say(&self, what: &str) -> bool {
+        let Some((socket, place)) = &self.socket else { return false };
+        socket.send_to_addr(what.as_bytes(), place).is_ok()
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A path, or with an `@` before it a name in the kernel alone.
+fn connect(name: &[u8]) -> Option<(UnixDatagram, SocketAddr)> {
+    let place = match name {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok()?,
+        [b'/', ..] => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(name)).ok()?,
+        _ => return None,
+    };
+    let socket = UnixDatagram::unbound().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some((socket, place))
+}
+
+/// How the daemon is, in one sentence; from memory.
+pub fn sentence(shared: &Shared, now: Timestamp) -> String {
+    let routes = shared.settings().own_routes().count();
+    let reasons = shared.reasons(now);
+    match reasons.as_slice() {
+        [] => format!("tells {routes} route(s), and nothing is wrong"),
+        [only] => format!("degraded: {only}"),
+        [first, more @ ..] => format!("degraded: {first}; and {} more reason(s), see `status`", more.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener() -> (UnixDatagram, String) {
+        let name = format!("nova-host-alerter-test-{}-{:?}", std::process::id(), std::thread::current().id());
+        let place = SocketAddr::from_abstract_name(&name).unwrap();
+        let socket = UnixDatagram::bind_addr(&place).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        (socket, format!("@{name}"))
+    }
+
+    fn heard(socket: &UnixDatagram) -> Vec<String> {
+        let mut buffer = [0; 1024];
+        let next =
+            || socket.recv(&mut buffer).ok().map(|n| String::from_utf8_lossy(&buffer[..n]).into_owned());
+        std::iter::from_fn(next).collect()
+    }
+
+    fn supervisor(variables: &[(&str, &str)]) -> Supervisor {
+        let all: Vec<(String, OsString)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
+        Supervisor::new(|name| Some(all.iter().find(|(known, _)| known == name)?.1.clone()), 77)
+    }
+
+    #[test]
+    fn each_state_is_said_once() {
+        let (socket, name) = listener();
+        let supervisor = supervisor(&[("NOTIFY_SOCKET", &name)]);
+        supervisor.passed(false, || "not yet\nREADY=1".into());
+        assert_eq!(heard(&socket), ["STATUS=not yet READY=1"], "a sentence is no second message");
+        supervisor.passed(true, || "well".into());
+        supervisor.passed(true, || "well".into());
+        assert_eq!(heard(&socket), ["READY=1", "STATUS=well"]);
+        supervisor.reloading();
+        supervisor.reloaded();
+        supervisor.stopping();
+        let heard = heard(&socket);
+        assert!(heard[0].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{heard:?}");
+        assert!(heard[1] == "READY=1" && heard[2].starts_with("STOPPING=1\n"), "{heard:?}");
+        assert_eq!(supervisor.rest(), None, "nobody has set a watchdog");
+    }
+
+    /// The broken variant that does not look at `WATCHDOG_PID` feeds the watchdog of another process.
+    #[test]
+    fn the_watchdog_is_fed_where_it_is_ours() {
+        let (socket, name) = listener();
+        let socket_name = ("NOTIFY_SOCKET", name.as_str());
+        let day = ("WATCHDOG_USEC", "86400000000");
+        for ours in [vec![socket_name, day], vec![socket_name, day, ("WATCHDOG_PID", "77")]] {
+            let supervisor = supervisor(&ours);
+            assert_eq!(supervisor.rest(), Some(Duration::ZERO));
+            supervisor.gets_on();
+            supervisor.gets_on();
+            assert_eq!((heard(&socket), supervisor.progress()), (vec!["WATCHDOG=1".to_owned()], 2));
+            assert!(supervisor.rest() > Some(Duration::from_secs(21_000)));
+        }
+        for other in [
+            vec![socket_name, day, ("WATCHDOG_PID", "78")],
+            vec![socket_name, day, ("WATCHDOG_PID", "x")],
+            vec![socket_name, ("WATCHDOG_USEC", "0")],
+            vec![socket_name, ("WATCHDOG_USEC", "soon")],
+            vec![day],
+            vec![("NOTIFY_SOCKET", "relative"), day],
+        ] {
+            let supervisor = supervisor(&other);
+            supervisor.gets_on();
+            assert_eq!((supervisor.rest(), heard(&socket)), (None, vec![]), "{other:?}");
+        }
+    }
+}

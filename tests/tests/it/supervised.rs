@@ -1,0 +1,129 @@
+//! The built daemon under a service manager that the test plays: what it is told, and when the watchdog is not fed.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::ptrace;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use tests::installed::source;
+use tests::programs::{Site, built};
+use tests::receiver::Receiver;
+use tests::trials::Group;
+
+/// Longer than anything here takes, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        the_manager_is_told_and_a_wedged_journal_starves_the_watchdog,
+        the_unit_is_one_that_systemd_takes,
+    ];
+    Group { cannot: None, tests }
+}
+
+struct Supervised {
+    child: Child,
+    socket: UnixDatagram,
+}
+
+impl Supervised {
+    fn start(site: &Site) -> Self {
+        let place = site.directory().join("notify");
+        let socket = UnixDatagram::bind(&place).unwrap();
+        let mut command = Command::new(built("nova-host-alerter").unwrap());
+        command
+            .args(["run", "--config"])
+            .arg(site.config())
+            .env("NOTIFY_SOCKET", place)
+            .env("WATCHDOG_USEC", "1000000");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().unwrap(), socket }
+    }
+
+    /// The next message, if there is one within this time.
+    fn next(&self, within: Duration) -> Option<String> {
+        let mut buffer = [0; 4096];
+        self.socket.set_read_timeout(Some(within.max(Duration::from_millis(1)))).unwrap();
+        let length = self.socket.recv(&mut buffer).ok()?;
+        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    }
+
+    /// Everything up to a message that begins so.
+    fn until(&self, beginning: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        while !all.last().is_some_and(|last: &String| last.starts_with(beginning)) {
+            all.push(self.next(LIMIT).unwrap_or_else(|| panic!("no {beginning}: {all:?}")));
+        }
+        all
+    }
+
+    /// The daemon's thread of this name.
+    fn thread(&self, name: &str) -> Pid {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().map(Result::unwrap);
+        let is_it = |task: &fs::DirEntry| {
+            fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+        };
+        let found = tasks.into_iter().find(is_it).unwrap();
+        Pid::from_raw(found.file_name().to_str().unwrap().parse().unwrap())
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// Ready after the first look; the watchdog is fed while there is nothing to do, and not while the journal's thread is stopped,
+/// though the runtime turns and answers. The broken variant that feeds it by a timer of its own feeds it ten times meanwhile.
+fn the_manager_is_told_and_a_wedged_journal_starves_the_watchdog() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let site = Site::new(receiver.address()).unwrap();
+    let mut daemon = Supervised::start(&site);
+    let well = "STATUS=tells 1 route(s), and nothing is wrong";
+    let first = daemon.until("READY=1");
+    assert!(first.iter().any(|message| message == well) || daemon.until(well).len() < 5, "{first:?}");
+    for _ in 0..4 {
+        daemon.until("WATCHDOG=1");
+    }
+    let journal = daemon.thread("journal");
+    ptrace::attach(journal).unwrap();
+    waitpid(journal, Some(WaitPidFlag::__WALL)).unwrap();
+    let (begun, mut fed) = (Instant::now(), 0);
+    while let Some(message) = daemon.next(Duration::from_secs(3).saturating_sub(begun.elapsed())) {
+        fed += usize::from(message == "WATCHDOG=1");
+    }
+    assert!(fed <= 1, "fed {fed} times by a daemon that does not get on");
+    ptrace::detach(journal, None).unwrap();
+    daemon.until("WATCHDOG=1");
+    kill(Pid::from_raw(daemon.child.id().cast_signed()), Signal::SIGTERM).unwrap();
+    daemon.until("STOPPING=1");
+    assert!(daemon.child.wait().unwrap().success());
+}
+
+/// S1-32: what `systemd-analyze verify` has to say of the unit, where the tool is there.
+fn the_unit_is_one_that_systemd_takes() {
+    let unit = fs::read_to_string(source("packaging/systemd/nova-host-alerter.service")).unwrap();
+    assert!(
+        unit.contains("Type=notify\n")
+            && unit.contains("WatchdogSec=")
+            && unit.contains("Restart=on-failure\n")
+    );
+    let room = tempfile::tempdir().unwrap();
+    let place = room.path().join("nova-host-alerter.service");
+    let program = built("nova-host-alerter").unwrap();
+    fs::write(&place, unit.replace("/usr/sbin/nova-host-alerter", program.to_str().unwrap())).unwrap();
+    let ran = match Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&place).output() {
+        Ok(ran) => ran,
+        Err(error) => return eprintln!("skipped: systemd-analyze cannot be run here: {error}"),
+    };
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    let ours: Vec<&str> = said.lines().filter(|line| line.contains("nova-host-alerter")).collect();
+    assert!(ours.is_empty(), "{ours:#?}");
+}
