@@ -39,7 +39,7 @@ pub enum Command {
     /// List marks
     List(List),
     /// Tell the whole story of a host's marks, or of one mark
-    Show(Target),
+    Show(Show),
     /// List what happened, oldest first
     History(History),
     /// Print what happened as lines of JSON, and with --follow what happens, until Ctrl-C
@@ -77,32 +77,85 @@ pub struct Status {
     /// Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded
     #[arg(long)]
     pub ocf: bool,
+    /// Draw it again and again, every two seconds or as often as is said, until Ctrl-C
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "ocf")]
+    pub watch: Option<u64>,
+    /// One line and an exit code as Nagios plugins have them: 0 ok, 1 warning, 2 critical, 3 unknown
+    #[arg(long, conflicts_with_all = ["ocf", "watch"])]
+    pub check: bool,
+    /// With --check: a warning if a mark is open for so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "check", default_value_t = 300)]
+    pub warning: u64,
+    /// With --check: critical if a mark is open for so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "check", default_value_t = 900)]
+    pub critical: u64,
+}
+
+/// Which marks: all that is given must fit, and of what is given more than once any one of them.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Filter {
+    /// Only hosts of these node names; `*` and `?` stand for any letters and any letter
+    #[arg(long = "host", value_name = "GLOB")]
+    pub hosts: Vec<String>,
+    /// Only hosts of this group
+    #[arg(long = "group", value_name = "NAME")]
+    pub groups: Vec<String>,
+    /// Only what goes to this route
+    #[arg(long = "route", value_name = "NAME")]
+    pub routes: Vec<String>,
+    /// Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled,
+    /// expired, or what holds them, such as no-fqdn or storm
+    #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
+    pub states: Vec<String>,
+    /// Only from then on: 2026-11-22T03:00:00Z, or how long ago: 30d, 2h
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only before then
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
 }
 
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Settled marks too
+    /// Settled marks too, the newest of them
     #[arg(long)]
     pub all: bool,
+    /// At most so many marks; 0 means all
+    #[arg(long, value_name = "NUMBER", default_value_t = 1000)]
+    pub limit: u32,
+    /// Which of them
+    #[command(flatten)]
+    pub filter: Filter,
 }
 
-/// A host or a mark.
+/// Options of `show`.
 #[derive(Debug, Args)]
-pub struct Target {
+pub struct Show {
     /// A host's node name, or a mark's id
-    #[arg(value_name = "HOST|MARK")]
-    pub target: String,
+    #[arg(value_name = "HOST|MARK", required_unless_present_any = ["hosts", "groups", "routes", "states", "since", "until"])]
+    pub target: Option<String>,
+    /// At most so many marks, the newest; 0 means all
+    #[arg(long, value_name = "NUMBER", default_value_t = 20)]
+    pub limit: u32,
+    /// Which of them
+    #[command(flatten)]
+    pub filter: Filter,
 }
 
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub struct History {
     /// Only this host
+    #[arg(conflicts_with = "hosts")]
     pub host: Option<String>,
     /// At most so many of the newest lines; 0 means all
     #[arg(long, default_value_t = 100)]
     pub limit: u32,
+    /// Which lines: the state is that of the line's mark now, the time is the line's
+    #[command(flatten)]
+    pub filter: Filter,
 }
 
 /// Options of `events`.
@@ -128,6 +181,10 @@ pub struct Retry {
     /// Every open mark
     #[arg(long, conflicts_with = "target")]
     pub all: bool,
+    /// With --all: wait until all of them are taken, a minute or as long as is said, and show how far it is
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
+    #[arg(requires = "all", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub wait: Option<u64>,
 }
 
 /// Options of `mark`.
@@ -281,6 +338,40 @@ mod tests {
         assert!(parse(&["mark", "c1", "--reason", "x"]).is_err());
         assert!(parse(&["mark", "c1", "--fenced", "--reason", "x"]).is_ok());
         assert!(parse(&["retry"]).is_err() && parse(&["retry", "c1", "--all"]).is_err());
+        assert!(parse(&["retry", "--all", "--wait"]).is_ok() && parse(&["retry", "c1", "--wait"]).is_err());
+    }
+
+    #[test]
+    fn what_is_looked_at_is_narrowed_by_any_of_these_together() {
+        let is_right = |line: &str| {
+            let words = line.split(' ').collect::<Vec<_>>();
+            Cli::try_parse_from([&["nova-host-alerter"], &words[..]].concat()).is_ok()
+        };
+        for right in [
+            "list --host r1-* --host c? --group rack1 --route recovery --state held,parked --state storm --since 2h --limit 5",
+            "show compute1",
+            "show --host compute* --state held",
+            "history compute1 --since 30d --until 2026-11-22T03:00:00Z",
+            "history --group rack1 --limit 0",
+            "status --watch",
+            "status --watch=5 --json",
+            "status --check --warning 60 --critical 120",
+        ] {
+            assert!(is_right(right), "{right}");
+        }
+        for wrong in [
+            "show",
+            "show --limit 5",
+            "history compute1 --host compute2",
+            "status --watch 5",
+            "status --watch=0",
+            "status --check --watch",
+            "status --check --ocf",
+            "status --warning 60",
+            "list --limit -1",
+        ] {
+            assert!(!is_right(wrong), "{wrong}");
+        }
     }
 
     /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use marks::time::Timestamp;
+
 /// Longer than this nobody means.
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
@@ -57,6 +59,20 @@ pub fn of_seconds(seconds: u64) -> Result<Duration, SpanError> {
     if span.is_zero() || span > LONGEST { Err(SpanError::Range) } else { Ok(span) }
 }
 
+/// Reads a time: as RFC 3339 has it, or so long before `now`.
+///
+/// # Errors
+/// What may be written instead, one sentence.
+pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
+    if let Ok(at) = text.parse::<jiff::Timestamp>() {
+        return Ok(Timestamp(at.as_millisecond()));
+    }
+    let ago = parse(text).map_err(|_| {
+        "write a time as 2026-11-22T03:00:00Z, or how long ago it was as 90s, 30m, 2h or 30d (366d at most)".to_owned()
+    })?;
+    Ok(now - ago)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
@@ -83,6 +99,18 @@ mod tests {
         }
         for text in ["0", "0d", "367d", "99999999999999999999", "18446744073709551615d"] {
             assert_eq!(parse(text), Err(SpanError::Range), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_moment_is_a_time_or_how_long_ago_it_was() {
+        let now = Timestamp(1_800_000_000_000);
+        assert_eq!(moment("2h", now), Ok(now - Duration::from_secs(7200)));
+        for same in ["2027-01-15T08:00:00Z", "2027-01-15 08:00:00Z", "2027-01-15T09:00:00+01:00"] {
+            assert_eq!(moment(same, Timestamp(0)), Ok(now), "{same}");
+        }
+        for wrong in ["", "yesterday", "2027-01-15", "2027-13-01T00:00:00Z", "-2h", "367d"] {
+            assert!(moment(wrong, now).is_err(), "{wrong}");
         }
     }
 

@@ -1,19 +1,21 @@
 //! `retry`, `mark`, `unmark`, `release` and `send-test`: they ask the daemon.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use marks::host::HostName;
 use marks::id::MarkId;
 use serde_json::json;
 
+use super::near::{self, Near};
+use super::progress::Progress;
 use super::{control, patient_control, print_json, println_all, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{
     ChangeAnswer, Daemon, HostAnswer, HostRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
     TestRequest, UnmarkRequest,
 };
-use crate::control::client::ClientError;
+use crate::control::client::{self, ClientError};
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
@@ -35,10 +37,24 @@ pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCod
     let cli::Unmark { target, reason } = options;
     if MarkId::parse(target).is_ok() {
         let request = UnmarkRequest { target: target.clone(), reason: reason.clone(), user: operator() };
-        return changed(cli, wait_for(control(cli).post("/v1/unmark", &request))??);
+        return changed(cli, known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?)?);
     }
     let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
+    // To the API a host without marks is as it should be; who types a name means one that has some.
+    if count == 0 && !near::is_known(cli, target) {
+        return Err(Near::of(cli, target).into());
+    }
     changed(cli, ChangeAnswer { changed: count, message })
+}
+
+/// The answer; a name that nobody knows is refused with those that are like it.
+fn known<T>(cli: &Cli, target: &str, answer: Result<T, ClientError>) -> anyhow::Result<T> {
+    match answer {
+        Err(ClientError::Refused { kind, .. }) if kind == "not-found" && !near::is_known(cli, target) => {
+            Err(Near::of(cli, target).into())
+        }
+        answer => Ok(answer?),
+    }
 }
 
 fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::Result<HostAnswer> {
@@ -52,12 +68,53 @@ fn patch_host(cli: &Cli, host: &str, is_failure: bool, reason: &str) -> anyhow::
 pub(super) fn release(cli: &Cli, options: &cli::Release) -> anyhow::Result<ExitCode> {
     let (target, group) = (options.target.clone(), options.group.clone());
     let request = ReleaseRequest { target, group, reason: options.reason.clone(), user: operator() };
-    changed(cli, wait_for(control(cli).post("/v1/release", &request))??)
+    let answer = wait_for(control(cli).post("/v1/release", &request))?;
+    changed(cli, known(cli, options.target.as_deref().unwrap_or_default(), answer)?)
 }
+
+/// Of very many marks the daemon's own work takes a while, before anything is sent.
+const ALL: Duration = Duration::from_secs(600);
+/// How often it is asked how far it is.
+const PACE: Duration = Duration::from_millis(500);
 
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
     let request = RetryRequest { target: options.target.clone(), user: operator() };
-    changed(cli, wait_for(control(cli).post("/v1/retry", &request))??)
+    let daemon = patient_control(cli, if options.all { ALL } else { Duration::ZERO });
+    let answer = wait_for(daemon.post("/v1/retry", &request))?;
+    let answer: ChangeAnswer = known(cli, options.target.as_deref().unwrap_or_default(), answer)?;
+    let Some(seconds) = options.wait else { return changed(cli, answer) };
+    let left = wait_for(until_taken(&daemon, Duration::from_secs(seconds)))??;
+    retried(cli, answer, &left)
+}
+
+/// What is still open when nothing is or the time is over, by route.
+async fn until_taken(daemon: &client::Daemon, limit: Duration) -> Result<Vec<(String, usize)>, ClientError> {
+    let end = Instant::now() + limit;
+    let (mut progress, mut most) = (None, 0);
+    loop {
+        let status: Daemon = daemon.get("/v1/status").await?;
+        let waiting = status.routes.into_iter().filter(|route| route.waiting > 0);
+        let left: Vec<(String, usize)> = waiting.map(|route| (route.name, route.waiting)).collect();
+        let open = left.iter().map(|(_, count)| *count as u64).sum();
+        most = most.max(open);
+        progress.get_or_insert_with(|| Progress::of("taken", Some(most))).at(most - open);
+        if left.is_empty() || Instant::now() >= end {
+            return Ok(left);
+        }
+        tokio::time::sleep(PACE).await;
+    }
+}
+
+fn retried(cli: &Cli, answer: ChangeAnswer, left: &[(String, usize)]) -> anyhow::Result<ExitCode> {
+    let is_done = left.is_empty();
+    let open: Vec<String> = left.iter().map(|(route, count)| format!("{count} to {route}")).collect();
+    let rest = match is_done {
+        true => "nothing waits any more".to_owned(),
+        false => format!("still open: {}: see `nova-host-alerter status`", open.join(", ")),
+    };
+    let message = format!("{}; {rest}", answer.message);
+    changed(cli, ChangeAnswer { message, ..answer })?;
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 pub(super) fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCode> {
@@ -123,6 +180,7 @@ mod tests {
             failing_since: None,
             failure: None,
             detail: None,
+            refuses: false,
         }
     }
 

@@ -1,7 +1,6 @@
 //! `pause`, `resume` and `maintenance begin|end|list`.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use marks::journal::{Journal, JournalError};
 use marks::register::{About, Decision, Scope};
@@ -137,25 +136,16 @@ fn line(decision: &Decision, now: Timestamp) -> Vec<String> {
         scope.to_string(),
         text::time(decision.at),
         until.map_or_else(|| "resume".to_owned(), text::time),
-        until.map_or_else(String::new, |until| left(until.since(now))),
+        until.map_or_else(String::new, |until| text::span(until.since(now))),
         decision.actor.clone(),
         decision.reason.clone(),
     ]
 }
 
-/// In the largest unit that has at least two of it, rounded down.
-fn left(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use marks::host::HostName;
     use marks::id::NoteId;
     use marks::register::{Ending, Entry};
@@ -206,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_left_is_said_in_a_unit_that_tells_something() {
-        let of = |seconds| left(Duration::from_secs(seconds));
+        let of = |seconds| text::span(Duration::from_secs(seconds));
         assert_eq!(
             [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
             ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use marks::time::Timestamp;
@@ -25,6 +26,11 @@ use crate::control::decisions::{Decided, EndRequest};
 const NOT_RUN: u8 = 126;
 const NOT_FOUND: u8 = 127;
 const BY_SIGNAL: u8 = 128;
+
+/// So long the daemon is asked again to end the maintenance: a move of the alerter takes less.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// So long between two such requests.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What came of it.
 #[derive(Serialize)]
@@ -52,12 +58,58 @@ async fn bracket(cli: &Cli, options: &cli::During) -> anyhow::Result<Ran> {
     let begun: Decided = control(cli).post("/v1/maintenance/begin", &decide::request(&options.begin)).await?;
     tell(&begun.message);
     let code = attend(&options.command, &mut signals).await;
-    let ended = end(cli, &begun, code).await;
+    let ended = end_patiently(cli, &begun, code, &mut signals).await;
     match &ended {
         Ok(answer) => tell(&answer.message),
-        Err(error) => tell(&format!("the maintenance goes on{}: {error}", until(&begun))),
+        Err(error) => tell(&goes_on(&options.begin.whom, &begun, error)),
     }
     Ok(Ran { id: begun.id, code, ended: ended.is_ok() })
+}
+
+/// Asks until the daemon answers, for two minutes at most; whoever does not want to wait for that sends a signal.
+async fn end_patiently(
+    cli: &Cli,
+    begun: &Decided,
+    code: u8,
+    signals: &mut Signals,
+) -> Result<ChangeAnswer, ClientError> {
+    let limit = Instant::now() + PATIENCE;
+    let mut is_told = false;
+    loop {
+        let error = match end(cli, begun, code).await {
+            Err(error) if may_pass(&error) && Instant::now() < limit => error,
+            ended => return ended,
+        };
+        if !is_told {
+            let seconds = PATIENCE.as_secs();
+            tell(&format!("the maintenance is not ended yet, and that is tried for {seconds} s: {error}"));
+            is_told = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            _ = signals.next() => return Err(error),
+        }
+    }
+}
+
+/// A daemon that starts, or has no journal for a moment, ends it a little later.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Silent(_) => true,
+        ClientError::Refused { kind, .. } => !["not-root", "request", "not-found"].contains(&kind.as_str()),
+    }
+}
+
+/// What nobody may overlook: while it goes on, a host that fails is not told.
+fn goes_on(whom: &cli::Whom, begun: &Decided, error: &ClientError) -> String {
+    let what = match (&whom.host, &whom.group) {
+        (_, Some(group)) => format!("--group {group}"),
+        (host, None) => host.clone().unwrap_or_default(),
+    };
+    format!(
+        "ATTENTION: the maintenance goes on{}, and nothing of it is told meanwhile: run `nova-host-alerter maintenance end {what}` where the alerter runs: {error}",
+        until(begun)
+    )
 }
 
 async fn end(cli: &Cli, begun: &Decided, code: u8) -> Result<ChangeAnswer, ClientError> {
@@ -202,6 +254,29 @@ mod tests {
             wait_for(async { attend(&words, &mut Signals::listen().unwrap()).await }).unwrap()
         };
         assert_eq!((none("/nowhere/at/all"), none("/etc/passwd")), (NOT_FOUND, NOT_RUN));
+    }
+
+    /// The broken variant gives up at the first refusal, or goes on asking what no time changes.
+    #[test]
+    fn what_may_pass_is_asked_again() {
+        let refused = |kind: &str| ClientError::Refused { kind: kind.into(), message: "x".into() };
+        assert!(may_pass(&ClientError::Silent("/run/x".into())) && may_pass(&refused("busy")));
+        assert!(!may_pass(&refused("not-root")) && !may_pass(&refused("request")));
+    }
+
+    #[test]
+    fn a_maintenance_that_goes_on_says_how_it_is_ended() {
+        let begun: Decided =
+            serde_json::from_value(serde_json::json!({ "id": "x", "until": 0, "message": "m" })).unwrap();
+        let whom = |host: Option<&str>, group: Option<&str>| cli::Whom {
+            host: host.map(str::to_owned),
+            group: group.map(str::to_owned),
+        };
+        let silent = ClientError::Silent("/run/x".into());
+        let said = goes_on(&whom(Some("compute1"), None), &begun, &silent);
+        assert!(said.starts_with("ATTENTION: the maintenance goes on until 1970-01-01 00:00:00Z"), "{said}");
+        assert!(said.contains("`nova-host-alerter maintenance end compute1`"), "{said}");
+        assert!(goes_on(&whom(None, Some("rack1")), &begun, &silent).contains("end --group rack1`"));
     }
 
     #[test]

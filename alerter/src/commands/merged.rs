@@ -16,7 +16,7 @@ use super::report::DeliveryReport;
 use crate::cluster;
 
 /// A look takes about 20 ms. Nobody waits longer for what works without it too.
-const LIMIT: Duration = Duration::from_secs(2);
+pub(super) const LIMIT: Duration = Duration::from_secs(2);
 /// The alerter as the CIB names it.
 const ALERTER: &str = "ocf:openstack:nova-host-alerter";
 /// A fencing that has no mark after so long gets none any more (the default of `horizon`).
@@ -473,7 +473,7 @@ pub(super) mod tests {
             [State::Acknowledged, State::Cancelled],
             "nobody knows of a route that is not required"
         );
-        assert!(unfinished(Some(&journal), open, &look).unwrap().is_empty(), "`list` shows what is open");
+        assert!(unfinished(Some(&journal), open, &look).unwrap().0.is_empty(), "`list` shows what is open");
     }
 
     /// What a journal says of its own settled mark: the register's word on its end comes from there.
@@ -498,8 +498,8 @@ pub(super) mod tests {
         assert!(text::line(&shown)[5].ends_with("wiki pending (0 attempt(s), not required)"));
         assert_eq!(text::line(&shown)[1], "settled (acknowledged)");
         let rows = |journal: &Journal| journal.unfinished_marks().unwrap().sound;
-        assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().len(), 1, "`list` shows it");
-        let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap();
+        assert_eq!(unfinished(Some(&journal), rows(&journal), &look).unwrap().0.len(), 1, "`list` shows it");
+        let listed = unfinished(Some(&journal), rows(&journal), &elsewhere).unwrap().0;
         assert!(listed.is_empty(), "it was taken elsewhere");
     }
 

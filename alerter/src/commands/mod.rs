@@ -5,12 +5,21 @@ mod check;
 mod decide;
 mod during;
 mod events;
+mod filter;
 mod merged;
+mod near;
 mod origin;
+pub(crate) mod progress;
 mod read;
 mod report;
+mod screen;
 mod status;
+mod story;
+mod terminal;
 mod text;
+mod trouble;
+mod verdict;
+mod watch;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -18,12 +27,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use marks::journal::{Journal, JournalError, Role};
+use marks::journal::{Journal, JournalError, Lock, Role};
 use marks::register::{Register, Tools};
 use marks::site::Site;
 use serde::Serialize;
 
-use merged::Look;
+use merged::{Found, Look};
+use report::MarkReport;
 
 use crate::cli::{self, Cli, Command};
 use crate::config::{self, Settings};
@@ -46,7 +56,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         }),
         Command::CheckConfig(options) => check::run(cli, options),
         Command::Status(options) if options.ocf => status::ocf(cli),
-        Command::Status(_) => status::show(cli),
+        Command::Status(options) if options.check => verdict::check(cli, options),
+        Command::Status(options) => status::show(cli, options),
         Command::List(options) => read::list(cli, options),
         Command::Show(target) => read::show(cli, target),
         Command::History(options) => read::history(cli, options),
@@ -102,6 +113,8 @@ struct Sources {
     look: Look,
     /// This controller.
     controller: String,
+    /// Whether a daemon runs here; else what its policy held is of the time when one did.
+    is_daemon_here: bool,
 }
 
 impl Sources {
@@ -110,11 +123,30 @@ impl Sources {
         let site = site(cli);
         let look = Look::take(register_of(&site), &Tools::default());
         say_fault(&look);
+        Self::with(&site, look)
+    }
+
+    /// The same for one who looks by the way, and has nothing to complain of.
+    fn quiet(cli: &Cli) -> anyhow::Result<Self> {
+        let (site, _) = Site::read(&cli.config);
+        let look = Look::take(register_of(&site), &Tools::default());
+        Self::with(&site, look)
+    }
+
+    fn with(site: &Site, look: Look) -> anyhow::Result<Self> {
         let journal = match Journal::open(&site.store, Role::Reader) {
             Err(JournalError::Missing { .. }) if look.entries().is_some() => None,
             opened => Some(opened.context("the journal cannot be read")?),
         };
-        Ok(Self { journal, path: site.store, look, controller: controller() })
+        let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
+        Ok(Self { journal, path: site.store.clone(), look, controller: controller(), is_daemon_here })
+    }
+
+    /// The reports of marks that were found.
+    fn report(&self, found: &Found) -> Result<MarkReport, JournalError> {
+        let mut report = report::report(self.journal.as_ref(), &self.look, found)?;
+        report.is_of_former_daemon(!self.is_daemon_here);
+        Ok(report)
     }
 }
 

@@ -64,7 +64,7 @@ fn record(record: &Record) -> String {
     }
 }
 
-fn sighting(sighting: &Sighting) -> String {
+pub(super) fn sighting(sighting: &Sighting) -> String {
     let witness = match sighting.witness {
         Witness::Alert(operation) => format!("Pacemaker's alert (operation {operation})"),
         Witness::History => "Pacemaker's fencing history".to_owned(),

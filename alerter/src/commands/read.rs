@@ -1,61 +1,141 @@
 //! `list`, `show` and `history`: they read journal and register, also without a daemon.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{HistoryFilter, Journal, JournalError, Rows};
+use marks::journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
 use marks::time::Timestamp;
 
-use super::merged::{self, Found, Look};
+use super::filter::Filter;
+use super::merged::{self, Found};
+use super::near::Near;
 use super::origin::{self, Record, Witnesses};
-use super::report::{self, MarkReport, Story, report};
-use super::{Sources, print_json, println_all, reader, say, text};
+use super::report::{self, MarkReport, Story};
+use super::{Sources, print_json, println_all, reader, say, terminal, text};
 use crate::cli::{self, Cli};
 
-/// How many settled marks `list --all` shows at the most.
-const RECENT: u32 = 1000;
+/// So many marks are looked at, at the most, where only some of the settled ones are wanted.
+const LOOKED_AT: u32 = 1_000_000;
+/// So many lines of the history are in memory at once where only some are wanted.
+const PAGE: u32 = 1000;
+
+/// What is shown, and whether there is more of it.
+struct Cut<T> {
+    shown: Vec<T>,
+    is_cut: bool,
+}
 
 pub(super) fn list(cli: &Cli, options: &cli::List) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let (journal, look) = (sources.journal.as_ref(), &sources.look);
-    let reports = if options.all {
-        all(journal, look)?
-    } else {
-        report::unfinished(journal, sound(journal.map(Journal::unfinished_marks).transpose()?), look)?
-    };
+    let journal = sources.journal.as_ref();
+    let filter = Filter::read(cli, &options.filter, journal)?;
+    let all = options.all || filter.wants_settled();
+    let Cut { shown: reports, is_cut } = reports(&sources, &filter, all, options.limit)?;
+    if is_cut {
+        say(&cut(reports.len(), if all { "newest" } else { "oldest" }), &mut std::io::stderr());
+    }
     if cli.json {
         print_json(&reports)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
-    let new = merged::unmarked(journal, unfolded, look, &sources.controller, Timestamp::now())?;
-    let waiting = new.here.iter().map(|fencing| text::new_fencing(fencing, "waits for the daemon"));
-    let unmarked =
-        new.elsewhere.iter().map(|fencing| text::new_fencing(fencing, "in the register, not marked"));
-    let rows: Vec<_> = reports.iter().map(text::line).chain(waiting).chain(unmarked).collect();
-    println_all(&text::listing(rows, look.view()));
+    let rows: Vec<_> = reports.iter().map(text::line).chain(unmarked(&sources, &filter)?).collect();
+    println_all(&match rows.is_empty() && !(all || filter.is_empty()) {
+        true => format!("no such open mark ({}): `--all` looks at settled ones too", sources.look.view()),
+        false => text::listing(rows, sources.look.view()),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest marks, settled ones too.
-fn all(journal: Option<&Journal>, look: &Look) -> anyhow::Result<Vec<MarkReport>> {
-    let rows = sound(journal.map(|journal| journal.recent_marks(RECENT)).transpose()?);
-    let found = merged::marks(journal, rows, look, |_| true)?;
-    Ok(found.iter().map(|found| report(journal, look, found)).collect::<Result<_, _>>()?)
+fn cut(count: usize, which: &str) -> String {
+    format!("nova-host-alerter: only the {which} {count} are shown: more with --limit, 0 is all\n")
 }
 
-pub(super) fn show(cli: &Cli, options: &cli::Target) -> anyhow::Result<ExitCode> {
+/// Fencings of which nobody has made a mark yet.
+fn unmarked(sources: &Sources, filter: &Filter) -> anyhow::Result<Vec<Vec<String>>> {
+    if filter.asks_for_delivery() {
+        return Ok(Vec::new());
+    }
+    let journal = sources.journal.as_ref();
+    let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
+    let mut new = merged::unmarked(journal, unfolded, &sources.look, &sources.controller, Timestamp::now())?;
+    for fencings in [&mut new.here, &mut new.elsewhere] {
+        fencings.retain(|fencing| filter.takes(&fencing.node, fencing.asked_at));
+    }
+    let waiting = new.here.iter().map(|fencing| text::new_fencing(fencing, "waits for the daemon"));
+    let unmarked =
+        new.elsewhere.iter().map(|fencing| text::new_fencing(fencing, "in the register, not marked"));
+    Ok(waiting.chain(unmarked).collect())
+}
+
+/// The wanted marks, oldest first: what is unfinished, from the oldest on, or also what is settled, the newest.
+fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
+    let (journal, look) = (sources.journal.as_ref(), &sources.look);
+    let mut found = match all {
+        true => {
+            let most = if filter.is_empty() && limit > 0 { limit.saturating_add(1) } else { LOOKED_AT };
+            let rows = sound(journal.map(|journal| journal.recent_marks(most)).transpose()?);
+            merged::marks(journal, rows, look, |_| true)?
+        }
+        false => {
+            let rows = sound(journal.map(Journal::unfinished_marks).transpose()?);
+            report::maybe_unfinished(journal, rows, look)?
+        }
+    };
+    found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
+    if all {
+        found.reverse();
+    }
+    let is_wanted = |report: &MarkReport| (all || report.is_unfinished()) && filter.takes_report(report);
+    let mut some = first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?;
+    if all {
+        some.shown.reverse();
+    }
+    Ok(some)
+}
+
+/// The first `limit` of what comes of these; no more is looked at than is needed for that.
+fn first<T, U>(
+    all: &[T],
+    limit: u32,
+    mut make: impl FnMut(&T) -> Result<Option<U>, JournalError>,
+) -> Result<Cut<U>, JournalError> {
+    let limit = if limit == 0 { usize::MAX } else { limit as usize };
+    let mut shown = Vec::new();
+    for one in all {
+        let Some(made) = make(one)? else { continue };
+        if shown.len() == limit {
+            return Ok(Cut { shown, is_cut: true });
+        }
+        shown.push(made);
+    }
+    Ok(Cut { shown, is_cut: false })
+}
+
+pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     let sources = Sources::open(cli)?;
-    let found = find(&sources, &options.target)?;
-    let stories: Vec<Story> = found.iter().map(|found| story(&sources, found)).collect::<Result<_, _>>()?;
+    let filter = Filter::read(cli, &options.filter, sources.journal.as_ref())?;
+    let mut found = match &options.target {
+        Some(target) => find(&sources, target)?,
+        None => everything(&sources)?,
+    };
+    let is_known = !found.is_empty();
+    found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
+    found.reverse();
+    let is_wanted = |report: &MarkReport| filter.takes_report(report);
+    let wanted = |found: &Found| {
+        let report = sources.report(found)?;
+        if is_wanted(&report) { Ok(Some(story(&sources, found, report)?)) } else { Ok(None) }
+    };
+    let Cut { shown: mut stories, is_cut } = first(&found, options.limit, wanted)?;
+    stories.reverse();
     if stories.is_empty() {
-        bail!(
-            "there is no mark of {} in this journal{}: see `nova-host-alerter list --all`",
-            options.target.escape_default(),
-            sources.look.entries().map_or("", |_| " or in the register")
-        );
+        bail!(nothing(cli, &sources, options.target.as_deref(), is_known));
+    }
+    if is_cut {
+        say(&cut(stories.len(), "newest"), &mut std::io::stderr());
     }
     if cli.json {
         print_json(&stories)?;
@@ -63,6 +143,24 @@ pub(super) fn show(cli: &Cli, options: &cli::Target) -> anyhow::Result<ExitCode>
         println_all(&stories.iter().map(text::story).collect::<Vec<_>>().join("\n"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn nothing(cli: &Cli, sources: &Sources, target: Option<&str>, is_known: bool) -> String {
+    match target {
+        Some(target) if !is_known => format!(
+            "there is no mark of {} in this journal{}: {}",
+            target.escape_default(),
+            sources.look.entries().map_or("", |_| " or in the register"),
+            Near::of(cli, target)
+        ),
+        _ => "there is no such mark: see `nova-host-alerter list --all`".to_owned(),
+    }
+}
+
+fn everything(sources: &Sources) -> anyhow::Result<Vec<Found>> {
+    let journal = sources.journal.as_ref();
+    let rows = sound(journal.map(|journal| journal.recent_marks(LOOKED_AT)).transpose()?);
+    Ok(merged::marks(journal, rows, &sources.look, |_| true)?)
 }
 
 fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
@@ -76,7 +174,7 @@ fn find(sources: &Sources, target: &str) -> anyhow::Result<Vec<Found>> {
     Ok(merged::marks(journal, rows, look, |mark| mark.node == host)?)
 }
 
-fn story(sources: &Sources, found: &Found) -> Result<Story, JournalError> {
+fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, JournalError> {
     let (journal, look, mark) = (sources.journal.as_ref(), &sources.look, found.mark.id);
     let witnesses = match journal.filter(|_| found.in_journal) {
         Some(journal) => witnesses(journal, mark)?,
@@ -86,10 +184,11 @@ fn story(sources: &Sources, found: &Found) -> Result<Story, JournalError> {
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
     let path = sources.path.display().to_string();
     Ok(Story {
-        report: report(journal, look, found)?,
+        report,
         came_from: origin::came_from(found, &witnesses, &sources.controller),
         kept_in: origin::kept_in(found, &witnesses.records, look, (&sources.controller, &path)),
         vouched: origin::standing(found),
+        seen: witnesses.sightings.iter().map(|sighting| (sighting.at, origin::sighting(sighting))).collect(),
         fencings: witnesses.records.into_iter().map(|record| record.fencing).collect(),
         history: history.map_or_else(Vec::new, |rows| rows.sound),
     })
@@ -106,24 +205,76 @@ fn witnesses(journal: &Journal, mark: MarkId) -> Result<Witnesses, JournalError>
 }
 
 pub(super) fn history(cli: &Cli, options: &cli::History) -> anyhow::Result<ExitCode> {
-    let node = options.host.as_deref().map(HostName::parse).transpose()?;
-    let rows =
-        sound(Some(reader(cli)?.history(&HistoryFilter { node, mark: None, limit: options.limit })?));
+    let mut asked = options.filter.clone();
+    asked.hosts.extend(options.host.clone());
+    if let Some(host) = &options.host {
+        HostName::parse(host)?;
+    }
+    let rows = lines(cli, &asked, options.limit)?;
     if cli.json {
         print_json(&rows)?;
     } else {
-        let line = |h: &marks::journal::HistoryRow| {
-            vec![
-                text::time(h.at),
-                h.event.clone(),
-                h.node.clone().unwrap_or_default(),
-                h.detail.clone(),
-                h.actor.clone(),
-            ]
+        let line = |h: &HistoryRow| {
+            let (node, detail) = (h.node.clone().unwrap_or_default(), terminal::clean(&h.detail));
+            vec![text::time(h.at), h.event.clone(), node, detail, h.actor.clone()]
         };
         println_all(&text::table(&rows.iter().map(line).collect::<Vec<_>>()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The newest lines that are wanted, oldest first.
+fn lines(cli: &Cli, asked: &cli::Filter, limit: u32) -> anyhow::Result<Vec<HistoryRow>> {
+    let journal = reader(cli)?;
+    let filter = Filter::read(cli, asked, Some(&journal))?;
+    if filter.is_empty() {
+        return Ok(sound(Some(journal.history(&HistoryFilter { limit, ..HistoryFilter::default() })?)));
+    }
+    let limit = if limit == 0 { usize::MAX } else { limit as usize };
+    let sources = if filter.asks_for_state() { Some(Sources::quiet(cli)?) } else { None };
+    let mut in_state: HashMap<String, bool> = HashMap::new();
+    let (mut wanted, mut before) = (Vec::new(), None);
+    loop {
+        let page = journal.history_before(before, PAGE)?;
+        warn_of_damage(&page.rows);
+        for row in page.rows.sound {
+            if wanted.len() == limit {
+                break;
+            }
+            let is_wanted = filter.takes_line(row.node.as_deref(), row.route.as_deref(), row.at)
+                && match &sources {
+                    Some(sources) => is_in_state(sources, &filter, row.mark.as_deref(), &mut in_state)?,
+                    None => true,
+                };
+            if is_wanted {
+                wanted.push(row);
+            }
+        }
+        before = page.older;
+        if before.is_none() || wanted.len() == limit {
+            wanted.reverse();
+            return Ok(wanted);
+        }
+    }
+}
+
+/// Whether the mark of a line is in a wanted state now; each mark is looked at once.
+fn is_in_state(
+    sources: &Sources,
+    filter: &Filter,
+    mark: Option<&str>,
+    known: &mut HashMap<String, bool>,
+) -> anyhow::Result<bool> {
+    let Some(mark) = mark else { return Ok(false) };
+    if let Some(is_in) = known.get(mark) {
+        return Ok(*is_in);
+    }
+    let mut is_in = false;
+    for found in find(sources, mark)? {
+        is_in |= filter.is_in_state(&sources.report(&found)?);
+    }
+    known.insert(mark.to_owned(), is_in);
+    Ok(is_in)
 }
 
 /// The sound rows; says which are not.

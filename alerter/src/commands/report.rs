@@ -1,11 +1,11 @@
 //! What the reading commands say of a mark, for people and for scripts alike.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
-use marks::journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, MarkRow};
+use marks::journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, MarkRow, Rows};
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -42,6 +42,8 @@ pub(super) struct HeldReport {
     pub(super) since: Timestamp,
     /// When it ends by itself, where that is known.
     pub(super) until: Option<Timestamp>,
+    /// No daemon runs here: it is what the last one that did has said.
+    pub(super) as_of_last_run: bool,
 }
 
 /// A route that took a mark, as the register says.
@@ -105,26 +107,63 @@ pub(super) struct Story {
     pub(super) vouched: String,
     pub(super) fencings: Vec<Fencing>,
     pub(super) history: Vec<HistoryRow>,
+    /// What others saw of it, and when.
+    #[serde(skip)]
+    pub(super) seen: Vec<(Timestamp, String)>,
 }
 
 /// What is still to be done, oldest first: marks that are not settled, and settled ones that a route which is not required
-/// has not taken yet. `rows` are the journal's, as [`Journal::unfinished_marks`] gives them.
+/// has not taken yet; and the damaged rows of deliveries. `rows` are the journal's, as [`Journal::unfinished_marks`] gives
+/// them. A hundred thousand marks take as few questions as one, so that ended deliveries and the number of fencings are not in it.
+///
+/// # Errors
+/// As any read.
 pub(super) fn unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
     look: &Look,
-) -> Result<Vec<MarkReport>, JournalError> {
+) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
+    let found = maybe_unfinished(journal, rows, look)?;
+    let Some(journal) = journal else {
+        return Ok((found.iter().map(|found| elsewhere(look, found)).collect(), Vec::new()));
+    };
+    let (kept, mut holds) = (journal.open_deliveries()?, journal.holds()?);
+    let mut deliveries: BTreeMap<MarkId, Vec<Delivery>> = BTreeMap::new();
+    kept.sound.into_iter().for_each(|delivery| deliveries.entry(delivery.mark).or_default().push(delivery));
+    let mut reports = Vec::new();
+    for found in &found {
+        let id = found.mark.id;
+        let is_its = |damage: &&Damage| damage.key.starts_with(&id.to_string());
+        let rows = Rows {
+            sound: deliveries.remove(&id).unwrap_or_default(),
+            damaged: kept.damaged.iter().filter(is_its).cloned().collect(),
+        };
+        let report = match found.in_journal {
+            true => here(look, found, rows, 0, holds.remove(&id)),
+            false => elsewhere(look, found),
+        };
+        reports.push(report);
+    }
+    // The register may say of some that they have ended elsewhere.
+    reports.retain(MarkReport::is_unfinished);
+    Ok((reports, kept.damaged))
+}
+
+/// Marks of which something may still be to be done, oldest first.
+///
+/// # Errors
+/// As any read.
+pub(super) fn maybe_unfinished(
+    journal: Option<&Journal>,
+    rows: Vec<MarkRow>,
+    look: &Look,
+) -> Result<Vec<Found>, JournalError> {
     let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
-    let wanted = |mark: &MarkRow| mark.settled.is_none() || here.contains(&mark.id);
-    let found = merged::marks(journal, rows, look, wanted)?;
-    let reports: Result<Vec<MarkReport>, JournalError> =
-        found.iter().map(|found| report(journal, look, found)).collect();
-    // The register may say of the rest that it has ended elsewhere.
-    Ok(reports?.into_iter().filter(MarkReport::is_unfinished).collect())
+    merged::marks(journal, rows, look, |mark| mark.settled.is_none() || here.contains(&mark.id))
 }
 
 impl MarkReport {
-    fn is_unfinished(&self) -> bool {
+    pub(super) fn is_unfinished(&self) -> bool {
         let is_open = |delivery: &DeliveryReport| !delivery.state.is_final();
         self.mark.settled.is_none() || self.deliveries.iter().any(is_open) || !self.damaged.is_empty()
     }
@@ -134,7 +173,33 @@ impl MarkReport {
         let Some(held) = held else { return };
         self.holds.extend(held.words.iter().filter_map(|word| Hold::parse(word)));
         self.state = "held";
-        self.held = Some(HeldReport { why: held.why, since: held.since, until: held.until });
+        self.held =
+            Some(HeldReport { why: held.why, since: held.since, until: held.until, as_of_last_run: false });
+    }
+
+    /// Says of what the policy holds whether it is of a daemon that does not run any more.
+    pub(super) fn is_of_former_daemon(&mut self, is_former: bool) {
+        if let Some(held) = &mut self.held {
+            held.as_of_last_run = is_former;
+        }
+    }
+
+    /// Its state in one of the words that every surface uses (contract of pages, metrics and commands): the one that needs
+    /// somebody most.
+    pub(super) fn stage(&self) -> &'static str {
+        if self.mark.settled.is_some() {
+            return self.state;
+        }
+        let open =
+            || self.deliveries.iter().filter(|delivery| delivery.required && !delivery.state.is_final());
+        let is = |state: State| open().any(|delivery| delivery.state == state);
+        match () {
+            () if !self.damaged.is_empty() || is(State::Quarantined) => State::Quarantined.as_str(),
+            () if !self.holds.is_empty() || open().any(DeliveryReport::is_held) => State::Held.as_str(),
+            () if is(State::Parked) => State::Parked.as_str(),
+            () if is(State::InFlight) => State::InFlight.as_str(),
+            () => State::Pending.as_str(),
+        }
     }
 
     /// Whether one of the routes can still tell it.
@@ -143,27 +208,49 @@ impl MarkReport {
     }
 }
 
+impl DeliveryReport {
+    /// Held, and not because it is another step's turn.
+    pub(super) fn is_held(&self) -> bool {
+        self.state == State::Held && !self.chain.as_ref().is_some_and(|chain| chain.waits)
+    }
+}
+
 /// Collects what belongs to one mark.
+///
+/// # Errors
+/// As any read.
 pub(super) fn report(
     journal: Option<&Journal>,
     look: &Look,
     found: &Found,
 ) -> Result<MarkReport, JournalError> {
-    let mark = found.mark.clone();
-    let taken: Vec<Taken> = look.acknowledged(mark.id).into_iter().map(Taken::from).collect();
-    let Some(journal) = journal.filter(|_| found.in_journal) else {
-        let count = look.first_fencing(mark.id).map_or(0, |_| 1);
-        return Ok(assemble(look, found, Vec::new(), taken, count));
-    };
-    let kept = journal.deliveries_of(mark.id)?;
+    let id = found.mark.id;
+    let Some(journal) = journal.filter(|_| found.in_journal) else { return Ok(elsewhere(look, found)) };
+    let (kept, count) = (journal.deliveries_of(id)?, journal.fence_count(id)?);
+    let held = if found.mark.settled.is_none() { journal.hold_of(id)? } else { None };
+    Ok(here(look, found, kept, count, held))
+}
+
+/// Of a mark that only the register knows.
+fn elsewhere(look: &Look, found: &Found) -> MarkReport {
+    let count = look.first_fencing(found.mark.id).map_or(0, |_| 1);
+    assemble(look, found, Vec::new(), count)
+}
+
+/// Of a mark of this journal.
+fn here(
+    look: &Look,
+    found: &Found,
+    kept: Rows<Delivery>,
+    fence_count: u32,
+    held: Option<HeldMark>,
+) -> MarkReport {
     let mut deliveries: Vec<DeliveryReport> = kept.sound.into_iter().map(DeliveryReport::from).collect();
     deliveries.iter_mut().for_each(|delivery| merged::end_elsewhere(delivery, found, look));
     count_steps(&mut deliveries);
-    let mut report = assemble(look, found, deliveries, taken, journal.fence_count(mark.id)?);
-    if found.mark.settled.is_none() {
-        report.add_hold(journal.hold_of(mark.id)?);
-    }
-    Ok(MarkReport { damaged: kept.damaged, ..report })
+    let mut report = assemble(look, found, deliveries, fence_count);
+    report.add_hold(held.filter(|_| found.mark.settled.is_none()));
+    MarkReport { damaged: kept.damaged, ..report }
 }
 
 /// The chain is as long as its last step says.
@@ -173,13 +260,8 @@ fn count_steps(deliveries: &mut [DeliveryReport]) {
     chains.for_each(|chain| chain.steps = last.unwrap_or(chain.step));
 }
 
-fn assemble(
-    look: &Look,
-    found: &Found,
-    deliveries: Vec<DeliveryReport>,
-    acknowledged: Vec<Taken>,
-    fence_count: u32,
-) -> MarkReport {
+fn assemble(look: &Look, found: &Found, deliveries: Vec<DeliveryReport>, fence_count: u32) -> MarkReport {
+    let acknowledged: Vec<Taken> = look.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
     let holds = found.holds();
     let state = match found.mark.settled {
         Some((how, _)) => how.as_str(),

@@ -1,25 +1,28 @@
 //! `status`: does the daemon work, and how are the routes. Also the OCF agent's monitor.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use marks::journal::{Journal, JournalError, Lock, Role, Rows};
-use marks::register::Tools;
+use marks::fencing::Fencing;
+use marks::journal::{Damage, Journal, JournalError, Lock, Role, Rows, Tried};
+use marks::register::{Decision, Tools};
+use marks::site::Site;
 use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::merged::{self, Look};
 use super::report::{self, MarkReport};
+use super::trouble::{self, Level, Limits, Sight, Trouble};
 use super::{
-    controller, journal_path, print_json, println_all, register_of, say_fault, site, text, wait_for,
+    controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
+    watch,
 };
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::config;
-use crate::control::api::{ClusterStatus, Daemon, Health, RouteStatus};
+use crate::control::api::{Daemon, Health};
 use crate::control::client;
 use crate::daemon::socket_path;
-use crate::steer::groups::GroupStatus;
 
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
@@ -48,239 +51,219 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
+/// All of `status --json`. Keys are only added.
 #[derive(Debug, Default, Serialize)]
-struct Status {
-    view: &'static str,
-    running: bool,
-    daemon: Option<Daemon>,
+pub(super) struct Status {
+    pub(super) view: &'static str,
+    pub(super) running: bool,
+    /// How bad it is in all, and whether every fenced host is told, one sentence.
+    pub(super) level: Option<Level>,
+    pub(super) headline: String,
+    pub(super) at: Option<Timestamp>,
+    /// What is wrong, worst first.
+    pub(super) troubles: Vec<Trouble>,
+    /// Open marks by state, and the oldest of each.
+    pub(super) states: BTreeMap<&'static str, Stage>,
+    pub(super) daemon: Option<Daemon>,
     /// The controller that the alerter runs on, as far as the cluster could be asked.
-    alerter_on: Option<String>,
+    pub(super) alerter_on: Option<String>,
+    /// Whether that is another controller than this one.
+    pub(super) runs_elsewhere: bool,
     /// Fencings that no daemon has made a mark of yet.
-    new_fencings: usize,
+    pub(super) new_fencings: usize,
     /// Fencings of other controllers in the register that no mark covers.
-    unmarked_fencings: usize,
-    open: usize,
-    held: usize,
+    pub(super) unmarked_fencings: usize,
+    pub(super) open: usize,
+    pub(super) held: usize,
     /// Open marks that no configured route can tell; absent where nobody can say what is configured.
-    without_route: Option<usize>,
+    pub(super) without_route: Option<usize>,
     /// Settled marks that a route which is not required has not taken yet.
-    settled_still_tried: usize,
-    damaged: usize,
-    journal_bytes: u64,
+    pub(super) settled_still_tried: usize,
+    pub(super) damaged: usize,
+    pub(super) journal_bytes: u64,
+    /// Seconds for which the oldest open mark waits that nobody has decided to hold.
+    pub(super) oldest_seconds: Option<u64>,
+    /// Pauses and maintenances in force, one sentence each.
+    pub(super) orders: Vec<String>,
+    /// Why nobody can say here how many are open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) unknown: Option<String>,
 }
 
-pub(super) fn show(cli: &Cli) -> anyhow::Result<ExitCode> {
-    let site = site(cli);
-    let daemon: Option<Daemon> =
-        wait_for(client::Daemon::at(&socket_path(&site.store)).get("/v1/status"))?.ok();
-    let look = Look::with_alerter(register_of(&site), &Tools::default());
-    say_fault(&look);
-    let journal = match Journal::open(&site.store, Role::Reader) {
-        Err(JournalError::Missing { .. }) => None,
-        opened => Some(opened?),
-    };
-    let counted = count(journal.as_ref(), &look, routes(cli, daemon.as_ref()).as_ref())?;
-    let alerter_on = look.alerter_on.or_else(|| Some(daemon.as_ref()?.controller.clone()));
-    let status = Status { running: daemon.is_some(), daemon, alerter_on, ..counted };
+/// The open marks of one state.
+#[derive(Debug, Serialize)]
+pub(super) struct Stage {
+    pub(super) marks: usize,
+    pub(super) oldest_host: String,
+    pub(super) oldest_at: Timestamp,
+}
+
+pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode> {
+    if let Some(seconds) = options.watch {
+        return watch::run(cli, Duration::from_secs(seconds));
+    }
+    // For its warnings: what cannot be read of the configuration may be the journal's place.
+    site(cli);
+    let daemon = wait_for(ask(cli))?;
+    let status = take(cli, daemon, Limits::default());
     if cli.json {
         print_json(&status)?;
     } else {
-        println_all(&sentences(&status, &controller()));
+        println_all(&screen::drawn(&status, terminal::Look::of_stdout()));
     }
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The names of the routes that can tell a mark: the daemon's; where none runs, those that the next one would have.
-fn routes(cli: &Cli, daemon: Option<&Daemon>) -> Option<BTreeSet<String>> {
-    if let Some(daemon) = daemon {
-        return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
-    }
-    let settings = config::load(&cli.config).ok()?;
-    Some(settings.routes.iter().map(|route| route.name.to_string()).collect())
+/// What the daemon of this controller says, where one answers.
+pub(super) async fn ask(cli: &Cli) -> Option<Daemon> {
+    let (site, _) = Site::read(&cli.config);
+    client::Daemon::at(&socket_path(&site.store)).get("/v1/status").await.ok()
 }
 
-fn count(
-    journal: Option<&Journal>,
-    look: &Look,
-    routes: Option<&BTreeSet<String>>,
-) -> Result<Status, JournalError> {
-    let (rows, damaged_marks) = parts(journal.map(Journal::unfinished_marks).transpose()?);
-    let (unfolded, damaged_fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
-    let (_, damaged_deliveries) = parts(journal.map(Journal::open_deliveries).transpose()?);
-    let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) = report::unfinished(journal, rows, look)?
-        .into_iter()
-        .partition(|report| report.mark.settled.is_some());
-    let new = merged::unmarked(journal, unfolded, look, &controller(), Timestamp::now())?;
-    Ok(Status {
+/// What is read of journal and register.
+#[derive(Default)]
+struct Read {
+    open: Vec<MarkReport>,
+    settled: usize,
+    new: Vec<Fencing>,
+    elsewhere: Vec<Fencing>,
+    damaged: Vec<Damage>,
+    orders: Vec<Decision>,
+    tried: Vec<Tried>,
+    bytes: u64,
+}
+
+/// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
+pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
+    let (site, _) = Site::read(&cli.config);
+    let (look, now) = (Look::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
+    let controller = controller();
+    let (read, unknown) = match read(&site, &look, &controller, now) {
+        Ok(read) => (read, None),
+        Err(error) => (Read::default(), Some(error.to_string())),
+    };
+    let settings = config::load(&cli.config);
+    let routes = routes(settings.as_ref().ok(), daemon.as_ref());
+    let problems: Vec<String> = match &settings {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.problems().iter().map(ToString::to_string).collect(),
+    };
+    let holder = Lock::holder(&site.store).ok().flatten().filter(|_| daemon.is_none());
+    let elsewhere =
+        look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
+    let file = cli.config.display().to_string();
+    let fault = look.fault();
+    let sight = Sight {
+        now,
+        limits,
+        daemon: daemon.as_ref(),
+        silent: holder.as_deref(),
+        elsewhere,
+        config: Some((file.as_str(), problems.as_slice())),
+        journal: unknown.as_deref(),
+        register: fault.as_deref(),
+        open: &read.open,
+        routes: routes.as_ref(),
+        orders: &read.orders,
+        new: &read.new,
+        damaged: &read.damaged,
+        tried: &read.tried,
+    };
+    let troubles = trouble::troubles(&sight);
+    let runs_elsewhere = elsewhere.is_some();
+    let alerter_on = look.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
+    let counted = count(&read, routes.as_ref(), now);
+    let status = Status {
         view: look.view(),
-        new_fencings: new.here.len(),
-        unmarked_fencings: new.elsewhere.len(),
-        open: open.len(),
-        held: open.iter().filter(|report| !report.holds.is_empty()).count(),
-        without_route: routes.map(|routes| open.iter().filter(|report| is_stranded(report, routes)).count()),
-        settled_still_tried: settled.len(),
-        damaged: damaged_marks + damaged_deliveries + damaged_fencings,
-        journal_bytes: journal.map_or(0, Journal::size),
-        ..Status::default()
+        running: daemon.is_some(),
+        level: Some(troubles.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
+        at: Some(now),
+        troubles,
+        daemon,
+        alerter_on,
+        runs_elsewhere,
+        unknown,
+        ..counted
+    };
+    Status { headline: screen::headline(&status), ..status }
+}
+
+fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Read, JournalError> {
+    let journal = match Journal::open(&site.store, Role::Reader) {
+        Err(JournalError::Missing { .. }) => None,
+        opened => Some(opened?),
+    };
+    let journal = journal.as_ref();
+    let (rows, mut damaged) = parts(journal.map(Journal::unfinished_marks).transpose()?);
+    let (unfolded, fencings) = parts(journal.map(Journal::unfolded_fencings).transpose()?);
+    let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
+    let (mut reports, deliveries) = report::unfinished(journal, rows, look)?;
+    damaged.extend(fencings.into_iter().chain(deliveries));
+    reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));
+    let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
+        reports.into_iter().partition(|report| report.mark.settled.is_some());
+    let new = merged::unmarked(journal, unfolded, look, controller, now)?;
+    Ok(Read {
+        open,
+        settled: settled.len(),
+        new: new.here,
+        elsewhere: new.elsewhere,
+        damaged,
+        orders: decide::in_force(journal, look, now)?,
+        tried: journal.map(Journal::tried).transpose()?.unwrap_or_default(),
+        bytes: journal.map_or(0, Journal::size),
     })
 }
 
-/// Whether no configured route can tell an open mark. One without a name has no deliveries yet and is held; one with a
-/// damaged row is counted as damaged; that of another journal has its deliveries there.
-fn is_stranded(report: &MarkReport, routes: &BTreeSet<String>) -> bool {
-    let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
-    is_sound && !report.can_be_told_by(routes)
+/// The names of the routes that can tell a mark: the daemon's; where none runs, those that the next one would have.
+fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Option<BTreeSet<String>> {
+    if let Some(daemon) = daemon {
+        return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
+    }
+    Some(settings?.routes.iter().map(|route| route.name.to_string()).collect())
 }
 
-/// The sound rows, and how many are damaged.
-fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, usize) {
-    rows.map_or_else(|| (Vec::new(), 0), |rows| (rows.sound, rows.damaged.len()))
-}
-
-fn sentences(status: &Status, controller: &str) -> String {
-    let mut out = match (&status.daemon, &status.alerter_on) {
-        (Some(daemon), _) => format!(
-            "nova-host-alerter {} runs on {} (process {})\n",
-            daemon.version, daemon.controller, daemon.pid
-        ),
-        (None, Some(node)) if !is_same_node(node, controller) => {
-            format!("the alerter runs on {node}; here it does not run\n")
+fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Status {
+    let mut states: BTreeMap<&'static str, Stage> = BTreeMap::new();
+    for report in &read.open {
+        let (host, at) = (&report.mark.node, report.mark.failure_time);
+        let stage = states.entry(report.stage()).or_insert_with(|| Stage {
+            marks: 0,
+            oldest_host: host.to_string(),
+            oldest_at: at,
+        });
+        stage.marks += 1;
+        if at < stage.oldest_at {
+            (stage.oldest_host, stage.oldest_at) = (host.to_string(), at);
         }
-        (None, _) => "the daemon does not answer; marks are kept and told when it runs again\n".to_owned(),
+    }
+    let stranded = |routes: &BTreeSet<String>| {
+        read.open.iter().filter(|report| trouble::without_route(report, routes).is_some()).count()
     };
-    out += &format!(
-        "{}: {} open mark(s), {} held, {} damaged row(s)\n",
-        status.view, status.open, status.held, status.damaged
-    );
-    if let Some(stranded @ 1..) = status.without_route {
-        out += &format!(
-            "error: {stranded} open mark(s) have no delivery that a configured route can make: see `nova-host-alerter list`, and configure the route again, or end them with `unmark`\n"
-        );
+    let oldest = trouble::waiting(&read.open).map(|report| report.mark.failure_time).min();
+    Status {
+        states,
+        new_fencings: read.new.len(),
+        unmarked_fencings: read.elsewhere.len(),
+        open: read.open.len(),
+        held: read.open.iter().filter(|report| !report.holds.is_empty()).count(),
+        without_route: routes.map(stranded),
+        settled_still_tried: read.settled,
+        damaged: read.damaged.len(),
+        journal_bytes: read.bytes,
+        oldest_seconds: oldest.map(|at| now.since(at).as_secs()),
+        orders: read.orders.iter().map(screen::order).collect(),
+        ..Status::default()
     }
-    if status.settled_still_tried > 0 {
-        out += &format!(
-            "{} settled mark(s) are still tried on routes that are not required\n",
-            status.settled_still_tried
-        );
-    }
-    if status.new_fencings > 0 {
-        out += &format!("{} fencing(s) wait for the daemon to tell them\n", status.new_fencings);
-    }
-    if status.unmarked_fencings > 0 {
-        out += &format!(
-            "{} fencing(s) in the register have no mark there: they wait for the alerter, or it holds them\n",
-            status.unmarked_fencings
-        );
-    }
-    let Some(daemon) = &status.daemon else { return out };
-    out += &daemon.health.reasons.iter().map(|reason| format!("degraded: {reason}\n")).collect::<String>();
-    out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &daemon.orders.iter().map(|order| format!("in force: {order}\n")).collect::<String>();
-    out += &groups(&daemon.groups);
-    let heading = ["ROUTE", "DRIVER", "WAITING", "ENDPOINT", "STATE"].map(str::to_owned).to_vec();
-    let rows: Vec<_> = std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect();
-    out + &text::table(&rows)
+}
+
+/// The sound rows, and what is damaged.
+fn parts<T>(rows: Option<Rows<T>>) -> (Vec<T>, Vec<Damage>) {
+    rows.map_or_else(|| (Vec::new(), Vec::new()), |rows| (rows.sound, rows.damaged))
 }
 
 /// Pacemaker's name of a controller and the kernel's may differ by a domain.
 fn is_same_node(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     short(one) == short(other)
-}
-
-fn cluster(cluster: &ClusterStatus) -> String {
-    let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
-    let warnings: String = cluster.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-    format!("register {}: {} entries, {told}\n{warnings}", cluster.register, cluster.entries)
-}
-
-/// Groups say something where there are any beside the one of everybody, or where that one has a limit or holds something.
-fn groups(groups: &[GroupStatus]) -> String {
-    let says = |group: &GroupStatus| group.allowed.is_some() || !group.held.is_empty();
-    if groups.len() < 2 && !groups.iter().any(says) {
-        return String::new();
-    }
-    let heading =
-        ["GROUP", "HOSTS", "DOWN", "MARKED", "IN FLIGHT", "HELD", "LIMIT", "MORE ALLOWED"].map(str::to_owned);
-    let rows: Vec<_> = std::iter::once(heading.to_vec()).chain(groups.iter().map(group)).collect();
-    text::table(&rows) + "\n"
-}
-
-fn group(group: &GroupStatus) -> Vec<String> {
-    let held = group.held.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
-    let since = group.storm_since.map(|at| format!("storm since {}", text::time(Timestamp(at))));
-    let held: Vec<String> = held.into_iter().chain(since).collect();
-    let number = |number: usize| number.to_string();
-    vec![
-        group.name.clone(),
-        number(group.size),
-        number(group.unhealthy),
-        number(group.marked),
-        number(group.in_flight),
-        if held.is_empty() { "0".to_owned() } else { held.join(", ") },
-        group.limit.clone(),
-        group.allowed.map_or_else(|| "any".to_owned(), number),
-    ]
-}
-
-fn route(route: &RouteStatus) -> Vec<String> {
-    let state = match (route.failing_since, &route.failure, &route.detail) {
-        (Some(since), Some(kind), Some(detail)) => {
-            format!("nothing accepted since {} ({kind}): {detail}", text::time(Timestamp(since)))
-        }
-        _ => "ready".to_owned(),
-    };
-    let state = if route.required { state } else { format!("not required; {state}") };
-    vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), route.endpoint.clone(), state]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_controller_that_has_the_alerter_is_named_where_it_is_another_one() {
-        let first = |alerter_on: Option<&str>| {
-            let status =
-                Status { view: "cluster", alerter_on: alerter_on.map(str::to_owned), ..Status::default() };
-            sentences(&status, "ctl1.example.org").lines().next().unwrap_or_default().to_owned()
-        };
-        assert_eq!(first(Some("ctl2")), "the alerter runs on ctl2; here it does not run");
-        let silent = "the daemon does not answer; marks are kept and told when it runs again";
-        assert_eq!((first(Some("CTL1")), first(None)), (silent.to_owned(), silent.to_owned()));
-    }
-
-    /// S1-15: none where there is nothing to say, and where nobody knows what is configured.
-    #[test]
-    fn marks_without_a_route_are_an_error_that_says_what_to_do() {
-        let said = |without_route| {
-            let status = Status { view: "cluster", open: 5, without_route, ..Status::default() };
-            sentences(&status, "ctl1")
-        };
-        let stranded = said(Some(2));
-        let wanted = "error: 2 open mark(s) have no delivery that a configured route can make: see `nova-host-alerter list`, and configure the route again, or end them with `unmark`\n";
-        assert!(stranded.contains(wanted), "{stranded}");
-        assert!(!said(Some(0)).contains("error") && !said(None).contains("error"));
-    }
-
-    #[test]
-    fn settled_marks_that_are_still_tried_are_counted_apart() {
-        let status = Status { view: "cluster", settled_still_tried: 3, ..Status::default() };
-        let said = sentences(&status, "ctl1");
-        assert!(said.contains("cluster: 0 open mark(s)"), "{said}");
-        assert!(
-            said.contains("3 settled mark(s) are still tried on routes that are not required\n"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn fencings_that_only_the_register_knows_are_counted() {
-        let status = Status { view: "cluster", unmarked_fencings: 2, ..Status::default() };
-        let said = sentences(&status, "ctl1");
-        assert!(
-            said.contains("cluster: 0 open mark(s)") && said.contains("2 fencing(s) in the register"),
-            "{said}"
-        );
-    }
 }

@@ -1,16 +1,30 @@
 //! How answers look on a terminal.
 
+use std::time::Duration;
+
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
 use super::merged::CLUSTER;
 use super::report::{ChainReport, DeliveryReport, MarkReport, Story, Taken};
+use super::story;
 
 /// UTC, to the second.
 pub(super) fn time(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
         Err(_) => format!("{at} s"),
+    }
+}
+
+/// In the largest unit that has at least two of it, rounded down.
+pub(super) fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
     }
 }
 
@@ -49,7 +63,7 @@ pub(super) fn line(report: &MarkReport) -> Vec<String> {
         [] => report.state.to_owned(),
         holds => {
             let words: Vec<&str> = holds.iter().map(|hold| hold.as_str()).collect();
-            format!("{} ({})", report.state, words.join(", "))
+            format!("{} ({}{})", report.state, words.join(", "), as_of(report))
         }
     };
     let cells = [
@@ -91,6 +105,12 @@ pub(super) fn listing(lines: Vec<Vec<String>>, view: &str) -> String {
     table(&all.enumerate().map(with_view).collect::<Vec<_>>())
 }
 
+/// What the policy held when an alerter ran here last may be held or told elsewhere now.
+fn as_of(report: &MarkReport) -> &'static str {
+    let is_former = report.held.as_ref().is_some_and(|held| held.as_of_last_run);
+    if is_former { ", as of the alerter's last run here" } else { "" }
+}
+
 fn short(delivery: &DeliveryReport) -> String {
     let waits = delivery.chain.as_ref().is_some_and(|chain| chain.waits);
     let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final() && !waits);
@@ -107,7 +127,8 @@ fn held(report: &MarkReport) -> String {
     let mut out = String::new();
     if let Some(held) = &report.held {
         let until = held.until.map(|at| format!(", until {} at the latest", time(at))).unwrap_or_default();
-        out += &format!("  held            since {}{until}: {}\n", time(held.since), held.why);
+        let as_of = as_of(report);
+        out += &format!("  held            since {}{until}{as_of}: {}\n", time(held.since), held.why);
     }
     let words: Vec<&str> = report.holds.iter().map(|hold| hold.as_str()).collect();
     out += &format!("  held by         {}\n", words.join(", "));
@@ -132,8 +153,8 @@ fn step(chain: &ChainReport) -> String {
 }
 
 /// All of `show`.
-pub(super) fn story(story: &Story) -> String {
-    let (report, mark) = (&story.report, &story.report.mark);
+pub(super) fn story(of: &Story) -> String {
+    let (report, mark) = (&of.report, &of.report.mark);
     let told = mark.fqdn.as_ref().map_or(
         "nothing yet: no FQDN is known; set [hosts] domain or a name of its own in [hosts.names]",
         |name| name.as_str(),
@@ -147,13 +168,13 @@ pub(super) fn story(story: &Story) -> String {
         mark.on_shared_storage,
         time(mark.failure_time)
     );
-    out += &format!("  standing        {}\n", story.vouched);
+    out += &format!("  standing        {}\n", of.vouched);
     if let Some(at) = mark.returned_at {
         out += &format!("  returned at     {}\n", time(at));
     }
     out += &held(report);
-    out += &lines("came from", &story.came_from);
-    out += &lines("kept in", &story.kept_in);
+    out += &lines("came from", &of.came_from);
+    out += &lines("kept in", &of.kept_in);
     for taken in report.acknowledged.iter().filter(|_| !report.in_journal) {
         let (route, at) = (&taken.route, time(taken.at));
         out += &format!("  delivery        {route} acknowledged at {at} by the alerter on {}\n", taken.by);
@@ -172,13 +193,7 @@ pub(super) fn story(story: &Story) -> String {
         out +=
             &format!("  damaged         {} {}: it is not sent and not dropped\n", damage.table, damage.key);
     }
-    let fencings = story
-        .fencings
-        .iter()
-        .map(|f| format!("  {}  fenced, seen by {} ({})\n", time(f.asked_at), f.seen_by, f.origin.as_str()));
-    let history =
-        story.history.iter().map(|h| format!("  {}  {}: {} ({})\n", time(h.at), h.event, h.detail, h.actor));
-    out + &fencings.chain(history).collect::<String>()
+    out + &story::lines(of)
 }
 
 /// Sentences under one label.

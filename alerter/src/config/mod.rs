@@ -12,7 +12,7 @@ mod problem;
 mod reader;
 mod routes;
 mod settings;
-mod suggest;
+pub(crate) mod suggest;
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 const LONGEST: usize = 64;
 
 /// The closest of `known`, if it is close enough to be what was meant.
-pub(super) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if word.len() > LONGEST {
         return None;
     }
@@ -12,6 +12,14 @@ pub(super) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
     let allowed = (word.chars().count() / 3).clamp(1, 3);
     let rated = known.into_iter().map(|k| (distance(&word, &plain(k)), k));
     rated.min_by_key(|(edits, _)| *edits).filter(|(edits, _)| *edits <= allowed).map(|(_, k)| k)
+}
+
+/// Those of `known` that are as close as the closest one, in their order, where one is close enough.
+pub(crate) fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+    let known: Vec<&str> = known.into_iter().collect();
+    let Some(best) = closest(word, known.iter().copied()) else { return Vec::new() };
+    let edits = |other: &str| distance(&plain(word), &plain(other));
+    known.into_iter().filter(|other| edits(other) <= edits(best)).collect()
 }
 
 /// Case and the choice of hyphen or underscore are no difference.
@@ -57,6 +65,14 @@ mod tests {
         ] {
             assert_eq!(closest(word, KNOWN), meant, "{word}");
         }
+    }
+
+    #[test]
+    fn of_several_that_are_as_close_all_are_near() {
+        let hosts = ["compute1", "compute2", "compute10", "pager"];
+        assert_eq!(near("compute", hosts), ["compute1", "compute2"]);
+        assert_eq!(near("compue10", hosts), ["compute10"]);
+        assert!(near("storage7", hosts).is_empty());
     }
 
     #[test]

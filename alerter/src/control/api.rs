@@ -74,6 +74,9 @@ pub struct RouteStatus {
     pub failure: Option<String>,
     /// The newest failure in a sentence.
     pub detail: Option<String>,
+    /// Whether its endpoint takes no mark until somebody changes something.
+    #[serde(default)]
+    pub refuses: bool,
 }
 
 /// `PATCH /v1/hosts/{host}`: these two keys and no other.

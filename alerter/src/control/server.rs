@@ -233,6 +233,8 @@ fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
 fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
     let troubles = shared.troubles();
     let trouble = troubles.of(route.name.as_str());
+    let lanes = shared.lanes();
+    let is_parked = lanes.get(route.name.as_str()).is_some_and(|lane| lane.endpoint.is_parked());
     RouteStatus {
         name: route.name.as_str().to_owned(),
         driver: route.driver.kind().to_owned(),
@@ -243,6 +245,7 @@ fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
         failing_since: trouble.map(|t| t.since.0),
         failure: trouble.map(|t| t.kind.clone()),
         detail: trouble.map(|t| t.detail.clone()),
+        refuses: is_parked && trouble.is_some(),
     }
 }
 

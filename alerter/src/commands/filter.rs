@@ -1,0 +1,303 @@
+//! Which marks and lines of the history are wanted: `--host`, `--group`, `--route`, `--state`, `--since`, `--until`. A word
+//! that nobody knows is refused: an empty answer would look like good news.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow, bail};
+use marks::cib::Cib;
+use marks::delivery::State;
+use marks::host::{HostName, HostPatterns};
+use marks::journal::Journal;
+use marks::mark::Settlement;
+use marks::register::Tools;
+use marks::time::Timestamp;
+
+use super::merged::LIMIT;
+use super::report::{DeliveryReport, MarkReport};
+use crate::cli::{self, Cli};
+use crate::config::{self, Members, Settings, suggest};
+use crate::policy::Hold;
+use crate::span;
+
+/// A mark that is not settled, whatever becomes of its deliveries.
+const OPEN: &str = "open";
+
+/// What is wanted, all of it together.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    hosts: Option<HostPatterns>,
+    groups: Option<Groups>,
+    routes: Vec<String>,
+    states: Vec<&'static str>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+/// The wanted groups, and what says who is in them.
+#[derive(Debug)]
+struct Groups {
+    settings: Settings,
+    cib: Option<Cib>,
+    wanted: Vec<String>,
+}
+
+impl Filter {
+    /// Reads what was asked for.
+    ///
+    /// # Errors
+    /// A word that nobody knows, with those that are known; a configuration that cannot be read where a group is asked for.
+    pub(super) fn read(cli: &Cli, asked: &cli::Filter, journal: Option<&Journal>) -> anyhow::Result<Self> {
+        let now = Timestamp::now();
+        let moment = |option: &str, text: &Option<String>| -> anyhow::Result<Option<Timestamp>> {
+            let read = text.as_deref().map(|text| span::moment(text, now)).transpose();
+            read.map_err(|why| anyhow!("--{option}: {why}"))
+        };
+        let (since, until) = (moment("since", &asked.since)?, moment("until", &asked.until)?);
+        if since.zip(until).is_some_and(|(since, until)| since >= until) {
+            bail!("--since is not before --until: nothing can be between them");
+        }
+        Ok(Self {
+            hosts: patterns(&asked.hosts)?,
+            groups: groups(cli, &asked.groups)?,
+            routes: routes(cli, &asked.routes, journal)?,
+            states: states(&asked.states)?,
+            since,
+            until,
+        })
+    }
+
+    /// Whether everything is wanted.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.asks_for_marks() && self.since.is_none() && self.until.is_none()
+    }
+
+    /// Whether more is asked than the time.
+    fn asks_for_marks(&self) -> bool {
+        self.hosts.is_some() || self.groups.is_some() || !self.routes.is_empty() || !self.states.is_empty()
+    }
+
+    /// Whether settled marks are among the wanted ones by their state.
+    pub(super) fn wants_settled(&self) -> bool {
+        self.states.iter().any(|word| is_settlement(word))
+    }
+
+    /// Whether a state is asked for, so that a mark's own report is needed.
+    pub(super) fn asks_for_state(&self) -> bool {
+        !self.states.is_empty()
+    }
+
+    /// Whether a host and a time are wanted.
+    pub(super) fn takes(&self, node: &HostName, at: Timestamp) -> bool {
+        self.takes_time(at) && self.takes_host(node)
+    }
+
+    fn takes_time(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|since| since <= at) && self.until.is_none_or(|until| at < until)
+    }
+
+    fn takes_host(&self, node: &HostName) -> bool {
+        let by_name = self.hosts.as_ref().is_none_or(|patterns| patterns.covers(node));
+        by_name && self.groups.as_ref().is_none_or(|groups| groups.have(node))
+    }
+
+    /// The same of a line of the history; one that is about no host is about no wanted one.
+    pub(super) fn takes_line(&self, node: Option<&str>, route: Option<&str>, at: Timestamp) -> bool {
+        let node = node.and_then(|node| HostName::parse(node).ok());
+        let any_host = self.hosts.is_none() && self.groups.is_none();
+        let is_route =
+            self.routes.is_empty() || route.is_some_and(|route| self.routes.iter().any(|r| r == route));
+        self.takes_time(at) && is_route && (any_host || node.is_some_and(|node| self.takes_host(&node)))
+    }
+
+    /// Whether a mark goes to a wanted route and is in a wanted state.
+    pub(super) fn takes_report(&self, report: &MarkReport) -> bool {
+        let goes_to = |route: &String| {
+            report.deliveries.iter().any(|delivery| delivery.route == *route)
+                || report.acknowledged.iter().any(|taken| taken.route == *route)
+        };
+        let by_route = self.routes.is_empty() || self.routes.iter().any(goes_to);
+        by_route && (self.states.is_empty() || self.is_in_state(report))
+    }
+
+    /// Whether a mark is in one of the states that are asked for.
+    pub(super) fn is_in_state(&self, report: &MarkReport) -> bool {
+        self.states.iter().any(|word| is_in(report, word))
+    }
+
+    /// Whether a state or a route is asked for, which a fencing without a mark does not have.
+    pub(super) fn asks_for_delivery(&self) -> bool {
+        self.asks_for_state() || !self.routes.is_empty()
+    }
+}
+
+fn is_in(report: &MarkReport, word: &str) -> bool {
+    if let Some((how, _)) = report.mark.settled {
+        return how.as_str() == word;
+    }
+    let any = |state: State| report.deliveries.iter().any(|delivery| delivery.state == state);
+    match word {
+        OPEN => true,
+        "held" => !report.holds.is_empty() || report.deliveries.iter().any(DeliveryReport::is_held),
+        "quarantined" => !report.damaged.is_empty() || any(State::Quarantined),
+        "pending" | "in-flight" | "parked" => State::parse(word).is_some_and(any),
+        word => report.holds.iter().any(|hold| hold.as_str() == word),
+    }
+}
+
+fn is_settlement(word: &str) -> bool {
+    Settlement::parse(word).is_some()
+}
+
+/// Every word that is understood behind `--state`.
+fn words() -> Vec<&'static str> {
+    let all = [OPEN].into_iter().chain(State::ALL.map(State::as_str)).chain(["expired"]);
+    all.chain(Hold::ALL.map(Hold::as_str)).collect()
+}
+
+fn states(asked: &[String]) -> anyhow::Result<Vec<&'static str>> {
+    let known = words();
+    let read = |word: &String| {
+        let found = known.iter().find(|known| known.eq_ignore_ascii_case(word)).copied();
+        found.ok_or_else(|| unknown("state", word, known.iter().copied()))
+    };
+    asked.iter().map(read).collect()
+}
+
+fn patterns(asked: &[String]) -> anyhow::Result<Option<HostPatterns>> {
+    if asked.is_empty() {
+        return Ok(None);
+    }
+    let entries = asked.iter().flat_map(|list| list.split(','));
+    HostPatterns::from_entries(entries).map(Some).map_err(|why| anyhow!("--host: {why}"))
+}
+
+fn groups(cli: &Cli, asked: &[String]) -> anyhow::Result<Option<Groups>> {
+    if asked.is_empty() {
+        return Ok(None);
+    }
+    let settings = config::load(&cli.config)
+        .map_err(|problems| anyhow!("{problems}"))
+        .context("who is in a group stands in the configuration, and that has mistakes")?;
+    let known: Vec<&str> = settings.groups.iter().map(|group| group.name.as_str()).collect();
+    for word in asked {
+        if !known.contains(&word.as_str()) {
+            return Err(unknown("group", word, known));
+        }
+    }
+    let by_attribute = settings.groups.iter().any(|group| matches!(group.members, Members::Attribute { .. }));
+    let cib = if by_attribute { Some(cib()?) } else { None };
+    Ok(Some(Groups { settings, cib, wanted: asked.to_vec() }))
+}
+
+fn cib() -> anyhow::Result<Cib> {
+    let told = "who is in a group by an attribute stands in the CIB";
+    let xml = Tools::default().cib(Instant::now() + LIMIT).context(told)?;
+    Cib::parse(&xml).context(told)
+}
+
+impl Groups {
+    fn have(&self, node: &HostName) -> bool {
+        let attribute = |node: &HostName, name: &str| {
+            self.cib.as_ref().and_then(|cib| cib.node_attribute(node, name)).map(str::to_owned)
+        };
+        self.wanted.contains(&self.settings.group_of(node, &attribute).name)
+    }
+}
+
+/// Known are the configured ones, and those of open deliveries: one that was taken out of the configuration is just what
+/// somebody may look for.
+fn routes(cli: &Cli, asked: &[String], journal: Option<&Journal>) -> anyhow::Result<Vec<String>> {
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let waiting = journal.map(Journal::waiting).transpose()?.unwrap_or_default();
+    let mut known: BTreeSet<String> = waiting.into_keys().collect();
+    let settings = config::load(&cli.config).ok();
+    let is_certain = settings.is_some();
+    known.extend(
+        settings.into_iter().flat_map(|settings| settings.routes).map(|route| route.name.to_string()),
+    );
+    match asked.iter().find(|word| is_certain && !known.contains(*word)) {
+        Some(word) => Err(unknown("route", word, known.iter().map(String::as_str))),
+        None => Ok(asked.to_vec()),
+    }
+}
+
+fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>) -> anyhow::Error {
+    let known: Vec<&str> = known.into_iter().collect();
+    let meant = suggest::closest(word, known.iter().copied());
+    let meant = meant.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
+    anyhow!("there is no {what} {}: {meant}known are {}", word.escape_default(), known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(asked: &cli::Filter) -> Filter {
+        let none = Cli { config: "/no/such/file".into(), json: false, command: cli::Command::Run };
+        Filter::read(&none, asked, None).unwrap()
+    }
+
+    fn error(asked: &cli::Filter) -> String {
+        let none = Cli { config: "/no/such/file".into(), json: false, command: cli::Command::Run };
+        Filter::read(&none, asked, None).unwrap_err().to_string()
+    }
+
+    fn some(word: &str) -> Vec<String> {
+        vec![word.to_owned()]
+    }
+
+    #[test]
+    fn hosts_and_times_are_narrowed_together() {
+        let asked = cli::Filter {
+            hosts: vec!["r1-*,compute7".to_owned(), "r2-?".to_owned()],
+            since: Some("1970-01-01T00:00:10Z".to_owned()),
+            until: Some("1970-01-01T00:00:20Z".to_owned()),
+            ..cli::Filter::default()
+        };
+        let filter = filter(&asked);
+        let takes = |host: &str, second| {
+            filter.takes(&HostName::parse(host).unwrap(), Timestamp::from_seconds(second))
+        };
+        assert!(takes("r1-17", 10) && takes("COMPUTE7", 19) && takes("r2-3", 15));
+        assert!(!takes("r2-33", 15) && !takes("r1-17", 9) && !takes("r1-17", 20));
+        let line = |node, second| filter.takes_line(node, None, Timestamp::from_seconds(second));
+        assert!(line(Some("r1-1"), 10) && !line(None, 10) && !line(Some("x"), 10));
+        assert!(!filter.is_empty() && Filter::default().is_empty());
+    }
+
+    /// The broken variant takes any word, and finds nothing of it.
+    #[test]
+    fn a_word_that_nobody_knows_is_refused_with_what_was_meant() {
+        let said = error(&cli::Filter { states: some("parkd"), ..cli::Filter::default() });
+        assert!(
+            said.starts_with("there is no state parkd: did you mean parked? known are open, pending,"),
+            "{said}"
+        );
+        let said = error(&cli::Filter { hosts: some("a b"), ..cli::Filter::default() });
+        assert!(said.starts_with("--host: "), "{said}");
+        let said = error(&cli::Filter { since: Some("yesterday".to_owned()), ..cli::Filter::default() });
+        assert!(said.starts_with("--since: write a time as"), "{said}");
+        let both = cli::Filter {
+            since: Some("1h".to_owned()),
+            until: Some("2h".to_owned()),
+            ..cli::Filter::default()
+        };
+        assert!(error(&both).starts_with("--since is not before --until"));
+        let said = error(&cli::Filter { groups: some("rack1"), ..cli::Filter::default() });
+        assert!(said.starts_with("who is in a group stands in the configuration"), "{said}");
+    }
+
+    #[test]
+    fn every_word_of_a_state_and_of_a_hold_is_known() {
+        for word in words() {
+            assert_eq!(states(&some(&word.to_ascii_uppercase())).unwrap(), [word]);
+        }
+        let settled = |word: &str| {
+            filter(&cli::Filter { states: some(word), ..cli::Filter::default() }).wants_settled()
+        };
+        assert!(settled("acknowledged") && settled("expired") && !settled("storm") && !settled("open"));
+    }
+}

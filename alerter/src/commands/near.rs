@@ -1,0 +1,97 @@
+//! A name that nobody knows, and the known ones that are like it.
+
+use std::collections::BTreeSet;
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::journal::Journal;
+
+use super::Sources;
+use super::merged::{self, Look};
+use crate::cli::Cli;
+use crate::config::suggest;
+
+/// So many of the newest marks are looked at for names.
+const RECENT: u32 = 10_000;
+/// More names than this are no help.
+const NAMES: usize = 5;
+
+/// Nobody knows a host or a mark of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no mark has the host name or id {target}: {hint}")]
+pub(super) struct Near {
+    target: String,
+    hint: String,
+}
+
+impl Near {
+    /// With the hosts of this controller's journal and of the register that are called almost so.
+    pub(super) fn of(cli: &Cli, target: &str) -> Self {
+        let hosts = Sources::quiet(cli).map_or_else(|_| BTreeSet::new(), |sources| hosts(&sources));
+        Self::among(target, &hosts)
+    }
+
+    fn among(target: &str, hosts: &BTreeSet<HostName>) -> Self {
+        let near = suggest::near(target, hosts.iter().map(HostName::as_str));
+        let some: Vec<&str> = hosts.iter().map(HostName::as_str).take(NAMES).collect();
+        let hint = match (near.is_empty(), hosts.len()) {
+            (false, _) => format!("did you mean {}?", near[..near.len().min(NAMES)].join(" or ")),
+            (true, 0) => "there is no mark at all here".to_owned(),
+            (true, 1..=NAMES) => format!("known are {}", some.join(", ")),
+            (true, _) => {
+                format!("known are {} and others: see `nova-host-alerter list --all`", some.join(", "))
+            }
+        };
+        Self { target: target.escape_default().to_string(), hint }
+    }
+}
+
+/// Whether any mark is of this host, or has this id. In doubt it is: a journal that cannot be read says nothing.
+pub(super) fn is_known(cli: &Cli, target: &str) -> bool {
+    let Ok(sources) = Sources::quiet(cli) else { return true };
+    if let Ok(id) = MarkId::parse(target) {
+        return sources.journal.as_ref().is_none_or(|journal| !matches!(journal.mark(id), Ok(None)));
+    }
+    HostName::parse(target).is_ok_and(|host| hosts(&sources).contains(&host))
+}
+
+/// Every host that a mark is known of.
+pub(super) fn hosts(sources: &Sources) -> BTreeSet<HostName> {
+    let rows = |journal: &Journal| {
+        let mut rows = journal.recent_marks(RECENT).ok()?.sound;
+        rows.extend(journal.unfinished_marks().ok()?.sound);
+        Some(rows)
+    };
+    let here = sources.journal.as_ref().and_then(rows).unwrap_or_default();
+    let there = register(&sources.look);
+    here.into_iter().map(|row| row.node).chain(there).collect()
+}
+
+fn register(look: &Look) -> Vec<HostName> {
+    let found = merged::marks(None, Vec::new(), look, |_| true).unwrap_or_default();
+    found.into_iter().map(|found| found.mark.node).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(target: &str, hosts: &[&str]) -> String {
+        let hosts = hosts.iter().map(|host| HostName::parse(host).unwrap()).collect();
+        Near::among(target, &hosts).to_string()
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_said_with_those_that_are_like_it() {
+        let all = ["compute1", "compute2", "pager"];
+        let unknown = "no mark has the host name or id";
+        assert_eq!(said("compue1", &all), format!("{unknown} compue1: did you mean compute1?"));
+        assert_eq!(said("compute", &all), format!("{unknown} compute: did you mean compute1 or compute2?"));
+        assert_eq!(said("x", &all), format!("{unknown} x: known are compute1, compute2, pager"));
+        assert_eq!(said("x", &[]), format!("{unknown} x: there is no mark at all here"));
+        let many: Vec<String> = (0..9).map(|number| format!("rack-{number}{number}{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(said("x", &many).ends_with("rack-444 and others: see `nova-host-alerter list --all`"));
+        assert!(!said("x\u{1b}[2J", &[]).contains('\u{1b}'));
+    }
+}

@@ -1,0 +1,332 @@
+//! What `status` shows: one screen, the most important first. Pure.
+
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+
+use super::status::Status;
+use super::terminal::{Colour, Look, clean};
+use super::text::{self, span, time};
+use super::trouble::{Level, Trouble};
+use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
+use crate::steer::groups::GroupStatus;
+
+/// So many troubles fit on one screen.
+const TROUBLES: usize = 6;
+/// So many lines of pauses and maintenances.
+const ORDERS: usize = 4;
+/// So many groups that hold nothing are shown with the others.
+const GROUPS: usize = 6;
+
+/// Whether every fenced host is told, in one sentence.
+pub(super) fn headline(status: &Status) -> String {
+    if status.unknown.is_some() {
+        return "NOBODY CAN SAY HERE whether every fenced host is told: the journal cannot be read"
+            .to_owned();
+    }
+    let is_nowhere =
+        status.troubles.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
+    let fencings = status.new_fencings + status.unmarked_fencings;
+    match (status.open, fencings, is_nowhere) {
+        (0, 0, false) => "Every fenced host is told.".to_owned(),
+        (0, 0, true) => {
+            "Every fenced host is told, but THE ALERTER DOES NOT RUN: the next one is not.".to_owned()
+        }
+        (0, fencings, _) => format!("NOT EVERY FENCED HOST IS TOLD: {fencings} are not marked yet."),
+        (open, fencings, _) => {
+            let new =
+                if fencings > 0 { format!(", {fencings} more are not marked yet") } else { String::new() };
+            format!(
+                "NOT EVERY FENCED HOST IS TOLD: {open} wait{}{}{new}.",
+                if open == 1 { "s" } else { "" },
+                oldest(status)
+            )
+        }
+    }
+}
+
+fn oldest(status: &Status) -> String {
+    let Some(stage) = status.states.values().min_by_key(|stage| stage.oldest_at) else {
+        return String::new();
+    };
+    format!(", {} since {} ({})", stage.oldest_host, time(stage.oldest_at), age(stage.oldest_at, status))
+}
+
+fn age(at: Timestamp, status: &Status) -> String {
+    span(status.at.unwrap_or(at).since(at))
+}
+
+/// All of it.
+pub(super) fn drawn(status: &Status, look: Look) -> String {
+    let mut out = look.wrap("", &status.headline).trim_end().to_owned();
+    out = out.lines().map(|line| look.paint(colour(status.level), line) + "\n").collect();
+    out += &look.wrap("", &where_it_runs(status));
+    out += &troubles(&status.troubles, look);
+    out += &look.wrap("marks     ", &marks(status));
+    out += &status
+        .orders
+        .iter()
+        .take(ORDERS)
+        .map(|order| look.wrap("in force  ", &clean(order)))
+        .collect::<String>();
+    if status.orders.len() > ORDERS {
+        out += &format!(
+            "          and {} more: see `nova-host-alerter maintenance list`\n",
+            status.orders.len() - ORDERS
+        );
+    }
+    let Some(daemon) = &status.daemon else { return out };
+    out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
+    out += &columns(&routes(daemon), look);
+    out + &columns(&groups(&daemon.groups), look)
+}
+
+fn colour(level: Option<Level>) -> Colour {
+    match level {
+        Some(Level::Critical) => Colour::Red,
+        Some(Level::Warning) => Colour::Yellow,
+        _ => Colour::Green,
+    }
+}
+
+fn where_it_runs(status: &Status) -> String {
+    // The day is that of the marks above, or does not matter.
+    let at = status.at.and_then(|at| Some(format!("; {}", time(at).split_once(' ')?.1))).unwrap_or_default();
+    let view = status.view;
+    match (&status.daemon, &status.alerter_on) {
+        (Some(Daemon { version, controller, pid, .. }), _) => {
+            format!("nova-host-alerter {version} runs on {controller} (process {pid}); {view}{at}")
+        }
+        (None, Some(node)) if status.runs_elsewhere => format!(
+            "the alerter runs on {node}; here it does not run, and what is said here of routes and holds is as of its last run here: look there; {view}{at}"
+        ),
+        (None, _) => {
+            format!("the daemon does not answer; marks are kept and told when it runs again; {view}{at}")
+        }
+    }
+}
+
+fn troubles(all: &[Trouble], look: Look) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\n");
+    for trouble in all.iter().take(TROUBLES) {
+        let word = format!("{:<8}  ", trouble.level.as_str());
+        let lines = look.wrap(&word, &clean(&trouble.what));
+        // The colour goes in behind the wrapping: its codes have no width.
+        out += &lines.replacen(word.trim_end(), &look.paint(colour(Some(trouble.level)), word.trim_end()), 1);
+        out += &look.wrap("       -> ", &clean(&trouble.then));
+    }
+    if all.len() > TROUBLES {
+        out += &format!(
+            "and {} more: `nova-host-alerter status --json`, `nova-host-alerter list`\n",
+            all.len() - TROUBLES
+        );
+    }
+    out + "\n"
+}
+
+fn marks(status: &Status) -> String {
+    let stage = |(word, stage): (&&str, &super::status::Stage)| {
+        let age = age(stage.oldest_at, status);
+        format!("{} {word} (oldest {}, {age})", stage.marks, stage.oldest_host)
+    };
+    let mut said: Vec<String> = status.states.iter().map(stage).collect();
+    if said.is_empty() {
+        said.push("none open".to_owned());
+    }
+    let more = [
+        (status.new_fencings, "fencing(s) wait for the daemon"),
+        (
+            status.unmarked_fencings,
+            "fencing(s) in the register have no mark there: they wait for the alerter, or it holds them",
+        ),
+        (status.settled_still_tried, "settled mark(s) are still tried on routes that are not required"),
+        (status.damaged, "damaged row(s)"),
+    ];
+    said.extend(more.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    said.join(", ")
+}
+
+/// A pause or a maintenance: of what, since and until when, whose, why.
+pub(super) fn order(order: &Decision) -> String {
+    let scope = order.about.scope().unwrap_or(Scope::All);
+    let until = match (&order.about, order.about.until()) {
+        (_, Some(at)) => format!("until {}", time(at)),
+        (About::Pause { .. }, None) => "until `resume`".to_owned(),
+        (_, None) => String::new(),
+    };
+    format!(
+        "{} of {scope} by {} since {}, {until}: {}",
+        order.about.kind(),
+        order.actor,
+        time(order.at),
+        order.reason
+    )
+}
+
+fn cluster(cluster: &ClusterStatus) -> String {
+    let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
+    format!("register  {}: {} entries, {told}\n", cluster.register, cluster.entries)
+}
+
+/// A table with its heading, each line cut where the screen ends.
+fn columns(rows: &[Vec<String>], look: Look) -> String {
+    let table = text::table(rows);
+    let line = |(number, line): (usize, &str)| {
+        let line = look.cut(line);
+        if number == 0 { look.paint(Colour::Faint, &line) + "\n" } else { line + "\n" }
+    };
+    table.lines().enumerate().map(line).collect()
+}
+
+fn routes(daemon: &Daemon) -> Vec<Vec<String>> {
+    let heading = ["ROUTE", "DRIVER", "WAITING", "STATE", "ENDPOINT"].map(str::to_owned).to_vec();
+    std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect()
+}
+
+fn route(route: &RouteStatus) -> Vec<String> {
+    let state = match (route.failing_since, &route.failure) {
+        (Some(since), Some(kind)) if route.refuses => {
+            format!("refuses ({kind}) since {}", time(Timestamp(since)))
+        }
+        (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(Timestamp(since))),
+        _ => "ready".to_owned(),
+    };
+    let state = if route.required { state } else { format!("not required; {state}") };
+    vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), state, clean(&route.endpoint)]
+}
+
+/// Groups say something where there are any beside the one of everybody, or where that one has a limit or holds something.
+fn groups(groups: &[GroupStatus]) -> Vec<Vec<String>> {
+    let says = |group: &&GroupStatus| group.allowed.is_some() || !group.held.is_empty();
+    let mut shown: Vec<&GroupStatus> = groups.iter().filter(says).collect();
+    if groups.len() > 1 && groups.len() <= GROUPS {
+        shown = groups.iter().collect();
+    }
+    if shown.is_empty() {
+        return Vec::new();
+    }
+    shown.sort_by_key(|group| group.held.is_empty());
+    let heading =
+        ["GROUP", "HOSTS", "DOWN", "MARKED", "IN FLIGHT", "HELD", "LIMIT", "MORE ALLOWED"].map(str::to_owned);
+    std::iter::once(heading.to_vec()).chain(shown.into_iter().map(group)).collect()
+}
+
+fn group(group: &GroupStatus) -> Vec<String> {
+    let held = group.held.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>();
+    let since = group.storm_since.map(|at| format!("storm since {}", time(Timestamp(at))));
+    let held: Vec<String> = held.into_iter().chain(since).collect();
+    let number = |number: usize| number.to_string();
+    vec![
+        group.name.clone(),
+        number(group.size),
+        number(group.unhealthy),
+        number(group.marked),
+        number(group.in_flight),
+        if held.is_empty() { "0".to_owned() } else { held.join(", ") },
+        group.limit.clone(),
+        group.allowed.map_or_else(|| "any".to_owned(), number),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::status::Stage;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn status() -> Status {
+        Status { view: "cluster", level: Some(Level::Ok), at: Some(NOW), ..Status::default() }
+    }
+
+    fn plain(status: Status) -> String {
+        drawn(&Status { headline: headline(&status), ..status }, Look::PLAIN)
+    }
+
+    fn bad(level: Level, kind: &str, number: usize) -> Trouble {
+        Trouble {
+            level,
+            kind: kind.into(),
+            hosts: vec!["compute1".into()],
+            route: None,
+            since: Some(NOW),
+            until: None,
+            what: format!(
+                "trouble {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
+            ),
+            then: "look at the endpoint, then `nova-host-alerter retry --all`".into(),
+        }
+    }
+
+    #[test]
+    fn the_controller_that_has_the_alerter_is_named_where_it_is_another_one() {
+        let second = |alerter_on: Option<&str>, runs_elsewhere| {
+            let alerter_on = alerter_on.map(str::to_owned);
+            let said = plain(Status { alerter_on, runs_elsewhere, ..status() });
+            said.lines().nth(1).unwrap_or_default().to_owned()
+        };
+        assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2; here it does not run"));
+        let silent = "the daemon does not answer; marks are kept and told when it runs again";
+        assert!(second(Some("CTL1"), false).starts_with(silent) && second(None, false).starts_with(silent));
+    }
+
+    /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not told.
+    #[test]
+    fn the_first_line_says_whether_every_fenced_host_is_told() {
+        assert_eq!(headline(&status()), "Every fenced host is told.");
+        let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
+        let open =
+            Status { open: 2, states: BTreeMap::from([("pending", stage)]), new_fencings: 1, ..status() };
+        let wanted = "NOT EVERY FENCED HOST IS TOLD: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 more are not marked yet.";
+        assert_eq!(headline(&open), wanted);
+        let new = Status { unmarked_fencings: 2, ..status() };
+        assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS TOLD: 2 are not marked yet.");
+        let down = Status { troubles: vec![bad(Level::Critical, "not-running", 0)], ..status() };
+        assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
+        let unread = Status { unknown: Some("I/O error".into()), ..status() };
+        assert!(headline(&unread).starts_with("NOBODY CAN SAY HERE"));
+    }
+
+    #[test]
+    fn what_waits_beside_marks_is_counted() {
+        let said = plain(Status { settled_still_tried: 3, unmarked_fencings: 2, ..status() });
+        assert!(said.contains("3 settled mark(s) are still tried on routes that are not required"), "{said}");
+        assert!(said.contains("2 fencing(s) in the register have no mark there"), "{said}");
+        assert!(plain(status()).contains("marks     none open\n"));
+    }
+
+    /// The usual screen, with as much trouble as is shown. The broken variant shows all of it.
+    #[test]
+    fn it_fits_on_one_screen() {
+        let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
+        let troubles: Vec<Trouble> = (0..2).map(|number| bad(level(number), "held", number)).collect();
+        let look = Look { has_colours: false, columns: Some(80) };
+        let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, look);
+        assert!(shown.lines().count() <= 20, "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+        assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
+        let troubles = (0..9).map(|number| bad(level(number), "held", number)).collect();
+        assert!(
+            drawn(&Status { troubles, ..status() }, look)
+                .contains("and 3 more: `nova-host-alerter status --json`")
+        );
+    }
+
+    #[test]
+    fn colours_change_no_word() {
+        let troubles = || vec![bad(Level::Critical, "held", 0)];
+        let colourful = Look { has_colours: true, columns: Some(80) };
+        let painted = drawn(&Status { troubles: troubles(), ..status() }, colourful);
+        let bare =
+            drawn(&Status { troubles: troubles(), ..status() }, Look { has_colours: false, ..colourful });
+        assert!(painted.contains("\x1b[1;31mcritical\x1b[0m"));
+        let without = ["1;31", "32", "33", "2", "0"]
+            .iter()
+            .fold(painted, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
+        assert_eq!(without, bare);
+    }
+}

@@ -1,0 +1,158 @@
+//! What can be asked of the terminal: colours, its size, and lines that fit.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::os::fd::AsFd;
+
+use terminal_size::{Height, Width};
+
+/// Colours of what is said. They only add to the words: without them nothing is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    /// All is well.
+    Green,
+    /// Somebody should look.
+    Yellow,
+    /// Somebody must look.
+    Red,
+    /// Of less weight.
+    Faint,
+}
+
+impl Colour {
+    /// The code of ECMA-48 (SGR).
+    fn code(self) -> &'static str {
+        match self {
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "1;31",
+            Self::Faint => "2",
+        }
+    }
+}
+
+/// How text goes out: with colours or without, and how wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Whether colours are wanted and can be shown.
+    pub(super) has_colours: bool,
+    /// Columns of the terminal; none where there is none, and nothing is cut or wrapped.
+    pub(super) columns: Option<usize>,
+}
+
+impl Look {
+    /// For files, pipes and tests.
+    pub(super) const PLAIN: Self = Self { has_colours: false, columns: None };
+
+    /// Of standard output: <https://no-color.org> and `TERM=dumb` are heeded.
+    pub(super) fn of_stdout() -> Self {
+        if !io::stdout().is_terminal() {
+            return Self::PLAIN;
+        }
+        let is_unwanted = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { has_colours: !is_unwanted && !is_dumb(), columns: columns(&io::stdout()) }
+    }
+
+    /// The text in a colour, where there are any.
+    pub(super) fn paint(self, colour: Colour, text: &str) -> String {
+        if self.has_colours { format!("\x1b[{}m{text}\x1b[0m", colour.code()) } else { text.to_owned() }
+    }
+
+    /// The text in lines that fit; the first one begins with `first`, the others with blanks in its place.
+    pub(super) fn wrap(self, first: &str, text: &str) -> String {
+        let indent = first.chars().count();
+        let room = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(indent).max(20));
+        let lines = lines_of(text, room);
+        let prefixes = std::iter::once(first.to_owned()).chain(std::iter::repeat(" ".repeat(indent)));
+        prefixes.zip(lines).map(|(prefix, line)| format!("{prefix}{line}\n")).collect()
+    }
+
+    /// One line, cut where the terminal ends.
+    pub(super) fn cut(self, line: &str) -> String {
+        match self.columns {
+            Some(columns) if line.chars().count() > columns => {
+                line.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+            }
+            _ => line.to_owned(),
+        }
+    }
+}
+
+/// Words in lines of at most so many characters; a longer word has a line of its own. A command between backticks is one
+/// word: whoever copies it wants it whole.
+fn lines_of(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut is_command = false;
+    let is_end = |c: char| {
+        is_command ^= c == '`';
+        c == ' ' && !is_command
+    };
+    for word in text.split(is_end) {
+        let line = lines.last_mut().expect("there is always a line");
+        let wanted = line.chars().count() + 1 + word.chars().count();
+        match line.is_empty() {
+            true => line.push_str(word),
+            false if wanted <= room => *line += &format!(" {word}"),
+            false => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Whether the terminal can do nothing but print.
+pub(super) fn is_dumb() -> bool {
+    env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
+/// Its columns.
+pub(super) fn columns(of: &impl AsFd) -> Option<usize> {
+    size(of).map(|(columns, _)| columns)
+}
+
+/// Its columns and rows.
+pub(super) fn size(of: &impl AsFd) -> Option<(usize, usize)> {
+    let (Width(columns), Height(rows)) = terminal_size::terminal_size_of(of)?;
+    (columns > 0 && rows > 0).then_some((columns.into(), rows.into()))
+}
+
+/// The same text without control characters: what an endpoint or another program said must not move our cursor.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NARROW: Look = Look { has_colours: false, columns: Some(24) };
+
+    #[test]
+    fn lines_are_wrapped_at_words_and_stand_under_each_other() {
+        assert_eq!(
+            NARROW.wrap("=> ", "the endpoint cannot be reached"),
+            "=> the endpoint cannot\n   be reached\n"
+        );
+        assert_eq!(Look::PLAIN.wrap("", &"word ".repeat(99)).lines().count(), 1);
+        let long = "x".repeat(60);
+        assert_eq!(
+            NARROW.wrap("", &format!("a {long} b")),
+            format!("a\n{long}\nb\n"),
+            "a command is never torn"
+        );
+    }
+
+    #[test]
+    fn a_line_is_cut_where_the_terminal_ends() {
+        assert_eq!(NARROW.cut(&"ä".repeat(30)).chars().count(), 24);
+        assert_eq!((NARROW.cut("short"), Look::PLAIN.cut("any")), ("short".to_owned(), "any".to_owned()));
+    }
+
+    /// The broken variant paints whatever is asked: codes would stand in files and pipes.
+    #[test]
+    fn there_are_no_colours_where_they_cannot_be_shown() {
+        assert_eq!(Look::PLAIN.paint(Colour::Red, "x"), "x");
+        let colourful = Look { has_colours: true, ..NARROW };
+        assert_eq!(colourful.paint(Colour::Red, "x"), "\x1b[1;31mx\x1b[0m");
+        assert_eq!(clean("a\x1b[2J\nb"), "a [2J b");
+    }
+}

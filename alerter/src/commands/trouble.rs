@@ -1,0 +1,923 @@
+//! What keeps fenced hosts from being told, worst first: what it is, whom it is about, since when, and what to type. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use marks::delivery::State;
+use marks::fencing::Fencing;
+use marks::journal::{Damage, Tried};
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use super::report::{DeliveryReport, MarkReport};
+use super::text::{span, time};
+use crate::control::api::{Daemon, RouteStatus};
+use crate::policy::Hold;
+
+/// So many hosts are named; the others are counted.
+const NAMED: usize = 3;
+
+/// How bad it is. The order is that of the exit codes of Nagios plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    /// Nothing to do.
+    Ok,
+    /// Somebody should look.
+    Warning,
+    /// A fenced host is not told, or the next one would not be.
+    Critical,
+}
+
+impl Level {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// One trouble.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Trouble {
+    pub(super) level: Level,
+    /// A stable word.
+    pub(super) kind: String,
+    /// The hosts that it is about; none where it is about none in particular.
+    pub(super) hosts: Vec<String>,
+    pub(super) route: Option<String>,
+    pub(super) since: Option<Timestamp>,
+    /// When it ends by itself, where that is known.
+    pub(super) until: Option<Timestamp>,
+    /// What it is, one sentence.
+    pub(super) what: String,
+    /// What to do, and what to type.
+    pub(super) then: String,
+}
+
+/// From when on an open mark is bad.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) warning: Duration,
+    pub(super) critical: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { warning: Duration::from_secs(300), critical: Duration::from_secs(900) }
+    }
+}
+
+/// All that is seen.
+#[derive(Debug)]
+pub(super) struct Sight<'a> {
+    pub(super) now: Timestamp,
+    pub(super) limits: Limits,
+    pub(super) daemon: Option<&'a Daemon>,
+    /// The process that has the journal's lock, where it does not answer.
+    pub(super) silent: Option<&'a str>,
+    /// Another controller that runs the alerter.
+    pub(super) elsewhere: Option<&'a str>,
+    /// The configuration file, and what is wrong in it.
+    pub(super) config: Option<(&'a str, &'a [String])>,
+    /// Why the journal cannot be read.
+    pub(super) journal: Option<&'a str>,
+    /// Why the register cannot be read.
+    pub(super) register: Option<&'a str>,
+    pub(super) open: &'a [MarkReport],
+    /// The routes that can tell a mark, where that is known.
+    pub(super) routes: Option<&'a BTreeSet<String>>,
+    /// Pauses and maintenances in force.
+    pub(super) orders: &'a [Decision],
+    /// Fencings without a mark.
+    pub(super) new: &'a [Fencing],
+    pub(super) damaged: &'a [Damage],
+    /// What routes said when a daemon ran here last.
+    pub(super) tried: &'a [Tried],
+}
+
+/// Everything, worst first.
+pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {
+    let mut all = Vec::new();
+    all.extend(of_daemon(sight));
+    all.extend(of_config(sight));
+    all.extend(of_stores(sight));
+    all.extend(of_cluster(sight));
+    all.extend(of_routes(sight));
+    all.extend(of_marks(sight));
+    all.extend(of_orders(sight));
+    all.extend(of_age(sight, &all));
+    all.sort_by_key(|trouble| std::cmp::Reverse(trouble.level));
+    all
+}
+
+fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
+    Trouble {
+        level,
+        kind: kind.to_owned(),
+        hosts: Vec::new(),
+        route: None,
+        since: None,
+        until: None,
+        what,
+        then: then.to_owned(),
+    }
+}
+
+fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
+    if sight.daemon.is_some() || sight.elsewhere.is_some() {
+        return None;
+    }
+    if let Some(process) = sight.silent {
+        let what = format!("the alerter runs here (process {process}) and does not answer");
+        let then = "run this as root; if it stays so: `crm_resource --restart --resource nova-host-alerter`, or kill that process";
+        return Some(trouble(Level::Critical, "silent", what, then));
+    }
+    let what = "the alerter runs nowhere, as far as is known here: nothing is told; marks are kept and told when it runs again";
+    let then = "look why: `crm_mon -1`, the system log, `nova-host-alerter check-config`; then start it: `crm_resource --cleanup --resource nova-host-alerter`, without Pacemaker `nova-host-alerter run`";
+    Some(trouble(Level::Critical, "not-running", what.to_owned(), then))
+}
+
+fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
+    let (file, problems) = sight.config?;
+    if problems.is_empty() {
+        return None;
+    }
+    let others = problems.len().saturating_sub(NAMED);
+    let more = if others > 0 { format!(" (and {others} more)") } else { String::new() };
+    let first = problems[..problems.len() - others].join("; ");
+    let runs = sight.daemon.is_some() || sight.elsewhere.is_some();
+    let (level, meaning) = match runs {
+        true => (Level::Warning, "the running alerter still has the former one, and cannot be started again"),
+        false => (Level::Critical, "the alerter does not start with it"),
+    };
+    let what = format!("the configuration {file} is wrong, so that {meaning}: {first}{more}");
+    let then = "correct it; `nova-host-alerter check-config` lists every mistake with its line";
+    Some(trouble(level, "configuration", what, then))
+}
+
+fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
+    let mut all = Vec::new();
+    if let Some(why) = sight.journal {
+        let then = "look at its disk and its owner (root) with `df` and `ls -l`; the alerter goes on by itself when it can be read";
+        all.push(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), then));
+    }
+    if let Some(why) = sight.register {
+        let then = "look at Pacemaker on this controller: `crm_mon -1`";
+        all.push(trouble(
+            Level::Warning,
+            "register",
+            format!("{why}; what follows is this controller's alone"),
+            then,
+        ));
+    }
+    // A delivery's damage is said of its mark.
+    let is_of_mark = |row: &&Damage| sight.open.iter().any(|report| report.damaged.contains(row));
+    let damaged: Vec<&Damage> = sight.damaged.iter().filter(|row| !is_of_mark(row)).collect();
+    if !damaged.is_empty() {
+        let rows: Vec<String> =
+            damaged.iter().take(NAMED).map(|row| format!("{} {}", row.table, row.key)).collect();
+        let count = damaged.len();
+        let what = format!(
+            "{count} damaged row(s) in the journal, never sent and never dropped: {}",
+            rows.join(", ")
+        );
+        let then = "see whom it is about with `nova-host-alerter show`, tell the controller by hand, then `nova-host-alerter unmark` the mark; look at the disk";
+        all.push(trouble(Level::Critical, "damaged", what, then));
+    }
+    all
+}
+
+/// What the daemon says of the cluster, of its own journal and its evidence. Routes are spoken of by themselves.
+fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
+    let Some(daemon) = sight.daemon else { return Vec::new() };
+    let is_stopped = daemon.cluster.as_ref().is_some_and(|cluster| !cluster.permitted);
+    let reasons = daemon.health.reasons.iter().filter(|reason| !reason.starts_with("route "));
+    let mut all: Vec<Trouble> = reasons.map(|reason| of_reason(reason, is_stopped)).collect();
+    if is_stopped && all.iter().all(|trouble| trouble.level < Level::Critical) {
+        let what =
+            "the cluster has not been looked at for two seconds, so that nothing may be told now".to_owned();
+        all.push(trouble(
+            Level::Critical,
+            "not-permitted",
+            what,
+            "if it stays so, look at Pacemaker here: `crm_mon -1`",
+        ));
+    }
+    let warnings = daemon.cluster.iter().flat_map(|cluster| &cluster.warnings);
+    all.extend(warnings.map(|warning| {
+        let host = warning.split(' ').next().unwrap_or_default().to_owned();
+        let then = format!("look at it: if it is dead, `stonith_admin --fence {host}`; if it was taken away, remove its resource");
+        Trouble { hosts: vec![host], ..trouble(Level::Warning, "not-fenced", warning.clone(), &then) }
+    }));
+    all
+}
+
+/// The daemon's sentence, with a word and a command for it.
+fn of_reason(reason: &str, is_stopped: bool) -> Trouble {
+    const PACEMAKER: &str = "look at Pacemaker on this controller: `crm_mon -1`, its log";
+    const DISK: &str = "look at the journal's disk: `df`, `mount`, `dmesg`; make room, or mount it writable: the alerter goes on by itself";
+    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    let cluster = if is_stopped { Level::Critical } else { Level::Warning };
+    let (kind, level, then) = match () {
+        () if has(&["quorum"]) => (
+            "no-quorum",
+            Level::Critical,
+            "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
+        ),
+        () if has(&["evidence"]) => ("evidence", Level::Warning, "look at the file, and remove it"),
+        () if has(&["the register", "the CIB", "the fencing history"]) => ("cluster", cluster, PACEMAKER),
+        () if has(&["no room", "cannot be written", "journal", ".db"]) => {
+            ("journal-unwritable", Level::Critical, DISK)
+        }
+        () => ("degraded", Level::Warning, "look into the alerter's log: `journalctl -t nova-host-alerter`"),
+    };
+    trouble(level, kind, reason.to_owned(), then)
+}
+
+/// What is wrong with a route: the daemon's word, or that of the last one that ran here.
+fn of_routes(sight: &Sight<'_>) -> Vec<Trouble> {
+    match (sight.daemon, sight.elsewhere) {
+        (Some(daemon), _) => daemon.routes.iter().filter_map(|route| of_route(route, sight)).collect(),
+        (None, Some(_)) => Vec::new(),
+        (None, None) => sight.tried.iter().map(of_former).collect(),
+    }
+}
+
+fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
+    let since = Timestamp(route.failing_since?);
+    let (kind, detail) = (route.failure.as_deref()?, route.detail.as_deref().unwrap_or_default());
+    let level = match (route.required, route.refuses || sight.now.since(since) >= sight.limits.critical) {
+        (true, true) => Level::Critical,
+        _ => Level::Warning,
+    };
+    let RouteStatus { name, endpoint, waiting, .. } = route;
+    let how = if route.refuses { "refuses every mark" } else { "accepts nothing" };
+    let not_required = if route.required { "" } else { " (not required)" };
+    let what = format!(
+        "route {name}{not_required} {how} since {} ({kind}): {detail}; {waiting} wait for {endpoint}",
+        time(since)
+    );
+    let then = endpoint_advice(kind, name, endpoint, route.refuses);
+    Some(Trouble {
+        route: Some(name.clone()),
+        since: Some(since),
+        ..trouble(level, if route.refuses { "refused" } else { "failing" }, what, &then)
+    })
+}
+
+fn of_former(tried: &Tried) -> Trouble {
+    let Tried { route, since, last, .. } = tried;
+    let what = format!(
+        "route {route} accepted nothing from {} on when the alerter ran here last ({}): {}",
+        time(*since),
+        last.kind,
+        last.detail
+    );
+    let then = "look at its endpoint; it is asked when the alerter runs again";
+    Trouble {
+        route: Some(route.clone()),
+        since: Some(*since),
+        ..trouble(Level::Warning, "failing", what, then)
+    }
+}
+
+/// What to do about an endpoint, by what it says.
+fn endpoint_advice(kind: &str, route: &str, endpoint: &str, refuses: bool) -> String {
+    let mend = match kind {
+        "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
+            format!("bring up what listens at {endpoint}, or the way there; nothing is lost meanwhile")
+        }
+        "dns" => format!("correct the name service, or the name in the configuration of {route}"),
+        "credentials" | "keystone" | "forbidden" => {
+            format!("correct the user, the password or the token of {route}, there or in its file")
+        }
+        kind if kind.starts_with("tls") => {
+            format!("correct the certificate at {endpoint}, or ca-file and server-name of {route}")
+        }
+        _ if refuses => {
+            format!("correct the endpoint, or the configuration of {route} and restart the alerter")
+        }
+        _ => format!("look into the log of what listens at {endpoint}"),
+    };
+    format!("{mend}; ask it with `nova-host-alerter send-test {route}`, then `nova-host-alerter retry --all`")
+}
+
+/// What is the same of several marks is said once.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike {
+    kind: String,
+    route: Option<String>,
+    /// A sentence about all of them, or about one.
+    why: String,
+}
+
+/// The marks that something is the same of: host and id, since when the first, until when the last.
+struct Several {
+    marks: Vec<(String, String)>,
+    since: Timestamp,
+    until: Option<Timestamp>,
+}
+
+impl Several {
+    fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = Vec::new();
+        for (host, _) in &self.marks {
+            if !hosts.contains(host) {
+                hosts.push(host.clone());
+            }
+        }
+        hosts
+    }
+
+    fn named(&self) -> String {
+        let hosts = self.hosts();
+        let more = hosts.len().saturating_sub(NAMED);
+        let named = hosts[..hosts.len() - more].join(", ");
+        if more > 0 { format!("{named} and {more} more") } else { named }
+    }
+
+    /// What stands behind a command: the mark where it is one, else a placeholder for each.
+    fn target(&self) -> String {
+        match self.marks.as_slice() {
+            [(host, _)] => host.clone(),
+            _ => "HOST".to_owned(),
+        }
+    }
+}
+
+fn of_marks(sight: &Sight<'_>) -> Vec<Trouble> {
+    let mut held: BTreeMap<Alike, Several> = BTreeMap::new();
+    let mut stuck: BTreeMap<Alike, Several> = BTreeMap::new();
+    for report in sight.open {
+        if let Some((alike, since, until)) = hold(report) {
+            add(&mut held, alike, report, since, until);
+            continue;
+        }
+        for (alike, since) in deliveries(report, sight) {
+            add(&mut stuck, alike, report, since, None);
+        }
+    }
+    let mut all: Vec<Trouble> =
+        held.into_iter().filter_map(|(alike, several)| of_hold(&alike, &several, sight)).collect();
+    all.extend(stuck.into_iter().map(|(alike, several)| of_stuck(&alike, &several)));
+    all.extend(of_new(sight));
+    all
+}
+
+fn add(
+    all: &mut BTreeMap<Alike, Several>,
+    alike: Alike,
+    report: &MarkReport,
+    since: Timestamp,
+    until: Option<Timestamp>,
+) {
+    let several = all.entry(alike).or_insert(Several { marks: Vec::new(), since, until });
+    several.marks.push((report.mark.node.to_string(), report.mark.id.to_string()));
+    several.since = several.since.min(since);
+    several.until = several.until.zip(until).map(|(one, other)| one.max(other));
+}
+
+fn hold(report: &MarkReport) -> Option<(Alike, Timestamp, Option<Timestamp>)> {
+    let first = report.holds.first()?;
+    let held = report.held.as_ref().filter(|_| !first.is_doubt());
+    let why = held.map_or_else(String::new, |held| held.why.clone());
+    let (since, until) = held.map_or((report.mark.made_at, None), |held| (held.since, held.until));
+    Some((Alike { kind: first.as_str().to_owned(), route: None, why }, since, until))
+}
+
+fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Trouble> {
+    let hold = Hold::parse(&alike.kind)?;
+    let age = sight.now.since(several.since);
+    // What ends within moments by itself is news only where it does not.
+    if hold.passes() && age < sight.limits.warning {
+        return None;
+    }
+    let level =
+        if hold.is_doubt() && age >= sight.limits.critical { Level::Critical } else { Level::Warning };
+    let (named, since) = (several.named(), time(several.since));
+    let count = several.marks.len();
+    let is = if count == 1 { "is" } else { "are" };
+    let why = if alike.why.is_empty() { meaning(hold).to_owned() } else { alike.why.clone() };
+    let until = match (several.until, hold) {
+        (Some(at), _) => format!(", until {}", time(at)),
+        (None, Hold::Pause) => ", until `resume`".to_owned(),
+        (None, _) => String::new(),
+    };
+    let what = format!("{named} {is} held ({}) since {since}{until}: {why}", alike.kind);
+    Some(Trouble {
+        hosts: several.hosts(),
+        since: Some(several.since),
+        until: several.until,
+        ..trouble(level, &alike.kind, what, &hold_advice(hold, several, sight))
+    })
+}
+
+/// Why a doubt about a mark holds it.
+fn meaning(hold: Hold) -> &'static str {
+    match hold {
+        Hold::NoFqdn => "nobody knows under which full name the host is told",
+        Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
+        Hold::Unproven => "only the register says that it was fenced",
+        Hold::OutcomeUnknown => "it may have been told before, and the host is back",
+        _ => "a rule holds it",
+    }
+}
+
+/// The command with what it needs, as far as that is known.
+fn hold_advice(hold: Hold, several: &Several, sight: &Sight<'_>) -> String {
+    let host = several.target();
+    let order = |is_meant: fn(&About) -> bool| sight.orders.iter().find(|order| is_meant(&order.about));
+    match hold {
+        Hold::Pause => match order(|about| matches!(about, About::Pause { .. })) {
+            Some(order) => format!("when the reason is gone: `{}`", end_of(order)),
+            None => hold.advice(&host),
+        },
+        Hold::Maintenance => {
+            format!(
+                "it ends by itself; to end it now: `nova-host-alerter maintenance end {host}` (`maintenance list` shows all)"
+            )
+        }
+        Hold::Storm => {
+            let group = sight
+                .daemon
+                .iter()
+                .flat_map(|daemon| &daemon.groups)
+                .find(|group| group.storm_since.is_some());
+            let group = group.map_or("NAME", |group| group.name.as_str());
+            format!(
+                "look for a common cause (power, switch); are they really down: `nova-host-alerter release --group {group} --reason TEXT`; else `nova-host-alerter unmark HOST`"
+            )
+        }
+        hold => hold.advice(&host),
+    }
+}
+
+/// What stands in a delivery's way that is not its route's: host by host.
+fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)> {
+    let mut all = Vec::new();
+    if report.deliveries.iter().any(|delivery| delivery.state == State::Quarantined)
+        || !report.damaged.is_empty()
+    {
+        all.push((
+            Alike { kind: "quarantined".into(), route: None, why: String::new() },
+            report.mark.made_at,
+        ));
+        return all;
+    }
+    if let Some(gone) = sight.routes.and_then(|routes| without_route(report, routes)) {
+        all.push((
+            Alike { kind: "no-route".into(), route: Some(gone), why: String::new() },
+            report.mark.made_at,
+        ));
+        return all;
+    }
+    let in_trouble = |name: &str| {
+        let routes = sight.daemon.iter().flat_map(|daemon| &daemon.routes);
+        routes.into_iter().any(|route| route.name == name && route.refuses)
+    };
+    for delivery in report.deliveries.iter().filter(|delivery| !delivery.state.is_final()) {
+        let kind = match delivery.state {
+            _ if delivery.chain.as_ref().is_some_and(|chain| chain.exhausted_at.is_some()) => {
+                "chain-exhausted"
+            }
+            State::Held if delivery.is_held() => "held-on-route",
+            State::Parked if !in_trouble(&delivery.route) => "rejected",
+            _ => continue,
+        };
+        all.push((
+            of_delivery(kind, delivery),
+            delivery.last.as_ref().map_or(report.mark.made_at, |last| last.at),
+        ));
+    }
+    all
+}
+
+fn of_delivery(kind: &str, delivery: &DeliveryReport) -> Alike {
+    let why =
+        delivery.last.as_ref().map(|last| format!("({}): {}", last.kind, last.detail)).unwrap_or_default();
+    Alike { kind: kind.to_owned(), route: Some(delivery.route.clone()), why }
+}
+
+/// The routes that a mark waits for where none of them is configured; nothing where it has no name yet, or where its
+/// deliveries are in another journal.
+pub(super) fn without_route(report: &MarkReport, routes: &BTreeSet<String>) -> Option<String> {
+    let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
+    if !is_sound || report.can_be_told_by(routes) {
+        return None;
+    }
+    let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
+    Some(open.map(|delivery| delivery.route.as_str()).collect::<Vec<_>>().join(", "))
+}
+
+fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
+    let (named, host, since) = (several.named(), several.target(), time(several.since));
+    let (route, why) = (alike.route.as_deref().unwrap_or_default(), &alike.why);
+    let (level, what, then) = match alike.kind.as_str() {
+        "quarantined" => (
+            Level::Critical,
+            format!("the mark of {named} is damaged in the journal: it is never sent and never dropped"),
+            format!(
+                "see `nova-host-alerter show {host}`, tell the controller by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
+            ),
+        ),
+        "no-route" => (
+            Level::Critical,
+            format!(
+                "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
+            ),
+            format!(
+                "configure {route} again and restart the alerter, or tell the controller by hand and `nova-host-alerter unmark {host} --reason TEXT`"
+            ),
+        ),
+        "held-on-route" => (
+            Level::Warning,
+            format!("{named} held on route {route} since {since} {why}"),
+            format!(
+                "if it is to be told all the same: `nova-host-alerter release {host} --reason TEXT`, else `nova-host-alerter unmark {host} --reason TEXT`"
+            ),
+        ),
+        "chain-exhausted" => (
+            Level::Critical,
+            format!(
+                "no step of the chain of {named} was acknowledged; the last, route {route}, is tried for ever {why}"
+            ),
+            format!(
+                "correct an endpoint and `nova-host-alerter retry {host}`, or tell a controller by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
+            ),
+        ),
+        _ => (
+            Level::Critical,
+            format!("route {route} does not take the mark of {named} {why}"),
+            format!(
+                "look into its endpoint's log, then `nova-host-alerter retry {host}`; or tell it by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
+            ),
+        ),
+    };
+    Trouble {
+        hosts: several.hosts(),
+        route: alike.route.clone(),
+        since: Some(several.since),
+        ..trouble(level, &alike.kind, what, &then)
+    }
+}
+
+fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
+    let first = sight.new.iter().map(|fencing| fencing.asked_at).min()?;
+    // A running daemon takes a moment; without one that is said already.
+    if sight.daemon.is_none() || sight.now.since(first) < sight.limits.warning {
+        return None;
+    }
+    let mut hosts: Vec<String> = sight.new.iter().map(|fencing| fencing.node.to_string()).collect();
+    hosts.dedup();
+    let what = format!("{} fenced since {} and not marked yet", hosts.join(", "), time(first));
+    let then = "look into the alerter's log; `nova-host-alerter list` shows each with the reason";
+    Some(Trouble { hosts, since: Some(first), ..trouble(Level::Critical, "not-marked", what, then) })
+}
+
+/// A pause that nobody ends is forgotten easily: it is said, also while it holds nothing. A maintenance ends by itself.
+fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
+    let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
+    let holds = |order: &Decision| {
+        let why =
+            |report: &MarkReport| report.held.as_ref().is_some_and(|held| held.why.contains(&order.reason));
+        sight.open.iter().any(|report| report.holds.first() == Some(&Hold::Pause) && why(report))
+    };
+    pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
+}
+
+fn of_pause(order: &Decision, now: Timestamp) -> Trouble {
+    let scope = order.about.scope().unwrap_or(Scope::All);
+    let until = order.about.until();
+    let end = until.map_or_else(|| "until `resume`".to_owned(), |at| format!("until {}", time(at)));
+    let what = format!(
+        "{scope} paused by {} since {} ({}), {end}: {}; whoever is fenced meanwhile is not told",
+        order.actor,
+        time(order.at),
+        span(now.since(order.at)),
+        order.reason
+    );
+    let then = format!("when the reason is gone: `{}`", end_of(order));
+    Trouble { since: Some(order.at), until, ..trouble(Level::Warning, "paused", what, &then) }
+}
+
+fn end_of(order: &Decision) -> String {
+    match order.about.scope() {
+        Some(Scope::Group(group)) => format!("nova-host-alerter resume --group {group}"),
+        _ => "nova-host-alerter resume".to_owned(),
+    }
+}
+
+/// Open marks that nothing else is said of, where they are open for too long.
+fn of_age(sight: &Sight<'_>, said: &[Trouble]) -> Option<Trouble> {
+    let is_told = said.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
+    let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
+    let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
+    if is_told || age < sight.limits.warning {
+        return None;
+    }
+    let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
+    let host = oldest.mark.node.to_string();
+    let what = format!("{host} waits to be told for {}, since {}", span(age), time(since));
+    let then = format!("`nova-host-alerter show {host}` tells what became of each attempt");
+    Some(Trouble { hosts: vec![host], since: Some(since), ..trouble(level, "old", what, &then) })
+}
+
+/// Open marks that nobody has decided to hold: those whose age is bad.
+pub(super) fn waiting(open: &[MarkReport]) -> impl Iterator<Item = &MarkReport> {
+    open.iter().filter(|report| {
+        let by_decision = |hold: &Hold| !hold.is_doubt() && !hold.passes();
+        report.mark.settled.is_none() && !report.holds.iter().any(by_decision)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::delivery::Attempt;
+    use marks::host::HostName;
+    use marks::id::{FencingId, NoteId};
+    use marks::journal::MarkRow;
+    use marks::mark::{Doubt, Proof, Source, Standing};
+
+    use super::*;
+    use crate::commands::report::HeldReport;
+    use crate::control::api::{ClusterStatus, Health};
+    use crate::policy;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn daemon() -> Daemon {
+        Daemon {
+            version: "0".into(),
+            pid: 1,
+            controller: "ctl1".into(),
+            health: Health { healthy: true, degraded: false, reasons: Vec::new() },
+            routes: Vec::new(),
+            cluster: None,
+            groups: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+
+    fn route(kind: &str, age: Duration, refuses: bool, required: bool) -> RouteStatus {
+        RouteStatus {
+            name: "recovery".into(),
+            driver: "http".into(),
+            endpoint: "http://ctl9/".into(),
+            required,
+            limit_ms: 1,
+            waiting: 2,
+            failing_since: Some((NOW - age).0),
+            failure: Some(kind.into()),
+            detail: Some("it says no".into()),
+            refuses,
+        }
+    }
+
+    fn sight<'a>(daemon: Option<&'a Daemon>, open: &'a [MarkReport]) -> Sight<'a> {
+        Sight {
+            now: NOW,
+            limits: Limits::default(),
+            daemon,
+            silent: None,
+            elsewhere: None,
+            config: None,
+            journal: None,
+            register: None,
+            open,
+            routes: None,
+            orders: &[],
+            new: &[],
+            damaged: &[],
+            tried: &[],
+        }
+    }
+
+    /// A mark of that age with a delivery to `recovery`.
+    fn mark(host: &str, age: Duration, standing: Standing) -> MarkReport {
+        let node = HostName::parse(host).unwrap();
+        let mark = MarkRow {
+            id: FencingId::generate().into(),
+            node: node.clone(),
+            fqdn: Some(node),
+            on_shared_storage: true,
+            failure_time: NOW - age,
+            generated_time: NOW - age,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing,
+            made_by: "ctl1".into(),
+            made_at: NOW - age,
+            returned_at: None,
+        };
+        let holds = policy::doubts(&mark);
+        MarkReport {
+            view: "cluster",
+            in_journal: true,
+            state: if holds.is_empty() { "open" } else { "held" },
+            holds,
+            held: None,
+            fence_count: 1,
+            deliveries: vec![delivery(State::Pending)],
+            damaged: Vec::new(),
+            acknowledged: Vec::new(),
+            mark,
+        }
+    }
+
+    fn delivery(state: State) -> DeliveryReport {
+        DeliveryReport {
+            route: "recovery".into(),
+            required: true,
+            state,
+            attempts: 3,
+            ambiguous: 0,
+            next_due: None,
+            last: Some(Attempt { at: NOW, kind: "rejected".into(), detail: "HTTP 422".into() }),
+            reference: None,
+            ended_at: None,
+            chain: None,
+            body: String::new(),
+        }
+    }
+
+    fn proven(host: &str, age: Duration) -> MarkReport {
+        mark(host, age, Standing::Proven(Proof::Alert))
+    }
+
+    fn held(host: &str, hold: Hold, why: &str, until: Option<Timestamp>) -> MarkReport {
+        let held = HeldReport { why: why.into(), since: NOW - MINUTE, until, as_of_last_run: false };
+        MarkReport { holds: vec![hold], state: "held", held: Some(held), ..proven(host, MINUTE * 60) }
+    }
+
+    fn kinds(troubles: &[Trouble]) -> Vec<(Level, &str)> {
+        troubles.iter().map(|trouble| (trouble.level, trouble.kind.as_str())).collect()
+    }
+
+    #[test]
+    fn an_alerter_that_runs_nowhere_is_critical_and_one_that_runs_elsewhere_is_none() {
+        let nowhere = troubles(&sight(None, &[]));
+        assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
+        let silent = troubles(&Sight { silent: Some("17"), ..sight(None, &[]) });
+        assert!(silent[0].what.contains("process 17") && silent.len() == 1);
+        assert!(troubles(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
+        assert!(troubles(&sight(Some(&daemon()), &[])).is_empty());
+    }
+
+    /// The broken variant knows no age: an endpoint that is down for a moment would wake somebody.
+    #[test]
+    fn a_route_is_as_bad_as_it_lasts_and_as_marks_wait_for_it() {
+        let of = |route: RouteStatus| {
+            let daemon = Daemon { routes: vec![route], ..daemon() };
+            troubles(&sight(Some(&daemon), &[])).remove(0)
+        };
+        let down = of(route("connect", MINUTE, false, true));
+        assert_eq!(
+            (down.level, down.kind.as_str(), down.since),
+            (Level::Warning, "failing", Some(NOW - MINUTE))
+        );
+        assert!(down.what.contains("route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"));
+        assert_eq!(of(route("connect", MINUTE * 15, false, true)).level, Level::Critical);
+        assert_eq!(of(route("credentials", MINUTE, true, true)).level, Level::Critical);
+        assert_eq!(of(route("credentials", MINUTE * 99, true, false)).level, Level::Warning);
+        for (kind, word) in [
+            ("dns", "name service"),
+            ("tls-expired", "ca-file"),
+            ("credentials", "token"),
+            ("redirect", "configuration of recovery"),
+        ] {
+            let then = of(route(kind, MINUTE, true, true)).then;
+            assert!(
+                then.contains(word) && then.contains("`nova-host-alerter send-test recovery`"),
+                "{kind}: {then}"
+            );
+        }
+    }
+
+    /// The broken variant has a line for each of a hundred hosts.
+    #[test]
+    fn what_one_thing_holds_is_said_once() {
+        let until = Some(NOW + MINUTE);
+        let open: Vec<MarkReport> = (1..=5)
+            .map(|n| {
+                held(&format!("c{n}"), Hold::Storm, "too many hosts of group rack1 are down at once", until)
+            })
+            .collect();
+        let all = troubles(&sight(Some(&daemon()), &open));
+        assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
+        assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z: too many"));
+        assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
+        // What ends within moments by itself needs nobody yet.
+        let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
+        assert!(
+            !troubles(&sight(Some(&daemon()), &brief)).iter().any(|trouble| trouble.kind == "max-in-flight")
+        );
+    }
+
+    #[test]
+    fn a_doubt_says_what_to_look_at_and_grows_critical() {
+        let of = |age| {
+            let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unconfirmed))];
+            troubles(&sight(Some(&daemon()), &open)).remove(0)
+        };
+        let young = of(MINUTE);
+        assert_eq!((young.level, young.kind.as_str()), (Level::Warning, "unconfirmed"));
+        assert!(young.what.starts_with("compute1 is held (unconfirmed) since"), "{}", young.what);
+        assert!(young.then.contains("`nova-host-alerter release compute1`"), "{}", young.then);
+        assert_eq!(of(MINUTE * 20).level, Level::Critical);
+        let open = [mark("compute1", MINUTE, Standing::Doubtful(Doubt::Unproven))];
+        assert_eq!(kinds(&troubles(&sight(Some(&daemon()), &open))), [(Level::Warning, "unproven")]);
+    }
+
+    #[test]
+    fn a_mark_that_cannot_go_says_why() {
+        let with = |state| [MarkReport { deliveries: vec![delivery(state)], ..proven("compute1", MINUTE) }];
+        let of = |state| troubles(&sight(Some(&daemon()), &with(state)));
+        assert_eq!(kinds(&of(State::Parked)), [(Level::Critical, "rejected")]);
+        assert_eq!(kinds(&of(State::Quarantined)), [(Level::Critical, "quarantined")]);
+        assert_eq!(kinds(&of(State::Held)), [(Level::Warning, "held-on-route")]);
+        assert!(of(State::Pending).is_empty());
+        let daemon = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };
+        let all = troubles(&sight(Some(&daemon), &with(State::Parked)));
+        assert_eq!(kinds(&all), [(Level::Critical, "refused")], "it is the route's trouble, and said once");
+        let routes = BTreeSet::from(["other".to_owned()]);
+        let all = troubles(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
+        assert!(all.iter().any(
+            |trouble| trouble.kind == "no-route" && trouble.what.contains("route recovery was taken out")
+        ));
+    }
+
+    /// What was decided to be held is not old: whoever decided it knows.
+    #[test]
+    fn an_old_mark_is_bad_and_one_that_is_paused_is_not_old() {
+        let of = |report| {
+            kinds(&troubles(&sight(Some(&daemon()), &[report])))
+                .first()
+                .map(|(level, kind)| (*level, (*kind).to_owned()))
+        };
+        assert_eq!(of(proven("c1", MINUTE)), None);
+        assert_eq!(of(proven("c1", MINUTE * 6)), Some((Level::Warning, "old".to_owned())));
+        assert_eq!(of(proven("c1", MINUTE * 16)), Some((Level::Critical, "old".to_owned())));
+        let paused = held("c1", Hold::Pause, "everything is paused by alice: move", None);
+        assert_eq!(of(paused), Some((Level::Warning, "pause".to_owned())));
+    }
+
+    #[test]
+    fn a_pause_is_said_once_whether_it_holds_something_or_not() {
+        let order = Decision {
+            id: NoteId::generate(),
+            about: About::Pause { scope: Scope::Group("rack1".into()), until: None },
+            at: NOW - MINUTE * 180,
+            actor: "alice".into(),
+            reason: "move".into(),
+        };
+        let orders = [order];
+        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &[]) });
+        assert_eq!(kinds(&all), [(Level::Warning, "paused")]);
+        assert!(
+            all[0].what.contains("paused by alice since 2027-01-15 05:00:00Z (3h), until `resume`: move"),
+            "{}",
+            all[0].what
+        );
+        let open = [held("c1", Hold::Pause, "group rack1 is paused by alice: move", None)];
+        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        assert_eq!(kinds(&all), [(Level::Warning, "pause")]);
+        assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
+    }
+
+    #[test]
+    fn without_quorum_nothing_is_told_and_that_is_critical() {
+        let cluster = ClusterStatus {
+            register: "attrd".into(),
+            permitted: false,
+            age_ms: None,
+            entries: 0,
+            warnings: Vec::new(),
+        };
+        let mut daemon = Daemon { cluster: Some(cluster), ..daemon() };
+        assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "not-permitted")]);
+        daemon.health.reasons = vec![
+            "this partition of the cluster has no quorum".into(),
+            "route a has accepted nothing for 301 s (connect): look at its endpoint".into(),
+        ];
+        assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "no-quorum")]);
+    }
+
+    #[test]
+    fn a_wrong_configuration_is_worse_where_nothing_runs() {
+        let problems: Vec<String> =
+            (1..=4).map(|line| format!("alerter.toml:{line}:1: unknown key ulr")).collect();
+        let config = Some(("alerter.toml", &problems[..]));
+        let running = daemon();
+        let all = troubles(&Sight { config, ..sight(Some(&running), &[]) });
+        assert_eq!(kinds(&all), [(Level::Warning, "configuration")]);
+        assert!(all[0].what.ends_with("; alerter.toml:3:1: unknown key ulr (and 1 more)"));
+        let all = troubles(&Sight { config, ..sight(None, &[]) });
+        assert!(kinds(&all).contains(&(Level::Critical, "configuration")));
+    }
+}
