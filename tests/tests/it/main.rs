@@ -9,6 +9,7 @@ mod decisions;
 mod default_config;
 mod deps;
 mod examples;
+mod faults;
 mod hostile;
 mod killed;
 mod logs;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         default_config::group(),
         deps::group(),
         examples::group(),
+        faults::group(),
         hostile::group(),
         killed::group(),
         logs::group(),

@@ -1,0 +1,442 @@
+//! Ten prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
+//! and what they say to type mends it.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use rcgen::{CertificateParams, KeyPair};
+use rusqlite::Connection;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::Value;
+use tests::lab::wait;
+use tests::programs::Site;
+use tests::receiver::{Answer, Receiver};
+use tests::trials::Group;
+
+const LIMIT: Duration = Duration::from_secs(40);
+/// Exit codes of Nagios plugins.
+const OK: i32 = 0;
+const WARNING: i32 = 1;
+const CRITICAL: i32 = 2;
+
+/// Its tests; they run everywhere.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        an_endpoint_is_down,
+        an_endpoint_refuses_our_credentials,
+        an_endpoint_has_a_certificate_that_nobody_trusts,
+        an_endpoint_rejects_one_mark,
+        a_storm_holds,
+        a_pause_is_forgotten,
+        a_maintenance_covers_the_host,
+        nobody_knows_the_hosts_full_name,
+        a_row_is_damaged,
+        the_daemon_does_not_run,
+        a_route_was_removed,
+        the_configuration_is_wrong,
+        the_journal_cannot_be_read,
+        words_that_nobody_knows_are_refused,
+        marks_and_lines_are_found_by_what_they_are,
+    ];
+    Group { cannot: None, tests }
+}
+
+/// A running alerter of which nothing bad is said: the broken variant of every fault is this.
+fn well(tables: &str) -> Site {
+    let mut site = Site::with(tables).unwrap();
+    site.start().unwrap();
+    let (code, line) = check(&site, &[]);
+    assert_eq!(code, OK, "{line}");
+    assert!(line.starts_with("OK: Every fenced host is told. | open=0;;;0 "), "{line}");
+    assert!(shown(&site).starts_with("Every fenced host is told.\n"));
+    site
+}
+
+fn http(receiver: &Receiver) -> String {
+    format!("[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address())
+}
+
+fn check(site: &Site, more: &[&str]) -> (i32, String) {
+    let output = site.alerter(&[&["status", "--check"], more].concat()).unwrap();
+    let line = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    (output.status.code().unwrap(), line)
+}
+
+fn shown(site: &Site) -> String {
+    String::from_utf8(site.alerter(&["status"]).unwrap().stdout).unwrap()
+}
+
+fn json(site: &Site, words: &[&str]) -> Value {
+    let output = site.alerter(&[words, &["--json"]].concat()).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Waits until `status` has all these words, and says that the alert has them too, with this code.
+#[track_caller]
+fn named(site: &Site, code: i32, words: &[&str]) {
+    let has_all = |text: &str| words.iter().all(|word| text.contains(word));
+    let until = wait::until("status names the fault", LIMIT, || Ok(has_all(&shown(site)).then_some(())));
+    assert!(until.is_ok(), "{words:?}: {}", shown(site));
+    let (found, line) = check(site, &[]);
+    assert_eq!(found, code, "{line}");
+    assert!(has_all(&line), "{words:?}: {line}");
+    // Without a terminal there are no codes of one.
+    assert!(!line.contains('\u{1b}') && !shown(site).contains('\u{1b}'));
+}
+
+/// Types a command of the first trouble, as it stands there.
+fn typed(site: &Site, verb: &str) {
+    let status = json(site, &["status"]);
+    let then = status["troubles"][0]["then"].as_str().unwrap();
+    let begin = format!("nova-host-alerter {verb}");
+    let command = then.split('`').find(|part| part.starts_with(&begin));
+    let words: Vec<&str> =
+        command.unwrap_or_else(|| panic!("no {verb}: {then}")).split(' ').skip(1).collect();
+    let output = site.alerter(&words).unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn until_well(site: &Site) {
+    let told = wait::until("all is well again", LIMIT, || Ok((check(site, &[]).0 == OK).then_some(())));
+    assert!(told.is_ok(), "{}", shown(site));
+}
+
+fn an_endpoint_is_down() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.down();
+    site.fence("compute1").unwrap();
+    let address = receiver.address().to_string();
+    let words =
+        ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
+    named(&site, WARNING, &words);
+    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 waits, compute1 since "));
+    let (code, line) = wait::until("it is critical", LIMIT, || {
+        let (code, line) = check(&site, &["--warning", "0", "--critical", "0"]);
+        Ok((code == CRITICAL).then_some((code, line)))
+    })
+    .unwrap();
+    assert!(
+        code == CRITICAL && line.contains(" oldest=") && line.contains("s;0;0;0 routes_failing=1"),
+        "{line}"
+    );
+    receiver.up().unwrap();
+    typed(&site, "send-test recovery");
+    typed(&site, "retry --all");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn an_endpoint_refuses_our_credentials() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.answer(Answer::Status(401));
+    site.fence("compute1").unwrap();
+    let words = [
+        "route recovery refuses every mark since",
+        "(credentials)",
+        "401",
+        "the password or the token of recovery",
+    ];
+    named(&site, CRITICAL, &words);
+    receiver.answer(Answer::Status(200));
+    typed(&site, "retry --all");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// Every exchange ends at its certificate.
+fn untrusted() -> SocketAddr {
+    let key = KeyPair::generate().unwrap();
+    let certificate =
+        CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = Arc::new(config.with_single_cert(vec![certificate.der().clone()], private).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let _it_is_not_believed = StreamOwned::new(connection, stream).read(&mut [0]);
+        }
+    });
+    address
+}
+
+fn an_endpoint_has_a_certificate_that_nobody_trusts() {
+    let address = untrusted();
+    let mut site = well(&format!("[http.recovery]\nurl = \"https://{address}/\"\n"));
+    site.fence("compute1").unwrap();
+    named(
+        &site,
+        WARNING,
+        &[
+            "route recovery accepts nothing",
+            "(tls-",
+            "certificate at https://",
+            "ca-file",
+            "send-test recovery",
+        ],
+    );
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn an_endpoint_rejects_one_mark() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.answer(Answer::Status(422));
+    site.fence("compute1").unwrap();
+    named(&site, CRITICAL, &["compute1", "(rejected)", "422", "look into"]);
+    receiver.answer(Answer::Status(200));
+    let output = site.alerter(&["retry", "compute1"]).unwrap();
+    assert!(output.status.success());
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_storm_holds() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let rack = "[groups.rack1]\nhosts = [\"r1-1\", \"r1-2\", \"r1-3\"]\nmax-unhealthy = 1\n";
+    let mut site = well(&(rack.to_owned() + &http(&receiver)));
+    for host in ["r1-1", "r1-2", "r1-3"] {
+        site.fence(host).unwrap();
+    }
+    let words = ["r1-3", "held (storm) since", "until", "group rack1", "release --group rack1"];
+    named(&site, WARNING, &words);
+    typed(&site, "release --group rack1");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_pause_is_forgotten() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    assert!(site.alerter(&["pause", "--reason", "the switch is changed"]).unwrap().status.success());
+    named(
+        &site,
+        WARNING,
+        &["paused by", "until `resume`", "the switch is changed", "nova-host-alerter resume"],
+    );
+    site.fence("compute1").unwrap();
+    named(
+        &site,
+        WARNING,
+        &["compute1 is held (pause) since", "the switch is changed", "nova-host-alerter resume"],
+    );
+    typed(&site, "resume");
+    until_well(&site);
+    assert_eq!(receiver.received().len(), 1);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_maintenance_covers_the_host() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    let begin = ["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"];
+    assert!(site.alerter(&begin).unwrap().status.success());
+    assert_eq!(check(&site, &[]).0, OK, "it ends by itself, and holds nobody");
+    assert!(shown(&site).contains("in force  maintenance of host compute1 by"), "{}", shown(&site));
+    site.fence("compute1").unwrap();
+    let words = ["compute1 is held (maintenance) since", ", until ", "new disk", "maintenance end compute1"];
+    named(&site, WARNING, &words);
+    typed(&site, "maintenance end compute1");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn nobody_knows_the_hosts_full_name() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::with(&http(&receiver)).unwrap();
+    let full = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), full.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
+    site.start().unwrap();
+    assert_eq!(check(&site, &[]).0, OK);
+    site.fence("compute1").unwrap();
+    named(
+        &site,
+        WARNING,
+        &["compute1 is held (no-fqdn) since", "full name", "[hosts] domain", "[hosts.names]"],
+    );
+    fs::write(site.config(), full).unwrap();
+    site.end(Signal::SIGTERM).unwrap();
+    site.start().unwrap();
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_row_is_damaged() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.down();
+    site.fence("compute1").unwrap();
+    named(&site, WARNING, &["accepts nothing"]);
+    site.end(Signal::SIGTERM).unwrap();
+    Connection::open(site.journal()).unwrap().execute("UPDATE delivery SET body = x'00'", []).unwrap();
+    site.start().unwrap();
+    named(
+        &site,
+        CRITICAL,
+        &["damaged", "never sent and never dropped", "nova-host-alerter show", "nova-host-alerter unmark"],
+    );
+    let id = json(&site, &["list"])[0]["id"].as_str().unwrap().to_owned();
+    assert!(shown(&site).contains("compute1"), "{}", shown(&site));
+    let output = site.alerter(&["unmark", &id, "--reason", "told by hand"]).unwrap();
+    assert!(output.status.success());
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn the_daemon_does_not_run() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.down();
+    site.end(Signal::SIGKILL).unwrap();
+    named(&site, CRITICAL, &["the alerter runs nowhere", "crm_resource --cleanup", "check-config"]);
+    assert!(shown(&site).starts_with("Every fenced host is told, but THE ALERTER DOES NOT RUN"));
+    site.fence("compute1").unwrap();
+    named(&site, CRITICAL, &["the alerter runs nowhere", "nothing is told"]);
+    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 are not marked yet."));
+    assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
+    receiver.up().unwrap();
+    site.start().unwrap();
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_route_was_removed() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.down();
+    site.fence("compute1").unwrap();
+    named(&site, WARNING, &["accepts nothing"]);
+    site.end(Signal::SIGTERM).unwrap();
+    let with = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), with.replace("[http.recovery]", "[http.other]")).unwrap();
+    receiver.up().unwrap();
+    site.start().unwrap();
+    let words = [
+        "compute1",
+        "route recovery was taken out of the configuration",
+        "configure recovery again",
+        "unmark compute1",
+    ];
+    named(&site, CRITICAL, &words);
+    typed(&site, "unmark compute1");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn the_configuration_is_wrong() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    let right = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), right.replace("url =", "ulr =")).unwrap();
+    let place = format!("{}:9:", site.config().display());
+    named(
+        &site,
+        WARNING,
+        &[
+            "the configuration",
+            &place,
+            "ulr",
+            "url",
+            "nova-host-alerter check-config",
+            "cannot be started again",
+        ],
+    );
+    site.end(Signal::SIGTERM).unwrap();
+    named(&site, CRITICAL, &["the alerter does not start with it", &place, "nova-host-alerter check-config"]);
+    fs::write(site.config(), right).unwrap();
+    site.start().unwrap();
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn the_journal_cannot_be_read() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    site.end(Signal::SIGTERM).unwrap();
+    fs::write(site.journal(), "not a database, for longer than its header would be ".repeat(40)).unwrap();
+    let _none = fs::remove_file(site.journal().with_extension("db-wal"));
+    let path = site.journal().display().to_string();
+    named(&site, CRITICAL, &["the journal cannot be read", &path, "look at its disk"]);
+    assert!(shown(&site).starts_with("NOBODY CAN SAY HERE whether every fenced host is told"));
+}
+
+fn refused(site: &Site, words: &[&str]) -> String {
+    let output = site.alerter(words).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{words:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A slip of the pen is no success: the broken variant ends nothing, and says so with exit code 0.
+fn words_that_nobody_knows_are_refused() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = well(&http(&receiver));
+    receiver.down();
+    site.fence("compute1").unwrap();
+    named(&site, WARNING, &["accepts nothing"]);
+    for words in [
+        &["unmark", "compue1"][..],
+        &["retry", "compue1"],
+        &["release", "compue1", "--reason", "x"],
+        &["show", "compue1"],
+    ] {
+        let said = refused(&site, words);
+        assert!(said.contains("compue1") && said.contains("did you mean compute1?"), "{words:?}: {said}");
+    }
+    let unknown = "00000000-0000-7000-8000-000000000000";
+    assert!(refused(&site, &["unmark", unknown]).contains(unknown));
+    assert!(refused(&site, &["list", "--state", "parkd"]).contains("did you mean parked?"));
+    assert!(refused(&site, &["list", "--route", "recover"]).contains("did you mean recovery?"));
+    assert!(refused(&site, &["history", "--group", "defalt"]).contains("did you mean default?"));
+    receiver.up().unwrap();
+    assert!(site.alerter(&["retry", "--all", "--wait=30"]).unwrap().status.success());
+    until_well(&site);
+    let again = site.alerter(&["unmark", "compute1"]).unwrap();
+    assert!(again.status.success(), "a known host of which nothing is open is as it should be");
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// `list`, `show` and `history` by host, group, route, state and time, together.
+fn marks_and_lines_are_found_by_what_they_are() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let tables = format!("[groups.rack1]\nhosts = [\"r1-*\"]\n{}", http(&receiver));
+    let mut site = well(&tables);
+    site.fence("r1-1").unwrap();
+    let is_told = || Ok((json(&site, &["list", "--all"])[0]["state"] == "acknowledged").then_some(()));
+    wait::until("the first one is told", LIMIT, is_told).unwrap();
+    receiver.down();
+    for host in ["r1-2", "r1-3", "compute7"] {
+        site.fence(host).unwrap();
+    }
+    wait::until("all are marked", LIMIT, || Ok((hosts(&site, &["list"]).len() == 3).then_some(()))).unwrap();
+    assert_eq!(hosts(&site, &["list", "--host", "r1-*"]), ["r1-2", "r1-3"]);
+    assert_eq!(hosts(&site, &["list", "--group", "rack1", "--all"]), ["r1-1", "r1-2", "r1-3"]);
+    assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--group", "rack1"]), ["r1-1"]);
+    assert_eq!(hosts(&site, &["list", "--group", "default", "--route", "recovery"]), ["compute7"]);
+    assert_eq!(hosts(&site, &["list", "--state", "held"]), Vec::<String>::new());
+    assert_eq!(hosts(&site, &["list", "--state", "open", "--until", "1h"]), Vec::<String>::new());
+    assert_eq!(hosts(&site, &["list", "--state", "open", "--since", "1h", "--limit", "1"]), ["r1-2"]);
+    assert_eq!(hosts(&site, &["show", "--state", "acknowledged"]), ["r1-1"]);
+    let lines = json(&site, &["history", "--state", "acknowledged"]);
+    let all = lines.as_array().unwrap();
+    assert!(all.len() >= 2 && all.iter().all(|line| line["node"] == "r1-1"), "{lines}");
+    let lines = json(&site, &["history", "--host", "r1-?", "--limit", "1"]);
+    assert_eq!(lines.as_array().map(Vec::len), Some(1));
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// The hosts of what is listed, in its order.
+fn hosts(site: &Site, words: &[&str]) -> Vec<String> {
+    let all = json(site, words);
+    all.as_array().unwrap().iter().map(|mark| mark["node"].as_str().unwrap().to_owned()).collect()
+}
