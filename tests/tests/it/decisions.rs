@@ -2,12 +2,14 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::Mode;
+use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
 use tests::lab::wait;
 use tests::programs::{Site, built};
@@ -24,6 +26,8 @@ pub(crate) fn group() -> Group {
         a_maintenance_ends_with_its_command,
         a_signal_reaches_the_command_and_the_maintenance_ends,
         what_the_caller_ignores_the_command_ignores_too,
+        a_maintenance_is_ended_by_the_next_daemon,
+        whoever_does_not_wait_for_a_daemon_is_told_that_the_maintenance_goes_on,
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
         what_is_decided_is_listed_without_a_daemon,
@@ -149,6 +153,49 @@ fn what_the_caller_ignores_the_command_ignores_too() {
         assert_eq!(output.status.code(), Some(wanted), "{trap}: {}", said(&output));
     }
     site.end(Signal::SIGTERM).unwrap();
+}
+
+/// Runs a command within a maintenance and kills the daemon meanwhile; returns when the end of the maintenance was asked for
+/// in vain.
+fn bracket_without_its_daemon(site: &mut Site) -> (Child, BufReader<ChildStderr>) {
+    let (up, go) = (site.directory().join("up"), site.directory().join("go"));
+    mkfifo(&go, Mode::S_IRWXU).unwrap();
+    let script = format!("echo $$ > {}; read -r word < {}; exit 5", up.display(), go.display());
+    let mut running = bracket(site, &script).stderr(Stdio::piped()).spawn().unwrap();
+    until_written(&up);
+    site.end(Signal::SIGKILL).unwrap();
+    fs::write(&go, "go\n").unwrap();
+    let mut said = BufReader::new(running.stderr.take().unwrap());
+    until_said(&mut said, "is not ended yet");
+    (running, said)
+}
+
+/// Reads until a line has this in it.
+fn until_said(said: &mut impl BufRead, wanted: &str) -> String {
+    let mut lines = said.lines().map(Result::unwrap);
+    lines.find(|line| line.contains(wanted)).unwrap_or_else(|| panic!("it never said {wanted}"))
+}
+
+/// S0-40: the alerter moves just when the command ends. The broken variant asks once: the maintenance lasts until its time.
+fn a_maintenance_is_ended_by_the_next_daemon() {
+    let mut site = running();
+    let (mut running, mut said) = bracket_without_its_daemon(&mut site);
+    assert_eq!(listed(&site), ["compute1"]);
+    site.start().unwrap();
+    until_said(&mut said, "1 maintenance(s)");
+    assert_eq!(running.wait().unwrap().code(), Some(5));
+    assert_eq!(listed(&site), Vec::<String>::new());
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn whoever_does_not_wait_for_a_daemon_is_told_that_the_maintenance_goes_on() {
+    let mut site = running();
+    let (mut running, mut said) = bracket_without_its_daemon(&mut site);
+    kill(Pid::from_raw(running.id().cast_signed()), Signal::SIGTERM).unwrap();
+    let loud = until_said(&mut said, "ATTENTION");
+    assert!(loud.contains("`nova-host-alerter maintenance end compute1`"), "{loud}");
+    assert_eq!(running.wait().unwrap().code(), Some(5), "the command's own code");
+    assert_eq!(listed(&site), ["compute1"]);
 }
 
 fn until_written(path: &Path) -> String {

@@ -231,6 +231,13 @@ fn a_pause_is_forgotten() {
         WARNING,
         &["compute1 is held (pause) since", "the switch is changed", "nova-host-alerter resume"],
     );
+    // What the policy held is of the time when an alerter ran here. The broken variant says it as if it were of now.
+    let current = String::from_utf8(site.alerter(&["list"]).unwrap().stdout).unwrap();
+    assert!(current.contains("held (pause)"), "{current}");
+    site.end(Signal::SIGTERM).unwrap();
+    let former = String::from_utf8(site.alerter(&["list"]).unwrap().stdout).unwrap();
+    assert!(former.contains("held (pause, as of the alerter's last run here)"), "{former}");
+    site.start().unwrap();
     typed(&site, "resume");
     until_well(&site);
     assert_eq!(receiver.received().len(), 1);

@@ -19,6 +19,7 @@ mod operator;
 mod path;
 mod program;
 mod supervised;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -43,5 +44,6 @@ fn main() -> ExitCode {
         path::group(),
         program::group(),
         supervised::group(),
+        terminal::group(),
     ])
 }
