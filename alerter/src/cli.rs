@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::span;
 
@@ -44,6 +44,8 @@ pub enum Command {
     History(History),
     /// Print what happened as lines of JSON, and with --follow what happens, until Ctrl-C
     Events(Events),
+    /// Write a page of what happened: counts, times to acknowledge, what operators did
+    Report(Report),
     /// Try open deliveries at once
     Retry(Retry),
     /// Mark a host by hand: only a host that was really fenced, else its machines run twice
@@ -146,7 +148,11 @@ pub struct Show {
 
 /// Options of `history`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct History {
+    /// Not to be read here, but elsewhere
+    #[command(subcommand)]
+    pub export: Option<HistoryPart>,
     /// Only this host
     #[arg(conflicts_with = "hosts")]
     pub host: Option<String>,
@@ -172,6 +178,56 @@ pub struct Events {
     pub since: Option<Duration>,
 }
 
+/// What else can be done with the history.
+#[derive(Debug, Subcommand)]
+pub enum HistoryPart {
+    /// Write it for other programs, in the order of writing
+    Export(Export),
+}
+
+/// Options of `history export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = Format::Jsonl)]
+    pub format: Format,
+    /// Only what happened from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only what happened before then
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only rows behind this number: where an earlier export ended
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub after: i64,
+    /// Into this file, which only its owner can read, instead of stdout
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// How an export is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One JSON object a line
+    Jsonl,
+    /// RFC 4180, with a header
+    Csv,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// From then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
+    #[arg(long, value_name = "TIME", default_value = "30d")]
+    pub since: String,
+    /// Until then, and not now
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Into this file, which only its owner can read, instead of stdout
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Options of `retry`.
 #[derive(Debug, Args)]
 pub struct Retry {
@@ -185,6 +241,9 @@ pub struct Retry {
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
     #[arg(requires = "all", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub wait: Option<u64>,
+    /// Why; kept in the history
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 /// Options of `mark`.
@@ -318,6 +377,9 @@ pub struct SendTest {
     /// This target of notices, and no route
     #[arg(long, value_name = "NAME", conflicts_with = "route")]
     pub notice: Option<String>,
+    /// Why; kept in the history
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 #[cfg(test)]
@@ -372,6 +434,26 @@ mod tests {
         ] {
             assert!(!is_right(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_history_is_read_or_exported() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        for right in [
+            "x history",
+            "x history compute1 --limit 5",
+            "x history export --format csv --after 7",
+            "x history export --since 30d --until 2026-11-22 --output f",
+            "x report",
+            "x report --since 90d --output f --json",
+        ] {
+            assert!(parse(right).is_ok(), "{right}");
+        }
+        for wrong in ["x history export --format xml", "x history export compute1"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        let Ok(Cli { command: Command::History(history), .. }) = parse("x history export") else { panic!() };
+        assert!(history.export.is_some(), "this is no host");
     }
 
     /// S0-3: a host or a group, a reason, and an end; the command stands behind `--`.

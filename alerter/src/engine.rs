@@ -26,6 +26,7 @@ use crate::lookout::{self, Lookout};
 use crate::moment::Moment;
 use crate::policy::state::Probe;
 use crate::probes::{Prober, Verdict};
+use crate::pruning::Pruner;
 use crate::shared::Shared;
 use crate::steer;
 use crate::supervisor::{self, Supervisor};
@@ -62,6 +63,8 @@ pub struct Engine {
     told: bool,
     looked: Option<Instant>,
     kept_house: Option<Instant>,
+    /// What removes what nothing needs any more.
+    pruner: Pruner,
     /// What asks hosts whether they are really down.
     prober: Prober,
     /// Both clocks at the last pass.
@@ -119,6 +122,7 @@ impl Engine {
             told: false,
             looked: None,
             kept_house: None,
+            pruner: Pruner::new(clocks.instant),
             prober: Prober::default(),
             clocks,
             supervisor,
@@ -229,6 +233,7 @@ impl Engine {
         self.is_new = false;
         self.ask_hosts();
         self.keep_house().await?;
+        self.pruner.pass(&self.shared).await?;
         let (rest, moment) = (self.rest(), Moment::now());
         let lanes = self.shared.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
@@ -236,7 +241,16 @@ impl Engine {
         let ordered = self.shared.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
         let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
-        Ok(next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned).min())
+        let prune = self.pruner.rest(moment.instant);
+        Ok(next
+            .into_iter()
+            .chain(rest)
+            .chain(probe)
+            .chain(stale)
+            .chain(order)
+            .chain(planned)
+            .chain([prune])
+            .min())
     }
 
     /// Whether answers wait that are to go on record now.
@@ -249,6 +263,7 @@ impl Engine {
     async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
         let (then, now) = (self.clocks, Moment::now());
         let set = now.set_since(then).unwrap_or_default();
+        self.pruner.mind_the_clock(set, now.instant);
         if set < 0 {
             let limit = now.wall + schedule::CAP;
             self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;

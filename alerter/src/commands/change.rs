@@ -78,7 +78,8 @@ const ALL: Duration = Duration::from_secs(600);
 const PACE: Duration = Duration::from_millis(500);
 
 pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode> {
-    let request = RetryRequest { target: options.target.clone(), user: operator() };
+    let (target, reason) = (options.target.clone(), options.reason.clone().unwrap_or_default());
+    let request = RetryRequest { target, reason, user: operator() };
     let daemon = patient_control(cli, if options.all { ALL } else { Duration::ZERO });
     let answer = wait_for(daemon.post("/v1/retry", &request))?;
     let answer: ChangeAnswer = known(cli, options.target.as_deref().unwrap_or_default(), answer)?;
@@ -127,7 +128,12 @@ pub(super) fn changed(cli: &Cli, answer: ChangeAnswer) -> anyhow::Result<ExitCod
 }
 
 pub(super) fn send_test(cli: &Cli, options: &cli::SendTest) -> anyhow::Result<ExitCode> {
-    let request = TestRequest { route: options.route.clone(), notice: options.notice.clone() };
+    let request = TestRequest {
+        route: options.route.clone(),
+        notice: options.notice.clone(),
+        reason: options.reason.clone().unwrap_or_default(),
+        user: operator(),
+    };
     let asked = async {
         let daemon: Daemon = control(cli).get("/v1/status").await?;
         patient_control(cli, slowest(&daemon, options)).post("/v1/send-test", &request).await
@@ -198,7 +204,8 @@ mod tests {
             orders: Vec::new(),
         };
         let wait = |name: Option<&str>| {
-            slowest(&daemon, &cli::SendTest { route: name.map(str::to_owned), notice: None }).as_secs()
+            let options = cli::SendTest { route: name.map(str::to_owned), notice: None, reason: None };
+            slowest(&daemon, &options).as_secs()
         };
         assert_eq!([None, Some("slow"), Some("fast"), Some("none")].map(wait), [300, 300, 5, 0]);
     }

@@ -5,6 +5,7 @@ mod check;
 mod decide;
 mod during;
 mod events;
+mod export;
 mod filter;
 mod merged;
 mod near;
@@ -60,8 +61,12 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Status(options) => status::show(cli, options),
         Command::List(options) => read::list(cli, options),
         Command::Show(target) => read::show(cli, target),
+        Command::History(cli::History { export: Some(cli::HistoryPart::Export(options)), .. }) => {
+            export::export(cli, options)
+        }
         Command::History(options) => read::history(cli, options),
         Command::Events(options) => events::run(cli, options),
+        Command::Report(options) => export::report(cli, options),
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),

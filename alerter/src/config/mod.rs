@@ -31,7 +31,7 @@ pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use routes::{Route, RouteName};
-pub use settings::{HostRules, IntakeRules, Recipients, Settings, StorePlace};
+pub use settings::{HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace};
 pub(crate) use settings::{is_plain_name, only_tables};
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later

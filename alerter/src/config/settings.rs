@@ -43,6 +43,8 @@ pub struct Settings {
     pub ack_batch: usize,
     /// `[log]`: what is said, and where.
     pub log: log::Rules,
+    /// `[history]`: for how long and how much of it is kept.
+    pub history: HistoryRules,
     /// `[DRIVER.NAME]`: one or more, and one for each further step of these.
     pub routes: Vec<Arc<Route>>,
     /// `[notice.NAME]`: who is told of what an operator should know.
@@ -134,6 +136,29 @@ pub struct IntakeRules {
     pub horizon: Duration,
 }
 
+/// What the journal keeps of what is over. What is open is always kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryRules {
+    /// `keep`: how long after its end.
+    pub keep: Duration,
+    /// `max-size`: above so many bytes in use the oldest history goes before its time.
+    pub max_bytes: u64,
+}
+
+impl Default for HistoryRules {
+    /// A year and a month, so that this month can be compared with the same one a year ago; and half a gigabyte, which is
+    /// more than a million rows, and which no controller's /var is too small for.
+    fn default() -> Self {
+        Self::of(400, 512)
+    }
+}
+
+impl HistoryRules {
+    fn of(days: u32, mebibytes: u32) -> Self {
+        Self { keep: Duration::from_secs(u64::from(days) * 86_400), max_bytes: u64::from(mebibytes) << 20 }
+    }
+}
+
 /// Which hosts are told, and as what.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostRules {
@@ -163,6 +188,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let intake = intake(root.section("intake"));
     let Pace { degraded_after, max_in_flight, ack_batch } = pace(root.section("delivery"));
     let log = log_rules(root.section("log"));
+    let history = history(root.section("history"));
     let routes = routes::read(&mut root, kinds, &groups);
     let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
@@ -179,6 +205,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         max_in_flight,
         ack_batch,
         log,
+        history,
         routes,
         notices,
         warnings: Vec::new(),
@@ -298,6 +325,15 @@ fn pace(mut section: Section<'_, '_>) -> Pace {
     let ack_batch = section.number("ack-batch", 1..=1024).unwrap_or(64) as usize;
     section.finish();
     Pace { degraded_after, max_in_flight, ack_batch }
+}
+
+/// Days from a month on: what the register and Pacemaker still know is much younger, so that nothing that is removed is ever
+/// taken for new. Less than 16 MiB would leave no room for what is open.
+fn history(mut section: Section<'_, '_>) -> HistoryRules {
+    let days = section.number("keep", 30..=36_500).unwrap_or(400);
+    let mebibytes = section.number("max-size", 16..=1_048_576).unwrap_or(512);
+    section.finish();
+    HistoryRules::of(days, mebibytes)
 }
 
 fn log_rules(mut section: Section<'_, '_>) -> log::Rules {

@@ -167,6 +167,9 @@ pub struct ReleaseRequest {
 pub struct RetryRequest {
     /// A host's node name or a mark's id; absent means every open mark.
     pub target: Option<String>,
+    /// Why; may be empty.
+    #[serde(default)]
+    pub reason: String,
     /// Who.
     pub user: String,
 }
@@ -189,6 +192,12 @@ pub struct TestRequest {
     /// A target of notices instead of routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<String>,
+    /// Why; may be empty.
+    #[serde(default)]
+    pub reason: String,
+    /// Who.
+    #[serde(default)]
+    pub user: String,
 }
 
 /// What one route said to a test message.

@@ -40,6 +40,14 @@ impl Caller {
         }
     }
 
+    /// The same where the name stands in the request itself.
+    pub(super) fn signed(&self, name: &str) -> String {
+        match self {
+            Self::Local { uid, .. } => Self::Local { uid: *uid, name: Some(name.to_owned()) }.actor(),
+            Self::Remote { .. } => self.actor(),
+        }
+    }
+
     /// What a host's failure is on record as that they tell of. Nobody proves anything over a network.
     pub(super) fn origin(&self) -> Origin {
         match self {
@@ -84,9 +92,11 @@ mod tests {
         assert_eq!(local(Some("alice")), "alice (uid 0)");
         assert_eq!(local(Some("a\n\u{1b}[31m")), "a  [31m (uid 0)");
         assert_eq!((local(Some(" ")), local(None)), ("root (uid 0)".to_owned(), "uid 0".to_owned()));
+        assert_eq!(Caller::Local { uid: 7, name: Some("bob".into()) }.signed("alice"), "alice (uid 7)");
         let address = "192.0.2.7".parse().unwrap();
         let token = Token { name: "ops-portal".into(), trust_marks: true, ..Token::default() };
         let remote = Caller::Remote { token, address };
         assert_eq!((remote.actor().as_str(), remote.origin()), ("ops-portal (192.0.2.7)", Origin::Api));
+        assert_eq!(remote.signed("root"), remote.actor(), "the token says who it is");
     }
 }

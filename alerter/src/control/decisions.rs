@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use marks::host::HostName;
@@ -13,7 +13,8 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::api::ChangeAnswer;
-use super::server::{Answer, Body, Refusal, person, plain};
+use super::caller::Caller;
+use super::server::{Answer, Body, Refusal, plain};
 use crate::config::Settings;
 use crate::shared::Shared;
 use crate::span;
@@ -140,7 +141,12 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/v1/decisions", get(in_force))
 }
 
-async fn pause(State(shared): State<Arc<Shared>>, Body(request): Body<PauseRequest>) -> Answer<Decided> {
+async fn pause(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<PauseRequest>,
+) -> Answer<Decided> {
+    let user = caller.signed(&request.user);
     let scope = match &request.group {
         Some(name) => known_group(&shared.settings(), name)?,
         None => Scope::All,
@@ -153,13 +159,15 @@ async fn pause(State(shared): State<Arc<Shared>>, Body(request): Body<PauseReque
     };
     let by_itself = request.seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
     let message = format!("nothing of {scope} is told until {resume}{by_itself}; marks are made and kept");
-    decide(&shared, About::Pause { scope, until }, (&request.reason, &request.user), now, message).await
+    decide(&shared, About::Pause { scope, until }, (&request.reason, &user), now, message).await
 }
 
 async fn begin(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<MaintenanceRequest>,
 ) -> Answer<Decided> {
+    let user = caller.signed(&request.user);
     let scope = match (&request.host, &request.group) {
         (Some(name), None) => known_host(&shared, name).await?,
         (None, Some(name)) => known_group(&shared.settings(), name)?,
@@ -169,7 +177,7 @@ async fn begin(
     let until = after(now, request.seconds)?;
     let message =
         format!("{scope} is on maintenance for {} s at most; marks are made and kept", request.seconds);
-    decide(&shared, About::Maintenance { scope, until }, (&request.reason, &request.user), now, message).await
+    decide(&shared, About::Maintenance { scope, until }, (&request.reason, &user), now, message).await
 }
 
 /// What is held of a group now may go. It proves nothing: a mark that nobody vouches for wants a release of its own.
@@ -200,7 +208,7 @@ async fn decide(
         return Err(Refusal::bad("reason", "this needs a reason: others will ask why nothing is told"));
     }
     let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
-    let decision = Decision { id, about, at, actor: person(user), reason: plain(reason) };
+    let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
     shared.store.run(move |journal| journal.decide(&decision)).await?;
     tell_all(shared);
     Ok(Json(Decided { id: id.to_string(), until, message }))
@@ -227,6 +235,7 @@ fn tell_all(shared: &Shared) {
 
 async fn resume(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<ResumeRequest>,
 ) -> Answer<ChangeAnswer> {
     let scope = request.group.clone().map_or(Scope::All, Scope::Group);
@@ -235,7 +244,7 @@ async fn resume(
         About::Pause { scope, .. } => *scope == meant,
         _ => false,
     };
-    let changed = end_all(&shared, is_meant, (&request.reason, &request.user)).await?;
+    let changed = end_all(&shared, is_meant, (&request.reason, &caller.signed(&request.user))).await?;
     if let (0, Some(name)) = (changed, &request.group) {
         known_group(&shared.settings(), name)?;
     }
@@ -247,9 +256,13 @@ async fn resume(
 }
 
 /// What is in force ends, whether or not its name is still known.
-async fn end(State(shared): State<Arc<Shared>>, Body(request): Body<EndRequest>) -> Answer<ChangeAnswer> {
-    let meant = Meant::of(&request)?;
-    let (wanted, told) = (meant.clone(), (request.reason.as_str(), request.user.as_str()));
+async fn end(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<EndRequest>,
+) -> Answer<ChangeAnswer> {
+    let (meant, user) = (Meant::of(&request)?, caller.signed(&request.user));
+    let (wanted, told) = (meant.clone(), (request.reason.as_str(), user.as_str()));
     let is_meant = move |decision: &Decision| wanted.is(decision);
     let changed = end_all(&shared, is_meant, told).await?;
     match &meant {
@@ -305,7 +318,7 @@ async fn end_all(
     is_meant: impl Fn(&Decision) -> bool + Send + 'static,
     (reason, user): (&str, &str),
 ) -> Result<usize, JournalError> {
-    let (reason, actor) = (plain(reason), person(user));
+    let (reason, actor) = (plain(reason), user.to_owned());
     let work = move |journal: &mut Journal| {
         let at = Timestamp::now();
         let mut ended = 0;

@@ -146,7 +146,6 @@ fn note(
 ) -> Result<(), JournalError> {
     let mark = match done {
         Done::Made { mark, .. } | Done::Joined(mark) => Some(*mark),
-        Done::NotCovered => return Ok(()),
         _ => None,
     };
     journal.append_history(&NewHistory {

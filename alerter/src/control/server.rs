@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use axum::extract::connect_info::Connected;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{ConnectInfo, FromRequest, Request, State};
+use axum::extract::{ConnectInfo, Extension, FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ use axum::{Json, Router};
 use marks::delivery;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Journal, JournalError, MarkRow};
+use marks::journal::{Journal, JournalError, MarkRow, NewHistory};
 use marks::time::Timestamp;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixListener;
@@ -251,6 +251,7 @@ fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
 
 async fn unmark(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<UnmarkRequest>,
 ) -> Answer<ChangeAnswer> {
     if MarkId::parse(&request.target).is_err() {
@@ -260,7 +261,7 @@ async fn unmark(
         ));
     }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
-    let (user, reason) = (person(&request.user), plain(&request.reason));
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let changed = shared
         .store
         .run(move |journal| {
@@ -287,6 +288,7 @@ async fn unmark(
 
 async fn release(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<ReleaseRequest>,
 ) -> Answer<ChangeAnswer> {
     if request.reason.trim().is_empty() {
@@ -298,12 +300,13 @@ async fn release(
     let target = match (request.target, request.group) {
         (Some(target), None) => target,
         (None, Some(group)) => {
-            return decisions::release_group(&shared, &group, &request.reason, &request.user).await;
+            let user = caller.signed(&request.user);
+            return decisions::release_group(&shared, &group, &request.reason, &user).await;
         }
         _ => return Err(Refusal::bad("scope", "name a host, a mark or a group, one of them")),
     };
     let marks = newest_mark_of(&shared, &target).await?;
-    let (user, reason) = (person(&request.user), plain(&request.reason));
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
         let mut released = 0;
@@ -330,16 +333,22 @@ async fn release(
     Ok(Json(ChangeAnswer { changed, message }))
 }
 
-async fn retry(State(shared): State<Arc<Shared>>, Body(request): Body<RetryRequest>) -> Answer<ChangeAnswer> {
+async fn retry(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<RetryRequest>,
+) -> Answer<ChangeAnswer> {
     let marks = match &request.target {
         Some(target) => unfinished_marks_of(&shared, target).await?.into_iter().map(Some).collect(),
         None => vec![None],
     };
-    let user = person(&request.user);
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let retry = move |journal: &mut Journal| {
         let now = Timestamp::now();
-        let changed =
-            marks.iter().map(|mark| journal.retry_now(*mark, &user, now)).sum::<Result<usize, _>>()?;
+        let changed = marks
+            .iter()
+            .map(|mark| journal.retry_now(*mark, &reason, &user, now))
+            .sum::<Result<usize, _>>()?;
         for mark in marks.iter().flatten() {
             tracing::info!(%mark, "{user} has the mark tried now, where it waits for its time");
         }
@@ -411,14 +420,46 @@ async fn those_of(
     }
 }
 
-/// All routes at once: the slowest decides how long it takes.
 async fn send_test(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<TestRequest>,
 ) -> Answer<Vec<TestAnswer>> {
-    if let Some(name) = &request.notice {
-        return test_notice(&shared, name).await;
+    let answers = match &request.notice {
+        Some(name) => vec![test_notice(&shared, name).await?],
+        None => test_routes(&shared, &request).await?,
+    };
+    let actor = caller.signed(&request.user);
+    let (said, reason) = (answers.clone(), plain(&request.reason));
+    shared.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
+    Ok(Json(answers))
+}
+
+/// One row for each: who sent it, and what came of it.
+fn note_tests(
+    journal: &mut Journal,
+    answers: &[TestAnswer],
+    reason: &str,
+    actor: &str,
+) -> Result<(), JournalError> {
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    for answer in answers {
+        let detail = format!("a test message was sent ({}){why}", answer.kind);
+        journal.append_history(&NewHistory {
+            at: Timestamp::now(),
+            event: "test-sent",
+            mark: None,
+            node: None,
+            route: Some(&answer.route),
+            detail: &detail,
+            actor,
+        })?;
     }
+    Ok(())
+}
+
+/// All routes at once: the slowest decides how long it takes.
+async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestAnswer>, Refusal> {
     let wanted = |route: &&Arc<Route>| {
         let is_named = request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
         is_named && route.step == Step::Failure
@@ -432,11 +473,11 @@ async fn send_test(
     }
     let mut answers = tests.join_all().await;
     answers.sort_by_key(|(number, _)| *number);
-    Ok(Json(answers.into_iter().map(|(_, answer)| answer).collect()))
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
 /// The log takes everything.
-async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
+async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal> {
     let settings = shared.settings();
     let found = settings.notices.iter().find(|target| target.name.as_str() == name);
     let target = found.ok_or_else(|| {
@@ -449,7 +490,7 @@ async fn test_notice(shared: &Shared, name: &str) -> Answer<Vec<TestAnswer>> {
             test_answer(name, &Outcome::Acknowledged { reference: None })
         }
     };
-    Ok(Json(vec![answer]))
+    Ok(answer)
 }
 
 /// One test message. Whoever waits for it knows the limit of one; waiting for a place among other exchanges is not part of it.

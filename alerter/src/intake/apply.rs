@@ -226,7 +226,7 @@ impl<'a> Intake<'a> {
             Fate::Join(mark) => {
                 self.journal.add_to_mark(fencing, mark, now)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
-                let fresh = fencing.committed_at >= self.around.started;
+                let fresh = self.is_fresh(fencing.committed_at);
                 match (known.imported, fencing.origin) {
                     (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
                     (false, Origin::Operator) => self.prove(mark, Proof::Operator, fresh),
@@ -272,6 +272,11 @@ impl<'a> Intake<'a> {
     /// The same where only a row counts that can be believed.
     pub(super) fn find_sound(&self, id: MarkId) -> Done<Option<MarkRow>> {
         Ok(self.find(id)?.and_then(Result::ok))
+    }
+
+    /// Whether something happened while this daemon was there, and not so long ago that what it knew of it may have been removed.
+    pub(super) fn is_fresh(&self, at: Timestamp) -> bool {
+        at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
     }
 
     /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew.

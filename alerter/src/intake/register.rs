@@ -137,6 +137,7 @@ impl Intake<'_> {
     /// known all the same.
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
         match self.find(entry.mark.id)? {
+            Some(Ok(_)) if self.is_ancient(entry) => return Ok(()),
             Some(Ok(known)) => return self.believe_again(&known),
             Some(Err(_)) => return Ok(()),
             None => {}
@@ -145,13 +146,27 @@ impl Intake<'_> {
             warn!(mark = %entry.mark.id, host = %entry.mark.node, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
             return Ok(());
         }
+        let is_ancient = self.is_ancient(entry);
+        if is_ancient && entries.sound.contains_key(&Key::Settled(entry.mark.id)) {
+            return Ok(());
+        }
         // The alerter that made it had the same fault in its configuration, and did not know it.
         let clash = self.around.names.of_entry(&entry.mark.node, &entry.mark.fqdn).err();
         let mut row = MarkRow::of_entry(entry);
         if clash.is_some() {
             row.fqdn = None;
         }
+        if is_ancient {
+            row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+        }
         self.make(&row, clash.as_ref(), Taken::Register)
+    }
+
+    /// Whether a mark is so old that it may have been known here, and removed from the journal since: then what became of it is
+    /// not known any more, and an operator decides. Such an entry comes back with a controller that was away for as long.
+    fn is_ancient(&self, entry: &MarkEntry) -> bool {
+        let youngest = entry.made_at.max(entry.mark.failure_time);
+        self.around.now.since(youngest) > self.shared.settings().history.keep
     }
 
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that

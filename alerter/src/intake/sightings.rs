@@ -127,7 +127,7 @@ impl Intake<'_> {
         let claimed = self.find_sound(mark)?.map(|row| row.failure_time);
         let is_older = claimed.is_some_and(|at| at > sighting.at + outage::SKEW);
         match self.around.proof_by(sighting) {
-            Some(proof) if !is_older => self.prove(mark, proof, sighting.at >= self.around.started),
+            Some(proof) if !is_older => self.prove(mark, proof, self.is_fresh(sighting.at)),
             _ => Ok(()),
         }
     }

@@ -35,7 +35,7 @@ use crate::site::{Alerter, Site};
 const HOSTS: &str = "/v1/hosts/compute1";
 
 /// What the API works on, and where it is served.
-struct Server {
+pub(crate) struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
     files: Files,
@@ -52,7 +52,7 @@ impl Drop for Server {
 
 impl Server {
     /// A daemon without a cluster, with these lines behind its route.
-    async fn alone(more: &str) -> Self {
+    pub(crate) async fn alone(more: &str) -> Self {
         let (files, room) = (Files::new(), config::Site::new(""));
         let routes = match more.matches("ack = \"callback\"").count() {
             0 => "",
@@ -126,6 +126,11 @@ impl Server {
         })
     }
 
+    /// The control socket, as a command finds it.
+    pub(crate) fn daemon(&self) -> client::Daemon {
+        client::Daemon::at(&self.local.as_ref().unwrap().0)
+    }
+
     /// Bytes to the control socket, and what comes back.
     async fn raw_locally(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         self.head_locally(method, path, body.len(), body).await
@@ -143,14 +148,14 @@ impl Server {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
     }
 
-    async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, JournalError> + Send + 'static,
     ) -> T {
         self.shared.store.run(work).await.unwrap()
     }
 
-    async fn marks(&self, host: &str) -> Vec<MarkRow> {
+    pub(crate) async fn marks(&self, host: &str) -> Vec<MarkRow> {
         let node = HostName::parse(host).unwrap();
         self.run(move |journal| Ok(journal.marks_of(&node)?.sound)).await
     }
@@ -174,13 +179,13 @@ impl Server {
     }
 
     /// An attempt on a route begins.
-    async fn begin(&self, route: &'static str) -> DueDelivery {
+    pub(crate) async fn begin(&self, route: &'static str) -> DueDelivery {
         let turn =
             move |journal: &mut Journal| journal.turn(&[], &[Room::of(route, 1)], None, Timestamp::now());
         self.run(turn).await.begun.remove(0)
     }
 
-    async fn end(&self, due: &DueDelivery, verdict: Verdict) {
+    pub(crate) async fn end(&self, due: &DueDelivery, verdict: Verdict) {
         let (mark, route, at) = (due.mark.id, due.delivery.route.clone(), Timestamp::now());
         let ended = Ended { mark, route, verdict, at };
         self.run(move |journal| journal.turn(&[ended], &[], None, at)).await;
@@ -195,7 +200,7 @@ fn well() -> String {
     json!({ "mark_unhealthy": false }).to_string()
 }
 
-fn accepted() -> Verdict {
+pub(crate) fn accepted() -> Verdict {
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,

@@ -89,6 +89,7 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     assert_eq!(settings.intake, config::IntakeRules { coalesce, evidence_grace, horizon });
     assert_eq!(settings.degraded_after, seconds(300));
     assert_eq!((settings.max_in_flight, settings.log.level), (32, tracing::Level::INFO));
+    assert_eq!(settings.history, config::HistoryRules { keep: seconds(400 * 86_400), max_bytes: 512 << 20 });
     let route = &settings.routes[0];
     assert_eq!((route.name.as_str(), route.driver.kind()), ("recovery", "http"));
     assert_eq!(route.driver.endpoint(), "http://127.0.0.1:8080/v1/host-failures");
@@ -117,6 +118,9 @@ fn every_key_is_read() {
         [delivery]
         degraded-after = 0x1e
         max-in-flight = 1_0
+        [history]
+        keep = 30
+        max-size = 16
         [log]
         level = "debug"
         [http.first]
@@ -145,6 +149,8 @@ fn every_key_is_read() {
     assert_eq!(seconds.map(|time| time.as_secs()), [60, 11, 3600, 61]);
     assert_eq!(settings.degraded_after.as_secs(), 30);
     assert_eq!((settings.max_in_flight, settings.log.level), (10, tracing::Level::DEBUG));
+    let keep = Duration::from_secs(30 * 86_400);
+    assert_eq!(settings.history, config::HistoryRules { keep, max_bytes: 16 << 20 });
     let names: Vec<&str> = settings.routes.iter().map(|route| route.name.as_str()).collect();
     assert_eq!(names, ["first", "second"]);
     assert_eq!(settings.routes[0].driver.endpoint(), "http://recovery.example:8080/x");
@@ -397,12 +403,12 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             "[healthcheck]\nttl = 1",
-            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, log, http, exec, notice, api",
+            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
         (
             "register = \"none\"",
-            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, log, http, exec, notice, api",
+            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api",
         ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),

@@ -1,6 +1,7 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
+mod accounts;
 mod api;
 mod api_config;
 mod certificates;
@@ -54,9 +55,11 @@ mod nova;
 mod nova_config;
 mod openstack;
 mod openstack_tokens;
+mod operators;
 mod probes;
 mod probes_keeper;
 mod probes_keys;
+mod pruning;
 mod register;
 mod route;
 mod routes;

@@ -647,7 +647,11 @@ mod tests {
             .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[300].to_string()])
             .unwrap();
         let late = NOW + Duration::from_secs(900);
-        assert_eq!(journal.retry_now(None, "alice", late).unwrap(), 599, "the damaged one is in quarantine");
+        assert_eq!(
+            journal.retry_now(None, "the disk is back", "alice", late).unwrap(),
+            599,
+            "the damaged one is in quarantine"
+        );
         let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
         assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (late, late));
         assert_eq!(journal.put_off_no_longer_than(NOW).unwrap(), 599);

@@ -182,12 +182,12 @@ impl Journal {
         Ok(found.iter().filter_map(|decision| decision.about.mark()).collect())
     }
 
-    /// A number that grows with each decision and each end of one.
+    /// A number that grows with each decision and each end of one, also where the newest have been removed.
     ///
     /// # Errors
     /// As any read.
     pub fn decisions_version(&self) -> Result<i64, JournalError> {
-        let sql = "SELECT coalesce((SELECT max(seq) FROM decision), 0) + coalesce((SELECT max(seq) FROM ending), 0)";
+        let sql = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence WHERE name IN ('decision', 'ending')";
         self.sqlite(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
@@ -349,6 +349,54 @@ fn load_ending(transaction: &Transaction<'_>, id: NoteId) -> rusqlite::Result<Op
     let mut look = transaction.prepare_cached(&sql)?;
     let found = look.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
     Ok(found.flatten())
+}
+
+/// A decision with its number, and with the time of its end where an operator ended it.
+pub(super) type Decided = (i64, Checked<Decision>, Option<Timestamp>);
+
+/// Some decisions behind a number.
+pub(super) fn page(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Decided>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, p.seq, (SELECT e.at FROM ending e WHERE e.decision = p.id) FROM decision p
+         WHERE p.seq > ?1 ORDER BY p.seq LIMIT {limit}"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = |row: &Row<'_>| {
+        let end: Option<i64> = row.get(10)?;
+        Ok((row.get(9)?, decode(row), end.map(Timestamp)))
+    };
+    query.query_map([after], read)?.collect()
+}
+
+/// Some ends behind a number whose decision is not here, each with its decision's id and its time.
+pub(super) fn lone_endings(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, String, Timestamp)>> {
+    let sql = format!(
+        "SELECT e.seq, e.decision, e.at FROM ending e WHERE e.seq > ?1
+         AND NOT EXISTS (SELECT 1 FROM decision p WHERE p.id = e.decision) ORDER BY e.seq LIMIT {limit}"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?)));
+    query.query_map([after], read)?.collect()
+}
+
+/// Removes a decision with its end.
+pub(super) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM decision WHERE id = ?1",
+        "DELETE FROM ending WHERE decision = ?1",
+        "DELETE FROM published WHERE entry IN ('p.' || ?1, 'p.' || ?1 || '.end')",
+    ] {
+        transaction.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(())
 }
 
 fn text(scope: Scope) -> String {

@@ -82,24 +82,26 @@ impl Journal {
         })
     }
 
-    /// Makes open deliveries due at once; those of one mark, or all. Says how many.
+    /// Makes open deliveries due at once; those of one mark, or all. The reason may be empty. Says how many.
     ///
     /// # Errors
     /// As any write.
     pub fn retry_now(
         &mut self,
         only: Option<MarkId>,
+        reason: &str,
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
         let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let detail = format!("an operator asked for an attempt at once{why}");
         let only = only.map(|mark| mark.to_string()).into();
         self.change_each(&condition, &[only], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             delivery.next_due = now;
-            let detail = "an operator asked for an attempt at once";
             let key = (delivery.mark, delivery.route.as_str());
-            Ok(note_by(transaction, key, now, "retry", detail, actor)?)
+            Ok(note_by(transaction, key, now, "retry", &detail, actor)?)
         })
     }
 

@@ -1,14 +1,19 @@
 //! The append-only history: every change and every operator's decision, with who and why.
 
+use std::ops::ControlFlow;
+
 use rusqlite::{Row, Transaction, params};
 use serde::Serialize;
 
 use super::digest::Digest;
 use super::fencings::{Checked, Damage, Rows};
-use super::{Journal, JournalError};
+use super::{Journal, JournalError, words};
 use crate::host::HostName;
 use crate::id::MarkId;
 use crate::time::Timestamp;
+
+/// So many rows are in memory at once where all are looked at.
+const PAGE: usize = 512;
 
 pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
 
@@ -17,7 +22,7 @@ pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, act
 pub struct NewHistory<'a> {
     /// When.
     pub at: Timestamp,
-    /// A stable word, such as `fenced`, `marked`, `acknowledged`.
+    /// One of [`super::WORDS`].
     pub event: &'a str,
     /// The mark, where there is one.
     pub mark: Option<MarkId>,
@@ -79,6 +84,7 @@ impl HistoryRow {
 }
 
 pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+    debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
     let row = HistoryRow {
         seq: 0,
         at: new.at,
@@ -99,6 +105,17 @@ pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
             row.at.0, row.event, row.mark, row.node, row.route, row.detail, row.actor, digest
         ])?;
     Ok(())
+}
+
+/// Some rows behind a number, in the order of writing.
+pub(super) fn page(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Checked<HistoryRow>)>> {
+    let sql = format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 ORDER BY seq LIMIT {limit}");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
 }
 
 pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
@@ -122,6 +139,36 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
 }
 
 impl Journal {
+    /// Gives `visit` every row behind the row number `after`, in the order of writing, without having all of them in memory,
+    /// and without holding a snapshot for longer than a page: a writer is never kept from moving its log. A damaged row is
+    /// given as damage with its number. What is written meanwhile is given too; ends where `visit` says so.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn each_history(
+        &self,
+        after: i64,
+        mut visit: impl FnMut(i64, Result<HistoryRow, Damage>) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 ORDER BY seq LIMIT {PAGE}");
+        let mut last = after;
+        loop {
+            let read = || {
+                let mut query = self.connection.prepare_cached(&sql)?;
+                let rows = query.query_map([last], |row| Ok((row.get(0)?, decode(row))))?;
+                rows.collect::<rusqlite::Result<Vec<(i64, Checked<HistoryRow>)>>>()
+            };
+            let page = self.sqlite(read())?;
+            let Some((end, _)) = page.last() else { return Ok(()) };
+            last = *end;
+            for (seq, row) in page {
+                if visit(seq, row).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Writes one row by itself, for what changes nothing else.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ mod outages;
 mod pages;
 mod place;
 mod published;
+mod retention;
 mod returns;
 mod row;
 mod schema;
@@ -37,6 +38,7 @@ mod served;
 mod sightings;
 mod told;
 mod watermarks;
+mod words;
 
 use std::cell::Cell;
 use std::fs;
@@ -67,8 +69,10 @@ pub use marks::{Resolved, Taken};
 pub use outages::Outage;
 pub use pages::Page;
 use place::Place;
+pub use retention::{Bounds, Round};
 pub use row::MarkRow;
 pub use told::Told;
+pub use words::{WORDS, Word, is_word};
 
 /// The journal's path where nothing else is configured.
 pub const DEFAULT_PATH: &str = "/var/lib/nova-host-alerter/marks.db";

@@ -107,7 +107,25 @@ pub(super) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<M
     Ok(read.and_then(Result::ok))
 }
 
-/// The same, of a mark that is not settled.
+/// What stands under a mark's id, as it is written in another row.
+pub(super) fn find(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Checked<MarkRow>>> {
+    let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
+    transaction.prepare_cached(&sql)?.query_row([id], |row| Ok(decode(row))).optional()
+}
+
+/// Some marks behind an id as it stands there, in the order of their ids.
+pub(super) fn page(
+    transaction: &Transaction<'_>,
+    after: &[u8],
+    limit: usize,
+) -> rusqlite::Result<Vec<(Vec<u8>, Checked<MarkRow>)>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM mark m WHERE m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {limit}");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([after], |row| Ok((raw_text(row, 0)?, decode(row))))?.collect()
+}
+
+/// A mark that is not settled; a damaged row is none.
 pub(super) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
 }

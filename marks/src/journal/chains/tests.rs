@@ -322,7 +322,7 @@ fn what_the_chain_holds_nobody_else_frees_or_has_to_look_at() {
     assert_eq!(journal.release_held(mark, "go", "alice", NOW).unwrap(), 0);
     assert_eq!(journal.held_deliveries(10).unwrap().in_all, 0);
     assert_eq!(journal.waiting().unwrap().into_iter().collect::<Vec<_>>(), [("nova".to_owned(), 1)]);
-    assert_eq!(journal.retry_now(Some(mark), "alice", NOW).unwrap(), 1);
+    assert_eq!(journal.retry_now(Some(mark), "", "alice", NOW).unwrap(), 1);
     attempt(&mut journal, mark, "nova", &refusal());
     go(&mut journal, NOW);
     for route in ROUTES {
@@ -701,7 +701,7 @@ impl World {
             }
             Event::Wait(seconds) => self.now = now + Duration::from_secs(seconds),
             Event::Release => drop(self.journal.release_held(mark, "go", "alice", now).unwrap()),
-            Event::Retry => drop(self.journal.retry_now(Some(mark), "alice", now).unwrap()),
+            Event::Retry => drop(self.journal.retry_now(Some(mark), "", "alice", now).unwrap()),
             Event::Restart => {
                 (self.under_way, self.is_new) = (None, true);
                 self.journal = self.home.open(Role::Alerter);

@@ -1,0 +1,416 @@
+//! `history export` and `report`: the history for other programs, and as a page. They read while the daemon writes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use marks::journal::{Damage, HistoryRow, Journal};
+use marks::time::Timestamp;
+use serde::Serialize;
+
+use super::{controller, reader, say};
+use crate::cli::{self, Cli, Format};
+use crate::plain::is_hidden;
+use crate::report::{self, Numbers};
+use crate::span;
+
+/// The first line of CSV.
+const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";
+/// Progress is drawn after so many rows.
+const PACE: u64 = 10_000;
+
+/// A row as it is exported.
+#[derive(Serialize)]
+struct Line<'a> {
+    seq: i64,
+    /// Milliseconds since the epoch.
+    at: i64,
+    /// The same in UTC, RFC 3339.
+    time: String,
+    event: &'a str,
+    mark: Option<&'a str>,
+    node: Option<&'a str>,
+    route: Option<&'a str>,
+    detail: &'a str,
+    actor: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn of(row: &'a HistoryRow) -> Self {
+        Self {
+            seq: row.seq,
+            at: row.at.0,
+            time: jiff::Timestamp::from_millisecond(row.at.0).map(|at| at.to_string()).unwrap_or_default(),
+            event: &row.event,
+            mark: row.mark.as_deref(),
+            node: row.node.as_deref(),
+            route: row.route.as_deref(),
+            detail: &row.detail,
+            actor: &row.actor,
+        }
+    }
+
+    /// One line of JSON. What a terminal would not show is escaped, which JSON knows how to read.
+    fn json(&self) -> io::Result<String> {
+        let text = serde_json::to_string(self)?;
+        let show = |c: char| match is_hidden(c) {
+            true => format!("\\u{:04x}", u32::from(c)),
+            false => c.to_string(),
+        };
+        Ok(text.chars().map(show).collect::<String>() + "\n")
+    }
+
+    /// One record of RFC 4180.
+    fn csv(&self) -> String {
+        let (seq, at) = (self.seq.to_string(), self.at.to_string());
+        let maybe = |text: Option<&'a str>| text.unwrap_or_default();
+        let fields = [
+            &seq,
+            &at,
+            &self.time,
+            self.event,
+            maybe(self.mark),
+            maybe(self.node),
+            maybe(self.route),
+            self.detail,
+            self.actor,
+        ];
+        fields.map(field).join(",") + "\r\n"
+    }
+}
+
+/// Quoted where it must be; what a terminal would not show is written as `\u{1b}`.
+fn field(text: &str) -> String {
+    let show = |c: char| if is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
+    let text: String = text.chars().map(show).collect();
+    if text.contains(['"', ',']) || text.starts_with(' ') || text.ends_with(' ') {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+/// What is exported, to where, and what came of it.
+struct Exporter<W: Write> {
+    out: W,
+    format: Format,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    rows: u64,
+    damaged: u64,
+    /// The number of the last row that was looked at.
+    last: i64,
+}
+
+impl<W: Write> Exporter<W> {
+    fn begin(&mut self) -> io::Result<()> {
+        match self.format {
+            Format::Csv => self.out.write_all(format!("{HEADER}\r\n").as_bytes()),
+            Format::Jsonl => Ok(()),
+        }
+    }
+
+    /// A damaged row is named, and not exported.
+    fn take(&mut self, seq: i64, row: Result<HistoryRow, Damage>) -> io::Result<()> {
+        self.last = seq;
+        match row {
+            Ok(row) if self.is_wanted(row.at) => {
+                self.rows += 1;
+                let line = Line::of(&row);
+                let text = if self.format == Format::Csv { line.csv() } else { line.json()? };
+                self.out.write_all(text.as_bytes())
+            }
+            Ok(_) => Ok(()),
+            Err(damage) => {
+                self.damaged += 1;
+                let key = damage.key;
+                tell(&format!("the history row {key} is damaged, and is not exported"));
+                Ok(())
+            }
+        }
+    }
+
+    fn is_wanted(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+    }
+
+    /// Everything that was there when it began: a journal that is written all the time has no end.
+    fn run(&mut self, journal: &Journal) -> anyhow::Result<()> {
+        let newest = journal.newest_history()?;
+        let (mut fault, mut progress) = (self.begin().err(), Progress::new("rows exported"));
+        journal.each_history(self.last, |seq, row| {
+            if seq > newest || fault.is_some() {
+                return ControlFlow::Break(());
+            }
+            fault = self.take(seq, row).err();
+            progress.at(self.rows);
+            ControlFlow::Continue(())
+        })?;
+        drop(progress);
+        fault.map_or(Ok(()), Err).context("the export cannot be written")
+    }
+}
+
+pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCode> {
+    let (now, journal) = (Timestamp::now(), reader(cli)?);
+    let mut exporter = Exporter {
+        out: Out::open(options.output.as_deref())?,
+        format: options.format,
+        since: options.since.as_deref().map(|text| point(text, now)).transpose()?,
+        until: options.until.as_deref().map(|text| point(text, now)).transpose()?,
+        rows: 0,
+        damaged: 0,
+        last: options.after,
+    };
+    match exporter.run(&journal).and_then(|()| exporter.out.finish()) {
+        Err(error) if is_gone(&error) && options.output.is_none() => return Ok(ExitCode::SUCCESS),
+        done => done?,
+    }
+    let Exporter { rows, damaged, last, .. } = exporter;
+    tell(&format!("{rows} rows exported: what comes later begins with `--after {last}`"));
+    if damaged == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    tell(&format!("{damaged} rows are damaged and are not in it: keep the journal, and look at its disk"));
+    Ok(ExitCode::FAILURE)
+}
+
+/// A reader that went away (`| head`) is no fault.
+fn is_gone(error: &anyhow::Error) -> bool {
+    let is_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(is_pipe)
+}
+
+fn tell(sentence: &str) {
+    say(&format!("nova-host-alerter: {sentence}\n"), &mut io::stderr());
+}
+
+pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCode> {
+    let now = Timestamp::now();
+    let from = point(&options.since, now)?;
+    let to = options.until.as_deref().map_or(Ok(now), |text| point(text, now))?;
+    anyhow::ensure!(from < to, "--since must lie before --until");
+    let (journal, mut progress) = (reader(cli)?, Progress::new("rows read"));
+    let facts = report::read::read(&journal, from, to, |rows| progress.at(rows))?;
+    drop(progress);
+    let numbers = Numbers::of(&facts, from, to);
+    let text = match cli.json {
+        true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
+        false => report::page(&numbers, &controller(), ("", "")),
+    };
+    let mut out = Out::open(options.output.as_deref())?;
+    match out.write_all(text.as_bytes()).context("the report cannot be written").and_then(|()| out.finish()) {
+        Err(error) if is_gone(&error) && options.output.is_none() => {}
+        done => done?,
+    }
+    if numbers.damaged > 0 {
+        tell(&format!("{} damaged rows are not counted in it", numbers.damaged));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A time, or how long ago.
+///
+/// # Errors
+/// One sentence.
+fn point(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
+    if let Ok(ago) = span::parse(text) {
+        return Ok(now - ago);
+    }
+    let day = format!("{text}T00:00:00Z");
+    let at = [text, &day].into_iter().find_map(|text| text.parse::<jiff::Timestamp>().ok());
+    let at = at.with_context(|| {
+        let text = text.escape_default();
+        format!(
+            "{text} is no time: write 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, as in 30d or 12h"
+        )
+    })?;
+    Ok(Timestamp(at.as_millisecond()))
+}
+
+/// Where it goes: stdout, or a file that is put in place when it is whole.
+enum Out {
+    Stdout(BufWriter<io::Stdout>),
+    Draft { file: BufWriter<File>, draft: PathBuf, target: PathBuf, is_done: bool },
+}
+
+impl Out {
+    fn open(target: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(target) = target else { return Ok(Self::Stdout(BufWriter::new(io::stdout()))) };
+        let name = target.file_name().context("--output needs a file name")?.to_string_lossy().into_owned();
+        let draft = target.with_file_name(format!(".{name}.{}.new", std::process::id()));
+        let told = || format!("{} cannot be written", target.display());
+        let file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).with_context(told)?;
+        let (file, target) = (BufWriter::new(file), target.to_owned());
+        Ok(Self::Draft { file, draft, target, is_done: false })
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout(out) => Ok(out.flush().context("it cannot be written")?),
+            Self::Draft { file, draft, target, is_done } => {
+                let told = || format!("{} cannot be written", target.display());
+                file.flush().and_then(|()| file.get_ref().sync_all()).with_context(told)?;
+                fs::rename(&*draft, &*target).with_context(told)?;
+                *is_done = true;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stdout(out) => out.write(bytes),
+            Self::Draft { file, .. } => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(out) => out.flush(),
+            Self::Draft { file, .. } => file.flush(),
+        }
+    }
+}
+
+/// Half of a file is none.
+impl Drop for Out {
+    fn drop(&mut self) {
+        if let Self::Draft { draft, is_done: false, .. } = self {
+            let _nobody_can_help = fs::remove_file(draft);
+        }
+    }
+}
+
+/// One line on stderr that is drawn again in place, where stderr is a terminal.
+struct Progress {
+    what: &'static str,
+    is_shown: bool,
+    is_drawn: bool,
+}
+
+impl Progress {
+    fn new(what: &'static str) -> Self {
+        Self { what, is_shown: io::stderr().is_terminal(), is_drawn: false }
+    }
+
+    fn at(&mut self, done: u64) {
+        if self.is_shown && done > 0 && done.is_multiple_of(PACE) {
+            say(&format!("\r{done} {}", self.what), &mut io::stderr());
+            self.is_drawn = true;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_drawn {
+            say("\r\x1b[K", &mut io::stderr());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(detail: &str) -> HistoryRow {
+        HistoryRow {
+            seq: 7,
+            at: Timestamp(1_800_000_000_000),
+            event: "retry".into(),
+            mark: None,
+            node: Some("compute1".into()),
+            route: None,
+            detail: detail.into(),
+            actor: "alice (uid 0)".into(),
+        }
+    }
+
+    fn exporter(format: Format) -> Exporter<Vec<u8>> {
+        Exporter { out: Vec::new(), format, since: None, until: None, rows: 0, damaged: 0, last: 0 }
+    }
+
+    fn exported(format: Format, detail: &str) -> String {
+        let mut exporter = exporter(format);
+        exporter.begin().unwrap();
+        exporter.take(7, Ok(row(detail))).unwrap();
+        String::from_utf8(exporter.out).unwrap()
+    }
+
+    /// RFC 4180, sections 2.1 to 2.7.
+    #[test]
+    fn csv_has_a_header_and_quotes_what_it_must() {
+        let of = |detail: &str| {
+            let text = exported(Format::Csv, detail);
+            let line =
+                text.strip_prefix(&format!("{HEADER}\r\n")).unwrap().strip_suffix("\r\n").unwrap().to_owned();
+            line.strip_prefix("7,1800000000000,2027-01-15T08:00:00Z,retry,,compute1,,").unwrap().to_owned()
+        };
+        assert_eq!(of("plain"), "plain,alice (uid 0)");
+        assert_eq!(of("a,\"b\""), "\"a,\"\"b\"\"\",alice (uid 0)");
+        assert_eq!(of(" x"), "\" x\",alice (uid 0)");
+        assert_eq!(of("=1+1"), "=1+1,alice (uid 0)", "what was written is what is read");
+        assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "a\\u{d}\\u{a}\\u{1b}[31m\\u{202e},alice (uid 0)");
+    }
+
+    #[test]
+    fn a_line_of_json_is_one_line_and_shows_everything() {
+        let nasty = "a\n\u{1b}\u{9b}\u{202e}\"";
+        let line = exported(Format::Jsonl, nasty);
+        assert!(line.ends_with('\n') && !line.trim_end().chars().any(is_hidden), "{line:?}");
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((read["detail"].as_str(), read["seq"].as_i64()), (Some(nasty), Some(7)));
+        assert_eq!((read["time"].as_str(), read["mark"].is_null()), (Some("2027-01-15T08:00:00Z"), true));
+    }
+
+    /// The broken variant drops it without a word.
+    #[test]
+    fn a_damaged_row_is_counted_and_a_row_of_another_time_is_not() {
+        let mut exporter = exporter(Format::Csv);
+        (exporter.since, exporter.until) = (Some(Timestamp(10)), Some(Timestamp(20)));
+        for (seq, at) in [(1, 9), (2, 10), (3, 19), (4, 20)] {
+            exporter.take(seq, Ok(HistoryRow { at: Timestamp(at), ..row("x") })).unwrap();
+        }
+        exporter.take(5, Err(Damage { table: "history", key: "5".into() })).unwrap();
+        assert_eq!((exporter.rows, exporter.damaged, exporter.last), (2, 1, 5));
+    }
+
+    #[test]
+    fn a_file_is_its_owners_and_comes_whole_or_not_at_all() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let room = tempfile::tempdir().unwrap();
+        let target = room.path().join("x.csv");
+        fs::write(&target, "old").unwrap();
+        let open = || {
+            let mut out = Out::open(Some(&target)).unwrap();
+            out.write_all(b"new").unwrap();
+            out
+        };
+        drop(open());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old", "the broken variant ends before it is whole");
+        open().finish().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_time_is_a_point_or_an_age() {
+        let now = Timestamp(1_800_000_000_000);
+        let of = |text| point(text, now).map(|at| at.seconds() - now.seconds());
+        assert_eq!(of("30d").unwrap(), -30 * 86_400);
+        assert_eq!(of("2027-01-15T08:00:01Z").unwrap(), 1);
+        assert_eq!(of("2027-01-15").unwrap(), -8 * 3600);
+        assert!(of("yesterday").is_err() && of("2027-13-01").is_err());
+    }
+}

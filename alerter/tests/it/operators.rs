@@ -1,0 +1,125 @@
+//! Every request that changes something leaves a row in the history: who asked for it, and why.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use alerter::control::remote;
+use marks::journal::{HistoryFilter, HistoryRow};
+use serde_json::{Value, json};
+
+use crate::api::{Server, accepted};
+
+const WHY: &str = "because of the new switch";
+
+/// Method, path, and the word of the history for it.
+const ACTIONS: [(&str, &str, &str); 10] = [
+    ("patch", "/v1/hosts/{host}", "marked-by-hand"),
+    ("post", "/v1/retry", "retry"),
+    ("post", "/v1/pause", "paused"),
+    ("post", "/v1/resume", "resumed"),
+    ("post", "/v1/maintenance/begin", "maintenance-began"),
+    ("post", "/v1/maintenance/end", "maintenance-ended"),
+    ("post", "/v1/release", "released"),
+    ("post", "/v1/send-test", "test-sent"),
+    ("patch", "/v1/marks/{id}", "confirmed"),
+    ("post", "/v1/unmark", "settled"),
+];
+
+/// What is asked of each, by an operator called alice.
+fn body(path: &str, mark: &str) -> Value {
+    let mut body = match path {
+        "/v1/hosts/{host}" => return json!({ "mark_unhealthy": true, "resource_status_reason": WHY }),
+        "/v1/marks/{id}" => return json!({ "acknowledged": true, "route": "recovery", "reason": WHY }),
+        "/v1/retry" => json!({ "target": "compute1" }),
+        "/v1/release" => json!({ "target": mark }),
+        "/v1/unmark" => json!({ "target": mark }),
+        "/v1/maintenance/begin" => json!({ "host": "compute1", "seconds": 60 }),
+        "/v1/maintenance/end" => json!({ "host": "compute1" }),
+        _ => json!({}),
+    };
+    body["reason"] = WHY.into();
+    body["user"] = "alice".into();
+    body
+}
+
+async fn ask(server: &Server, (method, path): (&str, &str), mark: &str) {
+    let at = path.replace("{host}", "compute1").replace("{id}", mark);
+    let (daemon, body) = (server.daemon(), body(path, mark));
+    let answer: Result<Value, _> = match method {
+        "patch" => daemon.patch(&at, "alice", &body).await,
+        _ => daemon.post(&at, &body).await,
+    };
+    answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+}
+
+async fn history(server: &Server) -> Vec<HistoryRow> {
+    server.run(|journal| journal.history(&HistoryFilter::default())).await.sound
+}
+
+/// The newest mark of the host; a request may need one that is open, or one that was only accepted.
+async fn mark_for(server: &Server, path: &str) -> String {
+    if path == "/v1/unmark" {
+        let request = json!({ "mark_unhealthy": true });
+        let _made: Value = server.daemon().patch("/v1/hosts/compute2", "alice", &request).await.unwrap();
+        return server.marks("compute2").await[0].id.to_string();
+    }
+    if path == "/v1/marks/{id}" {
+        let due = server.begin("recovery").await;
+        server.end(&due, accepted()).await;
+        return due.mark.id.to_string();
+    }
+    let marks = server.marks("compute1").await;
+    marks.last().map(|mark| mark.id.to_string()).unwrap_or_default()
+}
+
+/// S0-3, S2-3. The broken variant asks for what is there already, and finds no new row.
+#[tokio::test]
+async fn every_action_is_on_record_with_who_and_why() {
+    let server = Server::alone("ack = \"callback\"\n").await;
+    for (method, path, event) in ACTIONS {
+        let mark = mark_for(&server, path).await;
+        let before = history(&server).await.len();
+        ask(&server, (method, path), &mark).await;
+        let new = history(&server).await.split_off(before);
+        let is_right = |row: &&HistoryRow| {
+            row.event == event && row.actor.starts_with("alice (uid ") && row.detail.contains(WHY)
+        };
+        assert_eq!(new.iter().filter(is_right).count(), 1, "{path}: {new:?}");
+    }
+    let before = history(&server).await.len();
+    let nothing: Value = server.daemon().post("/v1/resume", &body("/v1/resume", "")).await.unwrap();
+    assert_eq!((nothing["changed"].as_u64(), history(&server).await.len()), (Some(0), before));
+}
+
+/// Whoever adds a request that changes something says above how it is put on record.
+#[test]
+fn every_request_that_changes_something_is_tried_above() {
+    let tried: BTreeSet<(String, String)> =
+        ACTIONS.iter().map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned())).collect();
+    let api = remote::paths().filter(|(method, _)| *method != "get");
+    let mut served: BTreeSet<_> = api.map(|(method, path)| (method.to_owned(), path.to_owned())).collect();
+    let control = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/control");
+    for file in fs::read_dir(control).unwrap() {
+        let file = file.unwrap().path();
+        served.extend(changing(&fs::read_to_string(&file).unwrap()));
+    }
+    assert_eq!(served, tried);
+    assert_eq!(changing("x.route(\n \"/v1/a\",\n post(b))").len(), 1, "the broken variant is found");
+}
+
+/// The routes in a source text that are no `GET`.
+fn changing(code: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for part in code.split(".route(").skip(1) {
+        let mut pieces = part.splitn(3, '"');
+        let (Some(before), Some(path), Some(rest)) = (pieces.next(), pieces.next(), pieces.next()) else {
+            continue;
+        };
+        let method = rest.trim_start_matches([',', ' ', '\n']).split('(').next().unwrap_or_default();
+        if before.trim().is_empty() && path.starts_with('/') && method != "get" {
+            found.push((method.to_owned(), path.to_owned()));
+        }
+    }
+    found
+}

@@ -1,0 +1,151 @@
+//! What was removed from the journal long after its end is never told again: not from the register, nor from Pacemaker's
+//! memory, nor from the next `off`.
+
+use std::collections::BTreeMap;
+
+use alerter::pruning;
+use marks::id::MarkId;
+use marks::journal::Round;
+use marks::mark::{Doubt, Standing};
+use marks::register::{Entry, Key};
+
+use crate::site::{Alerter, Site, lacks_evidence};
+
+const DAY: f64 = 86_400.0;
+const YEARS: f64 = 2.0 * 365.0 * DAY;
+
+/// A whole round, as the daemon does it.
+fn prune(alerter: &mut Alerter, site: &Site) -> usize {
+    let (shared, mut round, mut removed) = (alerter.shared(), Round::default(), 0);
+    for _ in 0..1000 {
+        removed += pruning::step(&mut alerter.journal, &shared, &mut round, site.now).unwrap();
+        if round.is_done() {
+            return removed;
+        }
+    }
+    panic!("a round without an end");
+}
+
+/// One outage that was told, with its host back, long ago; and what the register had of it then.
+fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+    site.back("compute1", "ctl1");
+    alerter.run(&mut site, 10);
+    let register = site.register.clone();
+    assert!(register.keys().any(|key| matches!(key, Key::Settled(_))), "{register:?}");
+    site.advance(YEARS);
+    alerter.run(&mut site, 4);
+    (site, alerter, register)
+}
+
+/// Everything that ever spoke of the outage speaks once more: the register with its end, and without it. An alerter that takes
+/// what Pacemaker remembers of years ago for a new proof tells it again.
+#[test]
+fn a_mark_that_was_removed_is_never_told_again() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_settled in [true, false] {
+        let (mut site, mut alerter, register) = long_ago();
+        let told = site.told.clone();
+        // What the register had of it left it long before.
+        site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+        alerter.run(&mut site, 4);
+        assert!(prune(&mut alerter, &site) > 0);
+        assert!(alerter.marks("compute1").is_empty());
+        // A controller comes back that was away all the time, with all that it knew; and Pacemaker remembers the fencing.
+        site.register = register;
+        if !is_settled {
+            site.register.retain(|key, _| !matches!(key, Key::Settled(_) | Key::Acknowledged(..)));
+        }
+        alerter.run(&mut site, 60);
+        drop(alerter);
+        let mut next = Alerter::start(&site, "ctl2");
+        next.run(&mut site, 60);
+        assert_eq!(site.told, told, "told once more ({is_settled})");
+        let standings: Vec<Standing> = next.marks("compute1").iter().map(|row| row.standing).collect();
+        match is_settled {
+            true => assert!(standings.is_empty(), "{standings:?}"),
+            false => assert_eq!(standings, [Standing::Doubtful(Doubt::OutcomeUnknown)]),
+        }
+    }
+}
+
+/// What stands in the register stays, however old. The broken variant removes it all the same: the entry is read again.
+#[test]
+fn what_the_register_still_has_stays() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter, register) = long_ago();
+    let kept: Vec<MarkId> = alerter.marks("compute1").iter().map(|row| row.id).collect();
+    site.register = register;
+    alerter.take_in(&site);
+    prune(&mut alerter, &site);
+    assert_eq!(alerter.marks("compute1").iter().map(|row| row.id).collect::<Vec<_>>(), kept);
+    alerter.run(&mut site, 4);
+    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    alerter.run(&mut site, 4);
+    prune(&mut alerter, &site);
+    assert!(alerter.marks("compute1").is_empty());
+}
+
+/// A host that never came back: years later Pacemaker runs `off` again. It is in the same outage still.
+#[test]
+fn a_host_that_never_came_back_keeps_its_mark() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 40);
+    site.advance(YEARS);
+    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    alerter.run(&mut site, 4);
+    prune(&mut alerter, &site);
+    let told = site.told.clone();
+    site.off("ctl1", "compute1");
+    alerter.run(&mut site, 60);
+    assert_eq!(site.told, told);
+    assert_eq!(alerter.marks("compute1").len(), 1);
+}
+
+/// The next real failure is told, whatever was removed before. The broken variant of all of this is an alerter that holds
+/// everything back.
+#[test]
+fn the_next_outage_is_told() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter, _) = long_ago();
+    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    alerter.run(&mut site, 4);
+    prune(&mut alerter, &site);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 60);
+    site.assert_all_told();
+    assert_eq!(site.told_ids().len(), 2);
+}
+
+/// Without a look at the register nobody knows what stands there.
+#[test]
+fn nothing_is_removed_before_the_register_was_read() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter, _) = long_ago();
+    site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
+    alerter.run(&mut site, 4);
+    let shared = alerter.shared();
+    shared.seen().register = None;
+    let mut round = Round::default();
+    assert_eq!(pruning::step(&mut alerter.journal, &shared, &mut round, site.now).unwrap(), 0);
+    assert_eq!(round, Round::default());
+}
