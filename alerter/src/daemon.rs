@@ -24,7 +24,7 @@ use crate::engine::Engine;
 use crate::intake::{files, start};
 use crate::log;
 use crate::lookout::Lookout;
-use crate::metrics::counting;
+use crate::metrics::{self, counting};
 use crate::notice;
 use crate::probes::Confirm;
 use crate::shared::Shared;
@@ -119,6 +119,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
     if let Some(api) = shared.settings().api.clone() {
         tasks.spawn(remote::run(Arc::clone(&shared), api, stop.clone()));
+    }
+    if let Some(served) = shared.settings().metrics.clone() {
+        tasks.spawn(metrics::run(Arc::clone(&shared), served, stop.clone()));
     }
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,

@@ -13,7 +13,7 @@ use tracing::Level;
 use super::api::{self, Api};
 use super::groups::{self, Attributes, Group, Groups, Told};
 use super::healthcheck::{self, Healthcheck};
-use super::listen::Addresses;
+use super::listen::{Addresses, Served};
 use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};
@@ -55,6 +55,8 @@ pub struct Settings {
     pub api: Option<Api>,
     /// `[healthcheck]`: where `/health` is answered; nowhere by default.
     pub healthcheck: Healthcheck,
+    /// `[metrics]`: where `/metrics` is answered; nowhere by default.
+    pub metrics: Option<Served>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -194,6 +196,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let api = api::read(&mut root, store.register, &routes);
     let mut addresses = Addresses::default();
     let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
+    let metrics = metrics(root.section("metrics"), &mut addresses);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {
@@ -211,6 +214,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         warnings: Vec::new(),
         api,
         healthcheck,
+        metrics,
         file,
     }
 }
@@ -310,6 +314,12 @@ fn intake(mut section: Section<'_, '_>) -> IntakeRules {
 
 fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Duration {
     Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
+}
+
+fn metrics(mut section: Section<'_, '_>, addresses: &mut Addresses) -> Option<Served> {
+    let served = addresses.read(&mut section);
+    section.finish();
+    served
 }
 
 /// `[delivery]`.

@@ -24,7 +24,7 @@ const SHARE: u32 = 20;
 const LONGEST: Duration = Duration::from_secs(30);
 /// What takes long to count is counted so seldom,
 const SELDOM: Duration = Duration::from_secs(60);
-/// unless there are no more open marks than this.
+/// unless there are no more marks than this.
 const FEW: u64 = 2000;
 /// So long a stop waits for a count that is under way.
 const GRACE: Duration = Duration::from_secs(2);
@@ -128,8 +128,8 @@ fn reader<'j>(open: &'j mut Option<Journal>, path: &Path) -> Result<&'j Journal,
 struct Counting {
     last: Option<(i64, journal::Figures)>,
     groups: Groups,
-    /// When the marks that no route can tell were counted, and on which routes.
-    untold: Option<(Instant, Vec<String>)>,
+    /// When everything was counted, and on which routes.
+    whole: Option<(Instant, Vec<String>)>,
 }
 
 impl Counting {
@@ -149,17 +149,17 @@ impl Counting {
         let now = Timestamp::now();
         let (version, _) = journal.version()?;
         let known = self.last.take().map(|(of, figures)| (of == version, figures));
-        let untold = self.untold.as_ref().filter(|(at, of)| at.elapsed() < SELDOM && *of == routes);
-        let counted = match (known, untold) {
+        let whole = self.whole.as_ref().filter(|(at, of)| at.elapsed() < SELDOM && *of == routes);
+        let counted = match (known, whole) {
             (Some((true, last)), Some(_)) => {
                 journal::Figures { at: Some(now), bytes: journal.size(), ..last }
             }
-            (Some((_, last)), Some(_)) if last.marks.open() > FEW => {
-                journal.figures(&routes, Some(last.without_route), now)?
+            (Some((_, last)), Some(_)) if last.marks.all() > FEW => {
+                journal.figures(&routes, Some(&last), now)?
             }
             _ => {
                 let counted = journal.figures(&routes, None, now)?;
-                self.untold = Some((Instant::now(), routes));
+                self.whole = Some((Instant::now(), routes));
                 counted
             }
         };

@@ -10,4 +10,4 @@ mod sight;
 pub use counters::{Metrics, OUTCOMES};
 pub use counting::Figures;
 pub use exposition::{Form, write};
-pub use server::router;
+pub use server::{router, run};

@@ -8,12 +8,22 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use tokio_util::sync::CancellationToken;
 
 use super::exposition::{Form, write};
+use crate::config::Served;
+use crate::listen::{self, Endpoint};
 use crate::shared::Shared;
 
 /// The path, and no other.
 const PATH: &str = "/metrics";
+
+/// Serves it where the configuration says, until `stop`.
+pub async fn run(shared: Arc<Shared>, served: Served, stop: CancellationToken) {
+    let Served { addresses, owner } = served;
+    let (router, unserved) = (router(Arc::clone(&shared)), shared.unserved.clone());
+    listen::run(Endpoint { what: PATH, addresses, owner, router, unserved }, stop).await;
+}
 
 /// Answers `GET /metrics`.
 pub fn router(shared: Arc<Shared>) -> Router {

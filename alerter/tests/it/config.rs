@@ -402,13 +402,13 @@ fn each_mistake_has_its_sentence() {
             "2:9: unknown word; did you mean \"warn\"? Known are: \"error\", \"warn\", \"info\", \"debug\"",
         ),
         (
-            "[healthcheck]\nttl = 1",
-            "1:2: unknown section healthcheck; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api",
+            "[watchdog]\nttl = 1",
+            "1:2: unknown section watchdog; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api, healthcheck, metrics",
         ),
         ("[htpp.recovery]\nurl = 1", "1:2: unknown section htpp; did you mean http?"),
         (
             "register = \"none\"",
-            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api",
+            "1:1: unknown key register outside of any section; known are: store, hosts, groups, intake, delivery, history, log, http, exec, notice, api, healthcheck, metrics",
         ),
         ("log = \"info\"", "1:7: must be a table: write [log]"),
         ("[[log]]\nlevel = \"info\"", "1:1: must be a table: write [log]"),

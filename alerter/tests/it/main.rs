@@ -45,6 +45,7 @@ mod masakari_config;
 mod masakari_marks;
 mod masakari_speed;
 mod masakari_steps;
+mod metrics;
 mod mistral;
 mod mistral_config;
 mod myself;

@@ -391,6 +391,23 @@ mod tests {
         assert_eq!(states(&journal, first), [State::Acknowledged]);
     }
 
+    /// The broken variant is the answer that comes in time.
+    #[test]
+    fn an_answer_to_what_was_ended_meanwhile_counts_for_nothing() {
+        for is_ended in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            if is_ended {
+                journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
+            }
+            let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
+            let recorded = journal.turn(&[ended], &[], None, NOW).unwrap().recorded;
+            assert_eq!(recorded, [Recorded { failed: (!is_ended).then_some(NOW) }]);
+        }
+    }
+
     /// S1-32: the next host is told in its place. The broken variant: a route without terms tells the host that is back.
     #[test]
     fn what_a_route_s_terms_keep_back_takes_nobodys_place() {

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 37] = [
+const OBJECTS: [(&str, &str); 35] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -182,15 +182,6 @@ const OBJECTS: [(&str, &str); 37] = [
     (
         "delivery_exhausted",
         "CREATE INDEX delivery_exhausted ON delivery (mark, route) WHERE exhausted_at IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')",
-    ),
-    // How many have ended, and how, is counted without a look at one of them.
-    (
-        "delivery_ended",
-        "CREATE INDEX delivery_ended ON delivery (route, state) WHERE state IN ('acknowledged', 'dismissed', 'cancelled')",
-    ),
-    (
-        "mark_settled",
-        "CREATE INDEX mark_settled ON mark (settlement, settled_at) WHERE settlement IS NOT NULL",
     ),
     ("folded_mark", "CREATE INDEX folded_mark ON folded (mark)"),
     ("sighting_mark", "CREATE INDEX sighting_mark ON sighting (mark)"),

@@ -13,6 +13,7 @@ mod faults;
 mod hostile;
 mod killed;
 mod logs;
+mod metrics;
 mod notice;
 mod ocf;
 mod operator;
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
         hostile::group(),
         killed::group(),
         logs::group(),
+        metrics::group(),
+        metrics::shipped(),
         notice::group(),
         ocf::group(),
         operator::group(),
