@@ -55,9 +55,9 @@ impl Axis {
         percent(self.x(at))
     }
 
-    /// The length between two points.
+    /// The length between two points; never none, which would not be drawn.
     pub(super) fn width(&self, from: Timestamp, to: Timestamp) -> String {
-        percent((self.x(to) - self.x(from)).max(0.0))
+        percent((self.x(to) - self.x(from)).max(0.01))
     }
 
     fn step(&self) -> i64 {

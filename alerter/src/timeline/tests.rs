@@ -36,7 +36,7 @@ fn count(picture: &str, part: &str) -> usize {
 fn a_bar_goes_from_fencing_to_settlement() {
     let picture = drawn(&[told("compute1", FROM + DAY)]);
     assert!(
-        picture.contains("<rect class=\"bar acknowledged\" x=\"15.000%\" y=\"40\" width=\"0.001%\""),
+        picture.contains("<rect class=\"bar acknowledged\" x=\"15.000%\" y=\"40\" width=\"0.010%\""),
         "{picture}"
     );
     assert!(picture.contains(
