@@ -21,7 +21,9 @@ use crate::config::Settings;
 use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
+use crate::health;
 use crate::intake::{files, start};
+use crate::listen;
 use crate::log;
 use crate::lookout::Lookout;
 use crate::metrics::{self, counting};
@@ -90,6 +92,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let cluster = Cluster::start(settings.store.register, Tools::default());
     let cluster = cluster.context("the cluster's thread did not start")?;
     let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
+    let stop = CancellationToken::new();
+    // From here on somebody may ask how it goes, whatever there is to be taken up.
+    let endpoints = Endpoints::open(&shared, &stop);
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
@@ -111,7 +116,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
         }
     }
 
-    let stop = CancellationToken::new();
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     tasks.spawn(log::sweep(stop.clone()));
@@ -132,7 +136,28 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
     while tasks.join_next().await.is_some() {}
+    endpoints.closed().await;
     Ok(Served { ended, journal_thread, lock })
+}
+
+/// What is served to whoever asks, at addresses of its own.
+struct Endpoints(JoinSet<()>);
+
+impl Endpoints {
+    /// Each that the configuration asks for.
+    fn open(shared: &Arc<Shared>, stop: &CancellationToken) -> Self {
+        let mut tasks = JoinSet::new();
+        let wanted = [health::endpoint(shared)];
+        for endpoint in wanted.into_iter().flatten() {
+            tasks.spawn(listen::run(endpoint, stop.clone()));
+        }
+        Self(tasks)
+    }
+
+    /// Returns when their sockets are gone.
+    async fn closed(self) {
+        self.0.join_all().await;
+    }
 }
 
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.

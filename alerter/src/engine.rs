@@ -21,6 +21,7 @@ use crate::delivery::endpoint::{Change, Endpoint};
 use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
+use crate::health::{self, Check};
 use crate::intake::{apply, start};
 use crate::lookout::{self, Lookout};
 use crate::moment::Moment;
@@ -135,7 +136,9 @@ impl Engine {
     /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
         while !stop.is_cancelled() {
-            let passed = self.pass().await;
+            let shared = Arc::clone(&self.shared);
+            let passed = shared.health.track(Check::Store, health::journal_fault, self.pass()).await;
+            health::after_pass(&shared, passed.is_ok());
             self.shared.looked.notify_one();
             self.shared.passed.notify_one();
             self.tell_supervisor(passed.is_err());
@@ -241,16 +244,9 @@ impl Engine {
         let ordered = self.shared.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
         let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
-        let prune = self.pruner.rest(moment.instant);
-        Ok(next
-            .into_iter()
-            .chain(rest)
-            .chain(probe)
-            .chain(stale)
-            .chain(order)
-            .chain(planned)
-            .chain([prune])
-            .min())
+        let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
+        let beat = health::beat(self.shared.settings().healthcheck.ttl);
+        Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
     }
 
     /// Whether answers wait that are to go on record now.

@@ -9,6 +9,7 @@ pub mod daemon;
 pub mod delivery;
 pub mod drivers;
 pub mod engine;
+pub mod health;
 pub mod intake;
 pub mod listen;
 pub mod log;

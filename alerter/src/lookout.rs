@@ -9,6 +9,7 @@ use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
 use crate::cluster::{self, Cluster, POLL, Trust, View};
+use crate::health;
 use crate::intake::start;
 use crate::moment::Moment;
 use crate::shared::Shared;
@@ -84,6 +85,7 @@ impl Lookout {
             shared.metrics().register_unread();
         }
         shared.seen().note(&view, shared.settings().hosts.audit_after);
+        health::after_look(shared);
         self.view = Some(Arc::clone(&view));
         view
     }

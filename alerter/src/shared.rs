@@ -16,6 +16,7 @@ use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
+use crate::health::Health;
 use crate::intake::files;
 use crate::listen::Unserved;
 use crate::metrics::{Figures, Metrics};
@@ -38,6 +39,8 @@ pub struct Shared {
     pub poke: Notify,
     /// Says that the engine has looked at everything once more.
     pub looked: Notify,
+    /// Whether the daemon is well, for `/health`.
+    pub health: Health,
     /// Which of our own endpoints are not served at the moment.
     pub unserved: Unserved,
     /// Says the same to whoever counts what there is.
@@ -68,6 +71,7 @@ impl Shared {
             controller: controller(),
             poke: Notify::new(),
             looked: Notify::new(),
+            health: Health::default(),
             unserved: Unserved::default(),
             passed: Notify::new(),
             started: Mutex::new(Timestamp::now()),

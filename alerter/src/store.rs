@@ -1,7 +1,9 @@
 //! The journal on a thread of its own: nothing that waits for a disk stands in the way of the runtime.
 
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use marks::journal::{Journal, JournalError};
 use tokio::sync::oneshot;
@@ -12,7 +14,11 @@ type Work = Box<dyn FnOnce(&mut Journal) + Send>;
 #[derive(Clone)]
 pub struct Store {
     queue: mpsc::Sender<Work>,
+    busy: Busy,
 }
+
+/// Since when the thread is at one piece of work.
+type Busy = Arc<Mutex<Option<Instant>>>;
 
 impl Store {
     /// Moves the journal to its thread.
@@ -21,9 +27,24 @@ impl Store {
     /// The system refuses a thread.
     pub fn start(mut journal: Journal) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
         let (queue, work) = mpsc::channel::<Work>();
-        let run = move || work.into_iter().for_each(|work| work(&mut journal));
+        let busy = Busy::default();
+        let since = Arc::clone(&busy);
+        let set = move |at| *since.lock().expect("a panic anywhere ends the whole daemon") = at;
+        let run = move || {
+            for work in work {
+                set(Some(Instant::now()));
+                work(&mut journal);
+                set(None);
+            }
+        };
         let thread = thread::Builder::new().name("journal".into()).spawn(run)?;
-        Ok((Self { queue }, thread))
+        Ok((Self { queue, busy }, thread))
+    }
+
+    /// For how long the thread has been at one piece of work; none while it waits for one.
+    pub fn busy_for(&self) -> Option<Duration> {
+        let since = *self.busy.lock().expect("a panic anywhere ends the whole daemon");
+        since.map(|at| at.elapsed())
     }
 
     /// Runs `work` on the journal and waits for its result.

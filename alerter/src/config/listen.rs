@@ -17,11 +17,16 @@ pub struct Served {
 /// It is allowed, and an operator should know what it means.
 const ROUTABLE: &str = "other machines may reach an address here, and nobody is asked there who they are: use loopback or a unix socket, or put a firewall before it";
 
-/// The addresses of all tables: each belongs to one of them.
+/// The addresses that are taken, each with what it belongs to.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(Vec<(Address, String)>);
 
 impl Addresses {
+    /// An address that is taken already, and by what.
+    pub(super) fn reserve(&mut self, address: Address, by: &str) {
+        self.0.push((address, by.to_owned()));
+    }
+
     /// Reads the keys; without a `uri` nothing is served. Whatever other machines may reach is warned of.
     pub(super) fn read(&mut self, section: &mut Section<'_, '_>) -> Option<Served> {
         let addresses = section.text("uri", listen::parse);
@@ -38,13 +43,11 @@ impl Addresses {
     }
 
     fn take(&mut self, section: &mut Section<'_, '_>, addresses: &[Address]) {
-        let title = section.title().to_owned();
+        let title = format!("[{}]", section.title());
         for address in addresses {
             match self.0.iter().find(|(known, _)| known == address) {
-                Some((_, other)) => section.complain(
-                    "uri",
-                    format!("[{other}] has the same address: each table needs one of its own"),
-                ),
+                Some((_, other)) => section
+                    .complain("uri", format!("{other} has the same address: each needs one of its own")),
                 None => self.0.push((address.clone(), title.clone())),
             }
         }

@@ -18,7 +18,9 @@ use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
+use crate::daemon::socket_path;
 use crate::drivers::{self, Step};
+use crate::listen::{Address, Host};
 use crate::log::{self, Format, To};
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
@@ -195,6 +197,11 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
     let mut addresses = Addresses::default();
+    addresses.reserve(Address::Unix(socket_path(&store.path)), "the control socket");
+    if let Some(api) = &api {
+        let host = Host::Ip(api.listen.ip());
+        addresses.reserve(Address::Tcp { host, port: api.listen.port() }, "[api]");
+    }
     let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
     let metrics = metrics(root.section("metrics"), &mut addresses);
     root.finish();

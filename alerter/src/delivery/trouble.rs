@@ -57,6 +57,13 @@ impl Troubles {
         self.0.get(route)
     }
 
+    /// The routes that have been in trouble for longer than `limit`, of those that marks wait for.
+    pub fn long(&self, now: Timestamp, limit: Duration, is_required: impl Fn(&str) -> bool) -> Vec<&str> {
+        let long =
+            self.0.iter().filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
+        long.map(|(route, _)| route.as_str()).collect()
+    }
+
     /// One sentence for each route that has been in trouble for longer than `limit`, of those that marks wait for.
     pub fn lasting(
         &self,

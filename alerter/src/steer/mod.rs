@@ -94,6 +94,12 @@ impl Steering {
         Some(&self.plan.as_ref()?.state)
     }
 
+    /// The groups in which a storm holds.
+    pub fn stormy(&self) -> Vec<String> {
+        let groups = self.state().map_or(&[][..], State::groups);
+        groups.iter().filter(|group| group.storm().holds()).map(|group| group.name.clone()).collect()
+    }
+
     /// Whether there is a group of which only a few may be told at once.
     pub fn is_limited(&self) -> bool {
         self.plan.as_ref().is_some_and(Plan::is_limited)

@@ -87,6 +87,17 @@ fn what_is_wrong_is_said_at_its_place() {
     }
 }
 
+/// The control socket has gone first, or nobody could steer the daemon.
+#[test]
+fn an_address_of_another_is_refused() {
+    let table = "uri = \"unix:///var/lib/x/control.sock\"\n[store]\npath = \"/var/lib/x/marks.db\"";
+    let said = site(table).problems();
+    assert_eq!(
+        said,
+        ["alerter.toml:4:7: the control socket has the same address: each needs one of its own"]
+    );
+}
+
 /// S3-36: it is allowed, and said once when it is read. The broken variant is a list of which only the first is looked at.
 #[test]
 fn a_routable_address_is_warned_of_once() {

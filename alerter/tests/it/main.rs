@@ -24,6 +24,7 @@ mod failover;
 mod folding;
 mod forged;
 mod groups;
+mod health;
 mod health_config;
 mod heat;
 mod heat_config;

@@ -10,6 +10,7 @@ mod default_config;
 mod deps;
 mod examples;
 mod faults;
+mod health;
 mod hostile;
 mod killed;
 mod logs;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         deps::group(),
         examples::group(),
         faults::group(),
+        health::group(),
         hostile::group(),
         killed::group(),
         logs::group(),

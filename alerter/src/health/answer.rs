@@ -1,0 +1,160 @@
+//! The answer at `/health`: status, headers, and the body in one of two formats.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::get;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::check::{Check, VERSION};
+use super::manager::Pulse;
+use super::summary::{Report, Shown, Status};
+use crate::config::{CacheControl, HealthFormat};
+use crate::listen::Endpoint;
+use crate::moment::Moment;
+use crate::shared::Shared;
+
+/// What the answer is, whatever its format.
+const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/health+json");
+
+/// Beneath which each controller's service has its id.
+const SERVICES: Uuid = Uuid::from_u128(0x5c1d_8a5e_3f0b_4c7e_9a63_1f2d_7b9e_44a0);
+const DESCRIPTION: &str = "nova-host-alerter";
+
+/// The id of the service on a controller: always the same there.
+pub fn service_id(controller: &str) -> Uuid {
+    Uuid::new_v5(&SERVICES, controller.as_bytes())
+}
+
+/// What is served, where the configuration asks for it.
+pub fn endpoint(shared: &Arc<Shared>) -> Option<Endpoint> {
+    let served = shared.settings().healthcheck.served.clone()?;
+    let router = Router::new().route("/health", get(answer)).with_state(Arc::clone(shared));
+    let (addresses, owner, unserved) = (served.addresses, served.owner, shared.unserved.clone());
+    Some(Endpoint { what: "/health", addresses, owner, router, unserved })
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+    let settings = shared.settings().healthcheck.clone();
+    let pulse = Pulse { now: Moment::now(), store_busy: shared.store.busy_for() };
+    let (report, tag) = shared.health.report_with_tag(pulse, settings.ttl);
+    let fails = report.status == Status::Fail;
+    // A condition counts only where the answer would be a success (RFC 9110, 13.2.1).
+    let is_known = !fails && headers.get_all(IF_NONE_MATCH).iter().any(|known| names(known, &tag));
+    let (code, text) = match (fails, is_known) {
+        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, body(&report, &shared.controller, settings.format)),
+        (_, true) => (StatusCode::NOT_MODIFIED, String::new()),
+        _ => (StatusCode::OK, body(&report, &shared.controller, settings.format)),
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, MEDIA_TYPE);
+    headers.insert(ETAG, HeaderValue::from_str(&tag).expect("a number in quotes"));
+    if let Some(cache) = cache_control(settings.cache, fails) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_str(&cache).expect("a word and a number"));
+    }
+    response
+}
+
+/// Whether a list of tags has this one. Tags are compared weakly.
+fn names(list: &HeaderValue, tag: &str) -> bool {
+    let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
+    let list = list.to_str().unwrap_or_default();
+    list.trim() == "*" || list.split(',').any(|known| strong(known) == strong(tag))
+}
+
+/// A failure is not kept by anybody, unless nothing is to be said of it at all.
+fn cache_control(cache: CacheControl, fails: bool) -> Option<Cow<'static, str>> {
+    match cache {
+        CacheControl::Silent => None,
+        CacheControl::MaxAge(age) if !fails => Some(format!("max-age={age}").into()),
+        _ => Some("no-cache".into()),
+    }
+}
+
+#[derive(Serialize)]
+struct Root<'a, Notes, Checks> {
+    status: &'static str,
+    version: &'static str,
+    #[serde(rename = "serviceId")]
+    service_id: String,
+    description: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    notes: Notes,
+    checks: BTreeMap<Cow<'static, str>, Checks>,
+}
+
+#[derive(Serialize)]
+struct Notes<'a> {
+    host: &'a str,
+    hostname: &'a str,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    #[serde(rename = "componentType", skip_serializing_if = "Option::is_none")]
+    component: Option<&'static str>,
+    status: &'static str,
+    time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+}
+
+/// The body: what is known of the checks, and of this controller its name alone.
+pub fn body(report: &Report, controller: &str, format: HealthFormat) -> String {
+    let text = match format {
+        HealthFormat::Nova => serde_json::to_string(&nova(report, controller)),
+        HealthFormat::Ietf => serde_json::to_string(&ietf(report, controller)),
+    };
+    text.expect("it has names and texts alone")
+}
+
+fn nova<'a>(report: &'a Report, controller: &'a str) -> Root<'a, Notes<'a>, One<'a>> {
+    let checks = report.checks.iter().map(|(check, shown)| (check.name(), one(shown, None))).collect();
+    root(report, controller, None, Notes { host: controller, hostname: controller }, checks)
+}
+
+/// The draft's notes are a list, and so is what it says of each check: there may be several nodes. It wants more said of a
+/// warning than its status.
+fn ietf<'a>(report: &'a Report, controller: &'a str) -> Root<'a, [String; 1], [One<'a>; 1]> {
+    let one = |(check, shown): (&Check, &'a Shown)| (check.name(), [one(shown, Some(check.component()))]);
+    let checks = report.checks.iter().map(one).collect();
+    let worst = report.checks.values().filter(|shown| shown.status == report.status);
+    let output = worst.filter_map(|shown| shown.output.as_deref()).next();
+    root(report, controller, output, [format!("host: {controller}")], checks)
+}
+
+fn root<'a, N, C>(
+    report: &Report,
+    controller: &str,
+    output: Option<&'a str>,
+    notes: N,
+    checks: BTreeMap<Cow<'static, str>, C>,
+) -> Root<'a, N, C> {
+    Root {
+        status: report.status.as_str(),
+        version: VERSION,
+        service_id: service_id(controller).to_string(),
+        description: DESCRIPTION,
+        output,
+        notes,
+        checks,
+    }
+}
+
+fn one<'a>(shown: &'a Shown, component: Option<&'static str>) -> One<'a> {
+    let Shown { status, at, output } = shown;
+    let time = jiff::Timestamp::from_second(at.wall.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let time = time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string();
+    One { component, status: status.as_str(), time, output: output.as_deref() }
+}

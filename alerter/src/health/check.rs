@@ -1,0 +1,75 @@
+//! The closed set of checks, by the version of the answer's format.
+
+use std::borrow::Cow;
+
+use marks::register::Register;
+
+/// The version of the format and of the set of names: another name is another minor version.
+pub(super) const VERSION: &str = "1.0";
+
+/// What is checked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// The journal can be read and written.
+    Store,
+    /// The register can be read and written; it is called what it is.
+    Register(RegisterName),
+    /// The loop goes round that takes marks to the routes.
+    Drain,
+    /// Nothing waits that somebody has to look at.
+    Queue,
+    /// A route takes what it is told.
+    Driver(String),
+    /// No group has more hosts down than its limit allows.
+    Storm,
+    /// What the configuration asks for is in force.
+    Config,
+}
+
+/// The registers that there is a check of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RegisterName {
+    /// `attrd`.
+    Attrd,
+    /// `cib`.
+    Cib,
+}
+
+impl Check {
+    /// The check of a register; none where there is none.
+    pub fn of_register(register: Register) -> Option<Self> {
+        match register {
+            Register::Attrd => Some(Self::Register(RegisterName::Attrd)),
+            Register::Cib => Some(Self::Register(RegisterName::Cib)),
+            Register::None => None,
+        }
+    }
+
+    /// Its name in the answer.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Store => "store".into(),
+            Self::Register(RegisterName::Attrd) => "attrd".into(),
+            Self::Register(RegisterName::Cib) => "cib".into(),
+            Self::Drain => "drain".into(),
+            Self::Queue => "queue".into(),
+            Self::Driver(route) => format!("driver.{route}").into(),
+            Self::Storm => "storm".into(),
+            Self::Config => "config".into(),
+        }
+    }
+
+    /// Whether it can fail: only what keeps this process from its own work. Whoever starts it anew for the fault of an endpoint
+    /// heals nothing.
+    pub fn may_fail(&self) -> bool {
+        matches!(self, Self::Store | Self::Register(_) | Self::Drain)
+    }
+
+    /// The draft's word for what it is about.
+    pub(super) fn component(&self) -> &'static str {
+        match self {
+            Self::Store | Self::Register(_) => "datastore",
+            Self::Drain | Self::Queue | Self::Driver(_) | Self::Storm | Self::Config => "component",
+        }
+    }
+}

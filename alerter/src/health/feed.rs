@@ -1,0 +1,134 @@
+//! What the daemon's own work says of the checks, at the places where it is known.
+
+use std::time::Duration;
+
+use marks::delivery::State;
+use marks::journal::JournalError;
+use marks::time::Timestamp;
+
+use super::check::Check;
+use super::manager::Fault;
+use crate::shared::Shared;
+
+/// The loop comes round at least so often, whatever there is to do.
+const BEAT: Duration = Duration::from_secs(30);
+
+/// How long the loop may wait at most: an idle daemon's checks must not expire.
+pub fn beat(ttl: Option<Duration>) -> Duration {
+    ttl.map_or(BEAT, |ttl| BEAT.min(ttl / 3))
+}
+
+/// What an error of the journal says of it: some pass, and the first of these is no failure yet.
+pub fn journal_fault(error: &JournalError) -> Fault {
+    match error.may_pass() {
+        true => Fault::Lost(error.to_string()),
+        false => Fault::Failed(error.to_string()),
+    }
+}
+
+/// A pass of the loop has ended. What warns at most is said anew in any case; that the loop came round only where it got through.
+pub fn after_pass(shared: &Shared, got_through: bool) {
+    if got_through {
+        shared.health.came_round();
+    }
+    say(shared, Check::Queue, queue(shared));
+    drivers(shared);
+    let stormy = shared.steering().stormy();
+    let storm = stormy.first().map(|group| {
+        format!("more hosts of group {group} are down than its limit allows, so what is not told yet is held: look at `nova-host-alerter status`")
+    });
+    say(shared, Check::Storm, storm);
+    let unserved = shared.unserved.reasons().into_iter().next();
+    let config = shared.health.config_trouble().or_else(|| shared.api_trouble().clone()).or(unserved);
+    say(shared, Check::Config, config);
+}
+
+fn say(shared: &Shared, check: Check, trouble: Option<String>) {
+    match trouble {
+        None => shared.health.pass(check),
+        Some(why) => shared.health.warn(check, &why),
+    }
+}
+
+/// A dead endpoint is nothing that a restart of this process heals.
+fn drivers(shared: &Shared) {
+    for route in &shared.settings().routes {
+        let name = route.name.as_str();
+        let trouble = shared.troubles().of(name).map(|trouble| {
+            format!(
+                "route {name} accepts nothing ({}) and is tried again: look at its endpoint",
+                trouble.kind
+            )
+        });
+        say(shared, Check::Driver(name.to_owned()), trouble);
+    }
+}
+
+/// What waits by itself is no trouble; this is what somebody has to look at. A storm and a dead endpoint say so themselves.
+fn queue(shared: &Shared) -> Option<String> {
+    let counted = shared.figures();
+    let figures = &counted.journal;
+    let of = |state| figures.marks.of(state) > 0;
+    let known: [(bool, &str); 4] = [
+        (of(State::Quarantined) || shared.damaged() > 0, DAMAGED),
+        (of(State::Parked), PARKED),
+        (figures.without_route > 0, WITHOUT_ROUTE),
+        (figures.exhausted > 0, EXHAUSTED),
+    ];
+    let known = known.into_iter().find(|(holds, _)| *holds).map(|(_, sentence)| sentence.to_owned());
+    known.or_else(|| overdue(shared))
+}
+
+const DAMAGED: &str =
+    "the journal has damaged rows, which are neither sent nor dropped: look at `nova-host-alerter list`";
+const PARKED: &str = "marks are parked, since their endpoints refuse them: look at `nova-host-alerter status`, and at the endpoints";
+const WITHOUT_ROUTE: &str =
+    "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes";
+const EXHAUSTED: &str =
+    "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`";
+
+/// Marks that have waited for a route for longer than it is said to be well.
+fn overdue(shared: &Shared) -> Option<String> {
+    let is_required = |name: &str| shared.route(name).is_none_or(|route| route.required);
+    let limit = shared.settings().degraded_after;
+    let troubles = shared.troubles();
+    let name = *troubles.long(Timestamp::now(), limit, is_required).first()?;
+    Some(format!("marks wait for route {name} for longer than degraded-after: look at its endpoint"))
+}
+
+/// A look at the cluster has ended. What cannot be read or written is lost; the rest is a matter of the cluster's own.
+pub fn after_look(shared: &Shared) {
+    let register = shared.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
+    let (Some(check), Some(faults)) = (register, shared.seen().named_reasons()) else { return };
+    let words: Vec<&str> = faults.iter().map(|(word, _)| *word).collect();
+    let is_lost =
+        |word: &&str| matches!(*word, "register-unreadable" | "quorum-unknown" | "register-unwritable");
+    if let Some(lost) = words.iter().find(|word| is_lost(word)) {
+        shared.health.lost(check, sentence(lost));
+    } else {
+        say(shared, check, words.first().map(|word| sentence(word).to_owned()));
+    }
+}
+
+/// The words of the cluster's tools, which may say much of the machine, stay in the log and in `status`.
+fn sentence(word: &str) -> &'static str {
+    match word {
+        "no-quorum" => {
+            "this partition of the cluster has no quorum, so nothing is told until the other controllers are back"
+        }
+        "quorum-unknown" => {
+            "quorum cannot be asked for, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`"
+        }
+        "register-unreadable" => {
+            "the register cannot be read, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`"
+        }
+        "register-unwritable" => {
+            "the register cannot be written, so another controller may tell again what was told: look at `nova-host-alerter status`"
+        }
+        "cib-unreadable" => {
+            "the CIB cannot be read, so Pacemaker confirms nothing: look at `nova-host-alerter status`"
+        }
+        "history-unreadable" => "the fencing history cannot be read: look at `nova-host-alerter status`",
+        _ => "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`",
+    }
+}

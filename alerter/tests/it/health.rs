@@ -1,0 +1,513 @@
+//! `/health`: the sums by the specification, both formats as they are, and answers while everything else hangs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use alerter::config::HealthFormat;
+use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Report, Shown, Status};
+use alerter::listen;
+use alerter::moment::Moment;
+use alerter::shared::Shared;
+use alerter::store::Store;
+use marks::journal::{Journal, JournalError, Role};
+use marks::register::Register;
+use marks::time::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Site;
+
+const TTL: Option<Duration> = Some(Duration::from_secs(300));
+
+fn pulse() -> Pulse {
+    Pulse { now: Moment::now(), store_busy: None }
+}
+
+fn later(seconds: u64) -> Pulse {
+    let now = Moment::now();
+    let instant = now.instant + Duration::from_secs(seconds);
+    Pulse { now: Moment { instant, ..now }, store_busy: None }
+}
+
+fn driver(name: &str) -> Check {
+    Check::Driver(name.to_owned())
+}
+
+fn status(health: &Health) -> Status {
+    health.report(pulse(), TTL).status
+}
+
+fn shown(health: &Health, check: &Check) -> (Status, Option<String>) {
+    let Shown { status, output, .. } = health.report(pulse(), TTL).checks[check].clone();
+    (status, output)
+}
+
+/// S3-31, S3-51: what knows nothing passes, at the start and after a reload; the count begins at 0.
+#[test]
+fn nothing_known_passes() {
+    let health = Health::default();
+    let (report, tag) = health.report_with_tag(later(100_000), TTL);
+    assert_eq!((report.status, report.checks.len()), (Status::Pass, 0));
+    assert!(tag.starts_with("W/\"0-"), "{tag}");
+    health.fail(Check::Store, "no room");
+    health.note_config(Some("a wrong file".into()));
+    assert_eq!(status(&health), Status::Fail);
+    health.reset();
+    let (report, again) = health.report_with_tag(pulse(), TTL);
+    assert_eq!((report.status, report.checks.len()), (Status::Pass, 0));
+    assert!(again.starts_with("W/\"0-"), "{again}");
+    assert_ne!(again, tag, "the counts of two lives are told apart");
+}
+
+/// S3-7, S3-8, S3-9, S3-10, S3-43, S3-44: by the age of each; 0 is for ever. The broken variant drops what has expired, and finds
+/// that nothing known passes.
+#[test]
+fn what_is_too_old_is_unknown_and_stays_in_the_answer() {
+    let health = Health::default();
+    health.pass(Check::Store);
+    assert_eq!(health.report(later(299), TTL).status, Status::Pass);
+    let report = health.report(later(302), TTL);
+    assert_eq!((report.status, report.checks.len()), (Status::Fail, 1), "all of it has expired");
+    assert!(report.checks[&Check::Store].output.as_ref().unwrap().contains("longer than ttl"));
+    assert_eq!(health.report(later(1_000_000), None).status, Status::Pass);
+}
+
+/// S3-13, S3-15, S3-19, S3-41: output is there where it does not pass, and only there; others' faults do not fail.
+#[test]
+fn only_what_stops_our_own_work_fails() {
+    for (check, worst) in [
+        (Check::Store, Status::Fail),
+        (Check::Register(RegisterName::Attrd), Status::Fail),
+        (Check::Register(RegisterName::Cib), Status::Fail),
+        (Check::Drain, Status::Fail),
+        (Check::Queue, Status::Warn),
+        (driver("recovery"), Status::Warn),
+        (Check::Storm, Status::Warn),
+        (Check::Config, Status::Warn),
+    ] {
+        let health = Health::default();
+        health.fail(check.clone(), "it is\nbroken");
+        assert_eq!(shown(&health, &check), (worst, Some("it is broken".into())), "{check:?}");
+        assert_eq!(check.may_fail(), worst == Status::Fail);
+        health.pass(check.clone());
+        assert_eq!(shown(&health, &check), (Status::Pass, None));
+    }
+}
+
+/// S3-32, S3-48: the set of version 1.0. Another name belongs here, into docs/health.md, and makes another version.
+#[test]
+fn the_names_are_a_closed_set() {
+    let all = [
+        Check::Store,
+        Check::Register(RegisterName::Attrd),
+        Check::Register(RegisterName::Cib),
+        Check::Drain,
+        Check::Queue,
+        driver("r"),
+        Check::Storm,
+        Check::Config,
+    ];
+    // Whoever adds one is sent here.
+    all.iter().for_each(|check| match check {
+        Check::Store | Check::Register(_) | Check::Drain | Check::Queue => {}
+        Check::Driver(_) | Check::Storm | Check::Config => {}
+    });
+    let names: Vec<String> = all.iter().map(|check| check.name().into_owned()).collect();
+    assert_eq!(names, ["store", "attrd", "cib", "drain", "queue", "driver.r", "storm", "config"]);
+    assert_eq!(Check::of_register(Register::None), None);
+    let text = include_str!("../../../docs/health.md");
+    assert!(names.iter().all(|name| text.contains(&format!("`{}`", name.replace(".r", ".ROUTE")))));
+}
+
+/// S3-11, S3-12: what is lost warns, and fails with the next try; what came back begins anew. A route goes no further.
+#[test]
+fn what_is_lost_fails_with_the_next_try() {
+    for (check, then) in [(Check::Store, Status::Fail), (driver("recovery"), Status::Warn)] {
+        let health = Health::default();
+        let mut words = Vec::new();
+        for _ in 0..2 {
+            health.pass(check.clone());
+            for _ in 0..3 {
+                health.lost(check.clone(), "gone");
+                words.push(shown(&health, &check).0);
+            }
+        }
+        let once = [Status::Warn, then, then];
+        assert_eq!(words, [once, once].concat());
+    }
+    let health = Health::default();
+    health.warn(Check::Store, "slow");
+    health.lost(Check::Store, "gone");
+    assert_eq!(status(&health), Status::Warn, "a warning is no loss before");
+}
+
+/// S3-20, S3-21, S3-22, S3-23: work says how its check is, whoever shares it, and its error comes out as it was.
+#[tokio::test]
+async fn work_says_how_its_check_is() {
+    let health = Health::default();
+    let failing = |text: &'static str| async move { Err::<(), io::Error>(io::Error::other(text)) };
+    let other = |error: &io::Error| match error.to_string().as_str() {
+        "not mine" => Fault::Unrelated,
+        text => Fault::Failed(text.to_owned()),
+    };
+    let error = health.track(Check::Store, other, failing("not mine")).await.unwrap_err();
+    assert_eq!((error.to_string(), status(&health)), ("not mine".into(), Status::Pass));
+    assert!(health.report(pulse(), TTL).checks.is_empty(), "that error is another matter");
+    let error = health.track(Check::Store, other, failing("broken")).await.unwrap_err();
+    assert_eq!(error.to_string(), "broken");
+    assert_eq!(shown(&health, &Check::Store), (Status::Fail, Some("broken".into())));
+    let answer = health.track(Check::Store, health::any::<io::Error>, async { Ok(7) }).await;
+    assert_eq!((answer.unwrap(), status(&health)), (7, Status::Pass));
+    health.track(Check::Store, health::any, failing("all count")).await.unwrap_err();
+    assert_eq!(shown(&health, &Check::Store), (Status::Fail, Some("all count".into())));
+}
+
+/// S3-26: the count goes on with each change of the state, and with nothing else. The broken variant counts each word.
+#[test]
+fn the_tag_counts_changes() {
+    let health = Health::default();
+    let count = |pulse: Pulse| {
+        let tag = health.report_with_tag(pulse, TTL).1;
+        let number = tag.trim_start_matches("W/\"").split('-').next().unwrap();
+        number.parse::<u64>().unwrap()
+    };
+    assert_eq!(count(pulse()), 0);
+    (0..3).for_each(|_| health.pass(Check::Store));
+    assert_eq!(count(pulse()), 1);
+    (0..3).for_each(|_| health.warn(Check::Store, "slow"));
+    assert_eq!(count(pulse()), 2);
+    health.warn(Check::Store, "slower");
+    assert_eq!(count(pulse()), 3);
+    assert_eq!((count(later(302)), count(later(303))), (4, 4), "it expires once");
+    health.warn(Check::Store, "slower");
+    assert_eq!(count(pulse()), 5, "and is known again");
+}
+
+/// S3-41: what nobody says any more is seen by whoever asks: a loop that stands, a disk that hangs.
+#[test]
+fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
+    let health = Health::default();
+    health.came_round();
+    health.pass(Check::Store);
+    let (on_time, late) = (health.report(later(85), TTL), health.report(later(95), TTL));
+    assert_eq!((on_time.status, late.status), (Status::Pass, Status::Fail));
+    assert!(late.checks[&Check::Drain].output.as_ref().unwrap().contains("has not come round"));
+    health.came_round();
+    for (seconds, status) in [(9, Status::Pass), (11, Status::Warn), (31, Status::Fail)] {
+        let busy = Pulse { store_busy: Some(Duration::from_secs(seconds)), ..pulse() };
+        assert_eq!(health.report(busy, TTL).status, status, "{seconds} s");
+        health.pass(Check::Store);
+    }
+    let fresh = Health::default();
+    assert_eq!(fresh.report(later(1000), TTL).status, Status::Pass, "it has not begun yet");
+}
+
+/// An idle daemon's checks do not expire: the loop comes round three times within each `ttl`.
+#[test]
+fn the_loop_comes_round_often_enough() {
+    for ttl in [1, 2, 10, 89, 90, 91, 300, 31_536_000].map(Duration::from_secs) {
+        let beat = health::beat(Some(ttl));
+        assert!(beat * 3 <= ttl && beat <= Duration::from_secs(30), "{ttl:?}: {beat:?}");
+    }
+    assert_eq!(health::beat(None), Duration::from_secs(30));
+}
+
+fn any_status() -> impl Strategy<Value = Status> {
+    prop_oneof![Just(Status::Pass), Just(Status::Warn), Just(Status::Fail)]
+}
+
+proptest! {
+    /// S3-8, S3-9, S3-10, S3-31: the rules as they stand in the facts, said another way; and nothing but output explains.
+    #[test]
+    fn the_sum_follows_the_rules(
+        drawn in prop::collection::vec((any_status(), 0_u64..20), 0..8),
+        ttl in prop_oneof![Just(None), (1_u64..20).prop_map(Some)],
+    ) {
+        let begin = Instant::now();
+        let now = begin + Duration::from_secs(20);
+        let items: BTreeMap<Check, Item> = drawn.iter().enumerate().map(|(number, (status, age))| {
+            let at = Moment { instant: now - Duration::from_secs(*age), wall: Timestamp(0) };
+            let output = (*status != Status::Pass).then(|| "why".to_owned());
+            (driver(&number.to_string()), Item { status: *status, output, at })
+        }).collect();
+        let report = health::sum_up(&items, now, ttl.map(Duration::from_secs));
+        let is_old = |age: u64| ttl.is_some_and(|ttl| age > ttl);
+        let fails = drawn.iter().any(|(status, age)| *status == Status::Fail && !is_old(*age));
+        let all_old = !drawn.is_empty() && drawn.iter().all(|(_, age)| is_old(*age));
+        let warns = drawn.iter().any(|(status, age)| *status == Status::Warn || is_old(*age));
+        let expected = if fails || all_old { Status::Fail } else if warns { Status::Warn } else { Status::Pass };
+        prop_assert_eq!(report.status, expected);
+        prop_assert_eq!(report.checks.len(), drawn.len());
+        for shown in report.checks.values() {
+            prop_assert_eq!(shown.output.is_some(), shown.status != Status::Pass);
+            prop_assert!(shown.status <= report.status);
+        }
+    }
+}
+
+fn sample() -> Report {
+    // 2021-12-17T16:02:55Z, as in the specification.
+    let at = Moment { instant: Instant::now(), wall: Timestamp(1_639_756_975_000) };
+    let pass = |check| (check, Item { status: Status::Pass, output: None, at });
+    let fail = Item { status: Status::Fail, output: Some("no room for \"x\"".into()), at };
+    let items = BTreeMap::from([
+        (Check::Store, fail),
+        pass(Check::Register(RegisterName::Attrd)),
+        pass(driver("recovery")),
+    ]);
+    health::sum_up(&items, at.instant, TTL)
+}
+
+/// S3-28, S3-29, S3-33: the specification's shape, to the letter.
+#[test]
+fn the_format_of_nova_is_as_it_stands_here() {
+    let body = health::body(&sample(), "controller-1", HealthFormat::Nova);
+    assert_eq!(
+        body,
+        "{\"status\":\"fail\",\"version\":\"1.0\",\"serviceId\":\"SERVICE\",\"description\":\"nova-host-alerter\",\
+         \"notes\":{\"host\":\"controller-1\",\"hostname\":\"controller-1\"},\"checks\":{\
+         \"attrd\":{\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"},\
+         \"driver.recovery\":{\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"},\
+         \"store\":{\"status\":\"fail\",\"time\":\"2021-12-17T16:02:55+00:00\",\"output\":\"no room for \\\"x\\\"\"}}}"
+            .replace("SERVICE", &health::service_id("controller-1").to_string())
+    );
+}
+
+/// S3-28, S3-33: the draft's shape, to the letter: lists, types, and the reason at the root too.
+#[test]
+fn the_format_of_the_draft_is_as_it_stands_here() {
+    let body = health::body(&sample(), "controller-1", HealthFormat::Ietf);
+    assert_eq!(
+        body,
+        "{\"status\":\"fail\",\"version\":\"1.0\",\"serviceId\":\"SERVICE\",\"description\":\"nova-host-alerter\",\
+         \"output\":\"no room for \\\"x\\\"\",\"notes\":[\"host: controller-1\"],\"checks\":{\
+         \"attrd\":[{\"componentType\":\"datastore\",\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"}],\
+         \"driver.recovery\":[{\"componentType\":\"component\",\"status\":\"pass\",\"time\":\"2021-12-17T16:02:55+00:00\"}],\
+         \"store\":[{\"componentType\":\"datastore\",\"status\":\"fail\",\"time\":\"2021-12-17T16:02:55+00:00\",\
+         \"output\":\"no room for \\\"x\\\"\"}]}}"
+            .replace("SERVICE", &health::service_id("controller-1").to_string())
+    );
+}
+
+/// S3-32: every controller has an id of its own, and the same one after every restart.
+#[test]
+fn the_id_of_a_service_stays() {
+    assert_eq!(health::service_id("controller-1"), health::service_id("controller-1"));
+    assert_ne!(health::service_id("controller-1"), health::service_id("controller-2"));
+    assert_eq!(health::service_id("controller-1").get_version_num(), 5);
+}
+
+/// What an endpoint must not tell: it stands in the route's url.
+const SECRET: &str = "s3kr1t";
+
+/// `/health` of a daemon without its engine.
+struct Served {
+    shared: Arc<Shared>,
+    socket: PathBuf,
+    stop: CancellationToken,
+    _room: Site,
+}
+
+impl Served {
+    fn new(keys: &str) -> Self {
+        let room = Site::new("");
+        let socket = room.path("health.sock");
+        let text = format!(
+            "[store]\npath = \"{}\"\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/{SECRET}\"\n\
+             [healthcheck]\nuri = \"unix://{}\"\n{keys}",
+            room.path("state/marks.db").display(),
+            socket.display()
+        );
+        let room = room.with("alerter.toml", text);
+        let settings = room.settings();
+        let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
+        let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
+        let shared = Arc::new(Shared::new(settings, store, None));
+        let stop = CancellationToken::new();
+        tokio::spawn(listen::run(health::endpoint(&shared).unwrap(), stop.clone()));
+        Self { shared, socket, stop, _room: room }
+    }
+
+    /// One request; gives the head in lower case, and the body.
+    async fn ask(&self, request: &str) -> (String, String) {
+        let mut stream = loop {
+            match UnixStream::connect(&self.socket).await {
+                Ok(stream) => break stream,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        stream.write_all(format!("{request}\r\n\r\n").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_lowercase(), body.to_owned())
+    }
+
+    async fn get(&self) -> (String, String) {
+        self.ask("GET /health HTTP/1.1\r\nHost: h").await
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
+/// S3-5, S3-14, S3-18, S3-24, S3-29, S3-30: each status has its code; the rest of the head is always the same.
+#[tokio::test]
+async fn codes_and_headers_follow_the_status() {
+    let served = Served::new("");
+    let health = &served.shared.health;
+    for (status, code, cache) in [
+        (Status::Pass, "http/1.1 200 ok", "max-age=300"),
+        (Status::Warn, "http/1.1 200 ok", "max-age=300"),
+        (Status::Fail, "http/1.1 503 service unavailable", "no-cache"),
+    ] {
+        match status {
+            Status::Pass => health.pass(Check::Store),
+            Status::Warn => health.warn(Check::Store, "why"),
+            Status::Fail => health.fail(Check::Store, "why"),
+        }
+        let (head, body) = served.get().await;
+        assert!(head.starts_with(&format!("{code}\r\n")), "{head}");
+        assert_eq!(header(&head, "content-type"), Some("application/health+json"));
+        assert_eq!(header(&head, "connection"), Some("close"));
+        assert_eq!(header(&head, "cache-control"), Some(cache));
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["status"], status.as_str());
+        assert_eq!(body["checks"]["store"].get("output").is_some(), status != Status::Pass);
+        let (bare, nothing) = served.ask("HEAD /health HTTP/1.1\r\nHost: h").await;
+        assert!(bare.starts_with(code) && nothing.is_empty());
+        assert_eq!(header(&bare, "cache-control"), Some(cache));
+    }
+    for (request, code) in [
+        ("GET / HTTP/1.1\r\nHost: h", "404"),
+        ("GET /health/ HTTP/1.1\r\nHost: h", "404"),
+        ("GET /healthz HTTP/1.1\r\nHost: h", "404"),
+        ("GET /metrics HTTP/1.1\r\nHost: h", "404"),
+        ("POST /health HTTP/1.1\r\nHost: h\r\nContent-Length: 0", "405"),
+        ("DELETE /health HTTP/1.1\r\nHost: h", "405"),
+    ] {
+        let (head, _) = served.ask(request).await;
+        assert!(head.starts_with(&format!("http/1.1 {code} ")), "{request}: {head}");
+    }
+}
+
+/// S3-25, S3-45: as `cache-control` says; a failure is kept by nobody, unless the header is left out.
+#[tokio::test]
+async fn the_age_of_an_answer_is_as_configured() {
+    for (keys, passing, failing) in [
+        ("ttl = 10", Some("max-age=10"), Some("no-cache")),
+        ("ttl = 0", None, None),
+        ("cache-control = 0", None, None),
+        ("cache-control = -1", Some("no-cache"), Some("no-cache")),
+        ("ttl = 0\ncache-control = 3600", Some("max-age=3600"), Some("no-cache")),
+    ] {
+        let served = Served::new(keys);
+        assert_eq!(header(&served.get().await.0, "cache-control"), passing, "{keys}");
+        served.shared.health.fail(Check::Store, "why");
+        assert_eq!(header(&served.get().await.0, "cache-control"), failing, "{keys}");
+    }
+}
+
+/// S3-26: who knows the answer gets none. A failure is told again: a condition holds for a success alone.
+#[tokio::test]
+async fn a_known_answer_is_not_sent_again() {
+    let served = Served::new("");
+    let health = &served.shared.health;
+    health.pass(Check::Store);
+    let tag = header(&served.get().await.0, "etag").unwrap().to_owned().replace("w/", "W/");
+    let request = |known: &str| format!("GET /health HTTP/1.1\r\nHost: h\r\nIf-None-Match: {known}");
+    for known in [tag.clone(), tag.replace("W/", ""), format!("\"x\", {tag}"), "*".to_owned()] {
+        let (head, body) = served.ask(&request(&known)).await;
+        assert!(head.starts_with("http/1.1 304 ") && body.is_empty(), "{known}: {head}");
+        assert_eq!(header(&head, "cache-control"), Some("max-age=300"));
+        assert!(header(&head, "etag").is_some());
+    }
+    assert!(served.ask(&request("\"x\"")).await.0.starts_with("http/1.1 200 "));
+    health.warn(Check::Store, "slow");
+    assert!(served.ask(&request(&tag)).await.0.starts_with("http/1.1 200 "), "it is another one");
+    health.fail(Check::Store, "gone");
+    let failing = header(&served.get().await.0, "etag").unwrap().replace("w/", "W/");
+    assert!(served.ask(&request(&failing)).await.0.starts_with("http/1.1 503 "));
+}
+
+/// S3-1, S3-2, S3-3, S3-39, S3-52: the answer comes while the journal's thread is stuck. The broken variant asks the journal.
+#[tokio::test]
+async fn an_answer_comes_while_the_store_hangs() {
+    let served = Served::new("");
+    let (release, stuck) = std::sync::mpsc::channel::<()>();
+    let (tell, began) = oneshot::channel();
+    let store = served.shared.store.clone();
+    let hangs = tokio::spawn(async move {
+        let work = move |_: &mut Journal| {
+            tell.send(()).unwrap();
+            let _until_the_test_lets_go = stuck.recv();
+            Ok::<(), JournalError>(())
+        };
+        store.run(work).await
+    });
+    began.await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(60), served.get()).await.unwrap();
+    assert!(answer.0.starts_with("http/1.1 200 "), "{answer:?}");
+    assert!(served.shared.store.busy_for().is_some() && !hangs.is_finished());
+    drop(release);
+    hangs.await.unwrap().unwrap();
+}
+
+/// S3-12, S3-13, S3-37, S3-41: what the work met, as the loop says it: a route that is tried again, a configuration that is not in
+/// force, a journal without room. Nothing of the machine, of an address or a url is in the answer.
+#[tokio::test]
+async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
+    let served = Served::new("");
+    let shared = &served.shared;
+    health::after_pass(shared, true);
+    let checks = |body: &str| serde_json::from_str::<Value>(body).unwrap()["checks"].clone();
+    let all = checks(&served.get().await.1);
+    let names: Vec<&String> = all.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["config", "drain", "driver.recovery", "queue", "storm"]);
+    assert!(all.as_object().unwrap().values().all(|check| check["status"] == "pass"), "{all}");
+
+    let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
+    shared.troubles().failed("recovery", "connect", &detail, Timestamp(0));
+    shared.health.note_config(Some("the new configuration is not in force: run check-config".into()));
+    let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
+    for _ in 0..2 {
+        let met = shared.health.track(Check::Store, health::journal_fault, async { Err::<(), _>(full()) });
+        met.await.unwrap_err();
+    }
+    health::after_pass(shared, false);
+    let (head, body) = served.get().await;
+    assert!(head.starts_with("http/1.1 503 "));
+    let all = checks(&body);
+    assert_eq!(all["store"]["status"], "fail");
+    for warned in ["config", "driver.recovery", "queue"] {
+        assert_eq!(all[warned]["status"], "warn", "{warned}");
+        assert!(all[warned]["output"].as_str().unwrap().len() > 20, "{warned}");
+    }
+    let system = nix::sys::utsname::uname().unwrap();
+    let words = [system.release(), system.version(), system.machine()];
+    let of_the_machine = words.map(|word| word.to_string_lossy().to_lowercase());
+    let told = format!("{head}{}", body.to_lowercase());
+    let never =
+        ["linux", "rust", "sqlite", "hyper", "axum", "tokio", "127.0.0.1", SECRET, env!("CARGO_PKG_VERSION")];
+    for word in never.into_iter().chain(of_the_machine.iter().map(String::as_str)) {
+        assert!(!told.contains(word), "{word}: {told}");
+    }
+    assert_eq!(header(&head, "server"), None);
+    let root = serde_json::from_str::<Value>(&body).unwrap();
+    let host = &shared.controller;
+    assert_eq!(root["notes"], json!({ "host": host, "hostname": host }));
+}
