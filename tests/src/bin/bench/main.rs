@@ -9,6 +9,7 @@ mod backlog;
 mod drain;
 mod figures;
 mod fold;
+mod health;
 mod latency;
 mod ledger;
 mod memory;
@@ -31,7 +32,7 @@ const QUIET: f64 = 12.0;
 type Subject = (&'static str, fn() -> anyhow::Result<()>);
 
 /// What can be measured, in the order in which it is.
-const SUBJECTS: [Subject; 9] = [
+const SUBJECTS: [Subject; 10] = [
     ("agent", agent::run),
     ("path", path::run),
     ("fold", fold::run),
@@ -39,6 +40,7 @@ const SUBJECTS: [Subject; 9] = [
     ("latency", latency::run),
     ("memory", memory::run),
     ("neighbours", neighbours::run),
+    ("health", health::run),
     ("outage", outage::run),
     ("plan", plan::run),
 ];

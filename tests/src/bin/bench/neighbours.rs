@@ -79,7 +79,7 @@ fn measure(backlog: &Backlog, neighbour: Neighbour, turn: usize, times: &mut Tim
 }
 
 /// From the begin of a commit to the last byte of its POST.
-fn tell(site: &Site, healthy: &Sink, host: &str) -> anyhow::Result<Duration> {
+pub(crate) fn tell(site: &Site, healthy: &Sink, host: &str) -> anyhow::Result<Duration> {
     let fencing = fencing(host, Timestamp::now())?;
     let begun = Instant::now();
     record(site, &fencing)?;
