@@ -52,6 +52,10 @@ pub enum Command {
     Mark(Mark),
     /// End the open marks of a host, or one mark: nothing more is told
     Unmark(Unmark),
+    /// Have the running daemon read its configuration again; an invalid one changes nothing
+    Reload,
+    /// End what waits for a route that is not configured any more: your decision that nobody is told there
+    Dismiss(Dismiss),
     /// Let a host's last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right
     Release(Release),
     /// Tell nothing of all groups, or of one: marks are made and kept until `resume`
@@ -267,6 +271,17 @@ pub struct Unmark {
     pub target: String,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    pub reason: String,
+}
+
+/// Options of `dismiss`.
+#[derive(Debug, Args)]
+pub struct Dismiss {
+    /// A route that is not configured any more
+    #[arg(long, value_name = "NAME")]
+    pub route: String,
+    /// Why; kept in the history
+    #[arg(long, value_name = "TEXT")]
     pub reason: String,
 }
 

@@ -23,12 +23,11 @@ use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::health;
 use crate::intake::{files, start};
-use crate::listen;
 use crate::log;
 use crate::lookout::Lookout;
 use crate::metrics::{self, counting};
 use crate::notice;
-use crate::probes::Confirm;
+use crate::reload;
 use crate::shared::Shared;
 use crate::store::Store;
 use crate::supervisor::Supervisor;
@@ -94,7 +93,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
     let stop = CancellationToken::new();
     // From here on somebody may ask how it goes, whatever there is to be taken up.
-    let endpoints = Endpoints::open(&shared, &stop);
+    let mut endpoints = JoinSet::new();
+    endpoints.spawn(health::run(Arc::clone(&shared), stop.clone()));
+    endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
@@ -102,62 +103,25 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
         Engine::start(Arc::clone(&shared), watch, identity, lookout, Arc::clone(&supervisor)).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
-    for group in &shared.settings().groups {
-        for warning in group.confirm.iter().flat_map(Confirm::warnings) {
-            warn!("group {}: {warning}", group.name);
-        }
-    }
-    for warning in &shared.settings().warnings {
-        warn!("{warning}");
-    }
-    for route in shared.settings().own_routes() {
-        for warning in route.driver.warnings() {
-            warn!("route {}: {warning}", route.name);
-        }
-    }
+    shared.settings().warn();
 
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
     tasks.spawn(log::sweep(stop.clone()));
     tasks.spawn(notice::run(Arc::clone(&shared), stop.clone()));
     tasks.spawn(counting::run(Arc::clone(&shared), stop.clone()));
-    if let Some(api) = shared.settings().api.clone() {
-        tasks.spawn(remote::run(Arc::clone(&shared), api, stop.clone()));
-    }
-    if let Some(served) = shared.settings().metrics.clone() {
-        tasks.spawn(metrics::run(Arc::clone(&shared), served, stop.clone()));
-    }
+    tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,
-        () = signals.stop() => Ok(()),
+        () = signals.stop(&shared, &supervisor) => Ok(()),
     };
     supervisor.stopping();
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
     while tasks.join_next().await.is_some() {}
-    endpoints.closed().await;
+    while endpoints.join_next().await.is_some() {}
     Ok(Served { ended, journal_thread, lock })
-}
-
-/// What is served to whoever asks, at addresses of its own.
-struct Endpoints(JoinSet<()>);
-
-impl Endpoints {
-    /// Each that the configuration asks for.
-    fn open(shared: &Arc<Shared>, stop: &CancellationToken) -> Self {
-        let mut tasks = JoinSet::new();
-        let wanted = [health::endpoint(shared)];
-        for endpoint in wanted.into_iter().flatten() {
-            tasks.spawn(listen::run(endpoint, stop.clone()));
-        }
-        Self(tasks)
-    }
-
-    /// Returns when their sockets are gone.
-    async fn closed(self) {
-        self.0.join_all().await;
-    }
 }
 
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.
@@ -198,14 +162,22 @@ impl Signals {
         })
     }
 
-    /// Returns on SIGTERM or SIGINT.
-    async fn stop(&mut self) {
+    /// Returns on SIGTERM or SIGINT; SIGHUP has the configuration read again.
+    async fn stop(&mut self, shared: &Arc<Shared>, supervisor: &Arc<Supervisor>) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                _ = self.hang_up.recv() => warn!("SIGHUP changes nothing: restart the resource to read a new configuration"),
+                _ = self.hang_up.recv() => {
+                    drop(tokio::spawn(read_again(Arc::clone(shared), Arc::clone(supervisor))));
+                }
             }
         }
     }
+}
+
+async fn read_again(shared: Arc<Shared>, supervisor: Arc<Supervisor>) {
+    supervisor.reloading();
+    let _said_in_the_log = reload::reload(&shared, None).await;
+    supervisor.reloaded();
 }

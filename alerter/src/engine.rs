@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 use crate::cluster::View;
-use crate::config::Route;
+use crate::config::{Route, Settings};
 use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::endpoint::{Change, Endpoint};
 use crate::delivery::lane::{FRESH, Lane};
@@ -28,10 +28,11 @@ use crate::moment::Moment;
 use crate::policy::state::Probe;
 use crate::probes::{Prober, Verdict};
 use crate::pruning::Pruner;
+use crate::reload::{self, Reloaded, RouteChanges};
 use crate::shared::Shared;
-use crate::steer;
 use crate::supervisor::{self, Supervisor};
 use crate::watch::{Identity, Watch};
+use crate::{log, steer, stranded};
 
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
@@ -66,6 +67,8 @@ pub struct Engine {
     kept_house: Option<Instant>,
     /// What removes what nothing needs any more.
     pruner: Pruner,
+    /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
+    renewed: Option<Vec<String>>,
     /// What asks hosts whether they are really down.
     prober: Prober,
     /// Both clocks at the last pass.
@@ -124,6 +127,7 @@ impl Engine {
             looked: None,
             kept_house: None,
             pruner: Pruner::new(clocks.instant),
+            renewed: None,
             prober: Prober::default(),
             clocks,
             supervisor,
@@ -136,6 +140,7 @@ impl Engine {
     /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
         while !stop.is_cancelled() {
+            self.reload().await;
             let shared = Arc::clone(&self.shared);
             let passed = shared.health.track(Check::Store, health::journal_fault, self.pass()).await;
             health::after_pass(&shared, passed.is_ok());
@@ -167,6 +172,66 @@ impl Engine {
     fn tell_supervisor(&self, failed: bool) {
         let is_up = failed || !self.look || self.lookout.is_some();
         self.supervisor.passed(is_up, || supervisor::sentence(&self.shared, Timestamp::now()));
+    }
+
+    /// Takes up the configurations that were read since the last pass.
+    async fn reload(&mut self) {
+        while let Some(asked) = self.shared.reloads.take() {
+            let came = match self.put(asked.settings).await {
+                Ok(what) => Reloaded::Changed(what),
+                Err(why) => Reloaded::Refused(vec![why]),
+            };
+            let _nobody_waits_any_more = asked.answer.send(came);
+        }
+    }
+
+    /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
+    /// go on, and end with the driver that they began with.
+    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, String> {
+        let old = self.shared.settings();
+        if let Some(obstacle) = reload::obstacle(&old, &new) {
+            return Err(obstacle);
+        }
+        // What was to be told by the old rules and was not sent yet is judged by the new ones.
+        self.take_back(Lane::remove_all).await.map_err(|error| not_now(&error))?;
+        let routes = reload::keep_what_is_same(&old, &mut new);
+        let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
+        let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
+        let now = Timestamp::now();
+        let swap = move |journal: &mut Journal| {
+            let tried = journal.tried()?;
+            state.put_settings(new);
+            renew_lanes(&state, &routes, &tried, now);
+            // Names, groups and routes are looked at as after a start.
+            state.seen().named = false;
+            Ok(())
+        };
+        self.shared.store.run(swap).await.map_err(|error| not_now(&error))?;
+        let settings = self.shared.settings();
+        self.answers.set_batch(settings.ack_batch);
+        log::put(settings.log);
+        settings.warn();
+        self.renewed.get_or_insert_default().extend(renewed);
+        (self.look, self.kept_house) = (true, None);
+        Ok(said)
+    }
+
+    /// What a new configuration brings to the marks that are there, as a start does.
+    async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
+        let Some(renewed) = self.renewed.clone() else { return Ok(()) };
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            start::catch_up(journal, &state, now)?;
+            // Whoever refused them is not asked any more.
+            renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
+            let waiting = journal.waiting()?;
+            state.troubles().keep_only(|route| waiting.contains_key(route) && state.route(route).is_some());
+            stranded::look(journal, &state)
+        };
+        self.shared.store.run(work).await?;
+        self.renewed = None;
+        Ok(())
     }
 
     /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
@@ -215,6 +280,7 @@ impl Engine {
             return Err(JournalError::Damaged { path: self.shared.settings().store.path.clone(), reason });
         }
         self.mind_the_clock().await?;
+        self.bring_what_is_new().await?;
         self.gather();
         // What an older daemon left needs no look where there is no cluster to ask.
         let looks = self.looks_now() && !(self.is_new && self.lookout.is_none());
@@ -398,10 +464,8 @@ impl Engine {
     fn ask_hosts(&mut self) {
         let wanted = self.shared.steering().to_probe();
         self.prober.see(self.shared.seen().cib_now());
-        for (mark, host, group) in &wanted {
-            if let Some(confirm) = &self.shared.settings().groups[*group].confirm {
-                self.prober.want(*mark, host, confirm);
-            }
+        for (mark, host, confirm) in &wanted {
+            self.prober.want(*mark, host, confirm);
         }
         self.prober.keep_only(&wanted.iter().map(|(mark, ..)| *mark).collect());
         self.post_verdicts();
@@ -428,6 +492,7 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state, now)?;
+            stranded::look(journal, &state)?;
             for route in &state.settings().routes {
                 if let Some(limit) = route.terms.stale_after {
                     journal.free_stale(route.name.as_str(), now - limit, now)?;
@@ -463,7 +528,9 @@ impl Engine {
         let mut lanes = self.shared.lanes();
         for lane in lanes.values_mut() {
             while let Some(due) = lane.next(now) {
-                let exchange = delivery::serve(Arc::clone(&self.shared), due, self.sender.clone());
+                let route = self.shared.route(&due.delivery.route);
+                let route = route.expect("a route's lane goes with it");
+                let exchange = delivery::serve(Arc::clone(&self.shared), route, due, self.sender.clone());
                 self.exchanges.spawn(exchange);
             }
         }
@@ -570,7 +637,7 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, La
     let settings = shared.settings();
     let new = |route: &Arc<Route>| {
         let name = route.name.as_str().to_owned();
-        let limit = route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight);
+        let limit = limit(route, &settings);
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
             None => Endpoint::new(limit),
             Some(tried) => {
@@ -581,6 +648,30 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, La
         (name, Lane::new(endpoint))
     };
     settings.routes.iter().map(new).collect()
+}
+
+/// Routes that go on keep their lanes with all that is known of their endpoints; the others begin as after a start.
+fn renew_lanes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
+    let mut new = lanes(shared, tried, now);
+    let (settings, mut current) = (shared.settings(), shared.lanes());
+    for route in &settings.routes {
+        let name = route.name.as_str();
+        let is_kept = routes.kept.iter().any(|kept| kept == name);
+        if let Some(mut lane) = current.remove(name).filter(|_| is_kept) {
+            lane.endpoint.set_limit(limit(route, &settings));
+            new.insert(name.to_owned(), lane);
+        }
+    }
+    *current = new;
+}
+
+/// How many exchanges a route may have under way.
+fn limit(route: &Route, settings: &Settings) -> usize {
+    route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight)
+}
+
+fn not_now(error: &JournalError) -> String {
+    format!("the journal is in the way: {error}; run `nova-host-alerter reload` once more")
 }
 
 /// Says whether marks may be told now.

@@ -1,6 +1,6 @@
 //! What the engine, the attempts and the control socket share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,7 +9,7 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::Damage;
 use marks::time::Timestamp;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tracing::{error, warn};
 
 use crate::cluster::{Cluster, Seen};
@@ -21,12 +21,14 @@ use crate::intake::files;
 use crate::listen::Unserved;
 use crate::metrics::{Figures, Metrics};
 use crate::probes::Verdict;
+use crate::reload::Reloads;
 use crate::steer::Steering;
 use crate::store::Store;
+use crate::stranded;
 
 /// The daemon's state, apart from the journal.
 pub struct Shared {
-    settings: Mutex<Arc<Settings>>,
+    settings: watch::Sender<Arc<Settings>>,
     /// The journal.
     pub store: Store,
     /// The cluster; none where `register = "none"`.
@@ -51,6 +53,10 @@ pub struct Shared {
     troubles: Mutex<Troubles>,
     journal_trouble: Mutex<Option<String>>,
     api_trouble: Mutex<Option<String>>,
+    reload_trouble: Mutex<Option<String>>,
+    stranded: Mutex<BTreeMap<String, usize>>,
+    /// The new configuration that the engine is to take up between two passes.
+    pub reloads: Reloads,
     lanes: Mutex<HashMap<String, Lane>>,
     reported: Mutex<HashSet<Damage>>,
     /// Hosts of which it was said that they are in more than one group.
@@ -65,7 +71,7 @@ impl Shared {
     pub fn new(settings: Settings, store: Store, cluster: Option<Cluster>) -> Self {
         Self {
             evidence: files::directory_of(&settings.store.path),
-            settings: Mutex::new(Arc::new(settings)),
+            settings: watch::Sender::new(Arc::new(settings)),
             store,
             cluster,
             controller: controller(),
@@ -80,6 +86,9 @@ impl Shared {
             troubles: Mutex::default(),
             journal_trouble: Mutex::default(),
             api_trouble: Mutex::default(),
+            reload_trouble: Mutex::default(),
+            stranded: Mutex::default(),
+            reloads: Reloads::default(),
             lanes: Mutex::default(),
             reported: Mutex::default(),
             grouped_twice: Mutex::default(),
@@ -92,12 +101,18 @@ impl Shared {
     /// The configuration as it is now. Another one may be in its place at the next call: what belongs together is taken from
     /// one call.
     pub fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&self.settings.lock().expect("a panic anywhere ends the whole daemon"))
+        Arc::clone(&self.settings.borrow())
     }
 
-    /// Puts another configuration in the place of the one there is.
-    pub fn put_settings(&self, settings: Settings) {
-        *self.settings.lock().expect("a panic anywhere ends the whole daemon") = Arc::new(settings);
+    /// The configuration as it is at each time, for those who have to hear of a new one.
+    pub fn follow_settings(&self) -> watch::Receiver<Arc<Settings>> {
+        self.settings.subscribe()
+    }
+
+    /// Puts another configuration in the place of the one there is. Only as work of the journal's thread: what runs there
+    /// sees one of the two from its beginning to its end.
+    pub fn put_settings(&self, settings: Arc<Settings>) {
+        self.settings.send_replace(settings);
     }
 
     /// What the journal held when it was counted last: a second ago, or longer where it is large or where nothing has changed.
@@ -147,11 +162,14 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        let is_required = |name: &str| self.route(name).is_none_or(|route| route.required);
+        // Of a route that is not configured any more another sentence speaks.
+        let is_required = |name: &str| self.route(name).is_some_and(|route| route.required);
         let mut reasons = self.troubles().lasting(now, self.settings().degraded_after, is_required);
         reasons.extend(self.journal_trouble().clone());
         reasons.extend(self.api_trouble().clone());
         reasons.extend(self.unserved.reasons());
+        reasons.extend(self.reload_trouble().clone());
+        reasons.extend(self.stranded().iter().map(|(route, marks)| stranded::sentence(route, *marks)));
         reasons.extend(self.seen().reasons());
         reasons
     }
@@ -164,6 +182,16 @@ impl Shared {
     /// Why the API is not served at its address.
     pub fn api_trouble(&self) -> MutexGuard<'_, Option<String>> {
         self.api_trouble.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Why the configuration that stands in the files is not the one in force.
+    pub fn reload_trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.reload_trouble.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Routes that are not configured any more, each with how many marks wait for it.
+    pub fn stranded(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        self.stranded.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.

@@ -12,6 +12,7 @@ mod near;
 mod origin;
 pub(crate) mod progress;
 mod read;
+mod reload;
 mod report;
 mod screen;
 mod status;
@@ -70,6 +71,8 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),
+        Command::Reload => reload::reload(cli),
+        Command::Dismiss(options) => reload::dismiss(cli, options),
         Command::Release(options) => change::release(cli, options),
         Command::Pause(options) => decide::pause(cli, options),
         Command::Resume(options) => decide::resume(cli, options),

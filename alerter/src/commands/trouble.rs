@@ -299,7 +299,7 @@ fn endpoint_advice(kind: &str, route: &str, endpoint: &str, refuses: bool) -> St
             format!("correct the certificate at {endpoint}, or ca-file and server-name of {route}")
         }
         _ if refuses => {
-            format!("correct the endpoint, or the configuration of {route} and restart the alerter")
+            format!("correct the endpoint, or the configuration of {route} and `nova-host-alerter reload`")
         }
         _ => format!("look into the log of what listens at {endpoint}"),
     };
@@ -530,7 +530,7 @@ fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
                 "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
             ),
             format!(
-                "configure {route} again and restart the alerter, or tell the controller by hand and `nova-host-alerter unmark {host} --reason TEXT`"
+                "configure {route} again and `nova-host-alerter reload`, or tell the controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`"
             ),
         ),
         "held-on-route" => (

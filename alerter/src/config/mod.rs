@@ -13,6 +13,7 @@ mod reader;
 mod routes;
 mod settings;
 pub(crate) mod suggest;
+mod written;
 
 use std::path::Path;
 
@@ -33,6 +34,7 @@ pub use reader::Section as TableReader;
 pub use routes::{Route, RouteName};
 pub use settings::{HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace};
 pub(crate) use settings::{is_plain_name, only_tables};
+pub use written::Written;
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
 /// file overrides the same key of an earlier one.

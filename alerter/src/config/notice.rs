@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::reader::{Section, shown};
 use super::routes::RouteName;
+use super::written::Written;
 use crate::drivers::{Driver, Kind, exec, http};
 
 /// The drivers that a notice may go through.
@@ -18,6 +19,8 @@ pub struct NoticeTarget {
     pub name: RouteName,
     /// What tells it.
     pub way: NoticeWay,
+    /// What stands in its table.
+    pub(crate) written: Written,
 }
 
 /// How a target is told.
@@ -60,8 +63,9 @@ fn target(mut section: Section<'_, '_>, key: &str) -> Option<NoticeTarget> {
         None => Some(NoticeWay::Syslog),
         Some(kind) => driver(&mut section, kind).map(NoticeWay::Driver),
     };
+    let written = section.written(&[]);
     section.finish();
-    Some(NoticeTarget { name: name?, way: way? })
+    Some(NoticeTarget { name: name?, way: way?, written })
 }
 
 fn driver(section: &mut Section<'_, '_>, kind: Kind) -> Option<Arc<dyn Driver>> {

@@ -9,6 +9,7 @@ use toml::de::DeValue;
 use super::inputs::{Entry, Table, Value};
 use super::problem::{Place, Problems};
 use super::suggest;
+use super::written::Written;
 
 /// One table of the configuration while it is read. An absent table reads as an empty one.
 ///
@@ -62,6 +63,11 @@ impl<'a, 'p> Section<'a, 'p> {
         let place = entry.map_or(self.place, |entry| entry.key);
         let title = self.path(&shown(key));
         Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
+    }
+
+    /// What stands in this table, without some of its keys.
+    pub(super) fn written(&self, without: &[&str]) -> Written {
+        Written::of(self.table, without)
     }
 
     /// Every entry of this table, in the order of the keys.

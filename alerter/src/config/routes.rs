@@ -12,10 +12,15 @@ use super::groups::Groups;
 use super::problem::Place;
 use super::reader::{Section, shown};
 use super::settings::{SECONDS, is_plain_name, only_tables, patterns};
+use super::written::Written;
 use crate::drivers::{self, Driver, Step};
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
 const AFTER_LIMIT: u32 = 60;
+
+/// The keys of a route's table that are the framework's own: its driver knows nothing of them.
+const FRAMEWORK: [&str; 7] =
+    ["hosts", "groups", "required", "after", "after-limit", "if-returned", "stale-after"];
 
 /// One endpoint with its driver.
 #[derive(Clone, Debug)]
@@ -34,9 +39,24 @@ pub struct Route {
     pub terms: Terms,
     /// What speaks with the endpoint.
     pub driver: Arc<dyn Driver>,
+    /// What stands in its table for the driver.
+    pub(crate) written: Written,
 }
 
 impl Route {
+    /// Whether another reading of the configuration gives this route the same driver.
+    pub fn has_driver_of(&self, other: &Self) -> bool {
+        let of = |route: &Self| (route.name.clone(), route.step, route.driver.kind(), route.written);
+        of(self) == of(other)
+    }
+
+    /// Whether both ask for the same, whatever object their driver is.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let asks =
+            |route: &Self| (route.hosts.clone(), route.groups.clone(), route.required, route.terms.clone());
+        self.has_driver_of(other) && asks(self) == asks(other)
+    }
+
     /// Whether it takes the marks of this node, which is in this group.
     pub fn covers(&self, node: &HostName, group: &str) -> bool {
         let everybody = self.hosts.is_none() && self.groups.is_empty();
@@ -268,12 +288,12 @@ fn route(
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
     let said = Said::read(&mut section, after);
-    let driver = (kind.configure)(&mut section);
+    let (driver, written) = ((kind.configure)(&mut section), section.written(&FRAMEWORK));
     section.finish();
     let driver = driver?;
     let terms = said.or(driver.terms());
     let (hosts, groups, required) = (reach.hosts.clone(), reach.groups.clone(), reach.required);
-    Some(Route { name: name?, hosts, groups, required, step: Step::Failure, terms, driver })
+    Some(Route { name: name?, hosts, groups, required, step: Step::Failure, terms, driver, written })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use marks::host::{HostName, HostPatterns};
 use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
-use tracing::Level;
+use tracing::{Level, warn};
 
 use super::api::{self, Api};
 use super::groups::{self, Attributes, Group, Groups, Told};
@@ -18,10 +18,12 @@ use super::notice::{self, NoticeTarget};
 use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
+use super::written::Written;
 use crate::daemon::socket_path;
 use crate::drivers::{self, Step};
 use crate::listen::{Address, Host};
 use crate::log::{self, Format, To};
+use crate::probes::Confirm;
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
 pub(super) const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub healthcheck: Healthcheck,
     /// `[metrics]`: where `/metrics` is answered; nowhere by default.
     pub metrics: Option<Served>,
+    /// What stands in each section, but for those of routes.
+    pub sections: BTreeMap<String, Written>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -86,6 +90,21 @@ impl Settings {
     /// The routes as they are configured, without their further steps.
     pub fn own_routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter().map(Arc::as_ref).filter(|route| route.step == Step::Failure)
+    }
+
+    /// Says in the log what an operator should know of it: at each start, and when it was read again.
+    pub fn warn(&self) {
+        for group in &self.groups {
+            for warning in group.confirm.iter().flat_map(Confirm::warnings) {
+                warn!("group {}: {warning}", group.name);
+            }
+        }
+        self.warnings.iter().for_each(|warning| warn!("{warning}"));
+        for route in self.own_routes() {
+            for warning in route.driver.warnings() {
+                warn!("route {}: {warning}", route.name);
+            }
+        }
     }
 
     /// The group of a host: the first one, in the order of the configuration, that it is in, `default` at last.
@@ -186,6 +205,7 @@ pub(crate) fn is_plain_name(text: &str) -> bool {
 
 /// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
 pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [drivers::Kind]) -> Settings {
+    let sections = sections(&root, kinds);
     let store = store(root.section("store"));
     let hosts = hosts(root.section("hosts"));
     let groups = Groups::read(root.section("groups"), store.register == Register::None);
@@ -222,8 +242,15 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         api,
         healthcheck,
         metrics,
+        sections,
         file,
     }
+}
+
+fn sections(root: &Section<'_, '_>, kinds: &[drivers::Kind]) -> BTreeMap<String, Written> {
+    let is_of_routes = |key: &str| kinds.iter().any(|kind| kind.word == key);
+    let all = root.entries().filter(|(key, _)| !is_of_routes(key));
+    all.map(|(key, entry)| (shown(key), Written::of(entry.table.as_ref(), &[]))).collect()
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {

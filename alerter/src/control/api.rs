@@ -145,6 +145,38 @@ pub struct UnmarkRequest {
     pub user: String,
 }
 
+/// `POST /v1/dismiss`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DismissRequest {
+    /// A route that is not configured any more.
+    pub route: String,
+    /// Why.
+    pub reason: String,
+    /// Who.
+    pub user: String,
+}
+
+/// `POST /v1/reload`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadRequest {
+    /// The main file, where it is another than that of the last time; absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// Its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadAnswer {
+    /// Whether the new configuration is in force; else nothing has changed.
+    pub reloaded: bool,
+    /// One sentence for each thing that is another one now.
+    pub changes: Vec<String>,
+    /// One sentence for each problem.
+    pub problems: Vec<String>,
+}
+
 /// `POST /v1/release`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

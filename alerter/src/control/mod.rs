@@ -9,6 +9,7 @@ pub mod client;
 pub mod decisions;
 mod events;
 mod hosts;
+mod reload;
 pub mod remote;
 pub mod server;
 pub mod tls;

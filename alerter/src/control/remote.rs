@@ -31,6 +31,7 @@ use super::token::{self, Token};
 use super::{callbacks, hosts, tls};
 use crate::config::Api;
 use crate::drivers::http::{Files, Kept, Unusable};
+use crate::follow;
 use crate::shared::Shared;
 
 /// The document of the API.
@@ -72,6 +73,18 @@ pub(super) fn api() -> Router<Arc<Shared>> {
 
 async fn document() -> impl IntoResponse {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], DOCUMENT)
+}
+
+/// Serves the API as it is configured at each time, until `stop`.
+pub async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
+    let serve = |api: &Api, stop| {
+        let (shared, api) = (Arc::clone(&shared), api.clone());
+        async move {
+            run(Arc::clone(&shared), api, stop).await;
+            *shared.api_trouble() = None;
+        }
+    };
+    follow::follow(Arc::clone(&shared), |settings| settings.api.clone(), serve, stop).await;
 }
 
 /// Listens at the configured address until `stop`. An address that cannot be had keeps nothing else from running: it may come

@@ -33,9 +33,7 @@ use super::api::{
     TestAnswer, TestRequest, UnmarkRequest,
 };
 use super::caller::{Caller, OPERATOR};
-use super::decisions;
-use super::events;
-use super::remote;
+use super::{decisions, events, reload, remote};
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
@@ -97,6 +95,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(remote::api())
         .merge(decisions::routes())
         .merge(events::routes())
+        .merge(reload::routes())
         .layer(middleware::from_fn(only_root))
         .with_state(shared)
 }

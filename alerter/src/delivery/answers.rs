@@ -36,6 +36,11 @@ impl Answers {
         Self { waiting: Vec::new(), first: None, batch: batch.max(1) }
     }
 
+    /// `ack-batch` is another from now on.
+    pub fn set_batch(&mut self, batch: usize) {
+        self.batch = batch.max(1);
+    }
+
     /// One more.
     pub fn add(&mut self, answer: Answer, now: Instant) {
         self.first.get_or_insert(now);

@@ -107,6 +107,13 @@ impl Endpoint {
         Self { breaker: Breaker::Open(open), ..Self::new(limit) }
     }
 
+    /// `max-in-flight` is another from now on; what is known of the endpoint stays.
+    pub fn set_limit(&mut self, limit: usize) {
+        let (was_full, limit) = (self.window >= self.limit, limit.max(1));
+        self.window = if was_full { limit } else { self.window.min(limit) };
+        self.limit = limit;
+    }
+
     /// How many exchanges may begin now.
     pub fn room(&self, now: Instant) -> usize {
         match self.breaker {

@@ -23,22 +23,31 @@ use crate::drivers::{Failure, Message, Outcome, Step};
 use crate::moment::Moment;
 use crate::shared::Shared;
 
-/// Makes attempts on a route, one after the other, for as long as its lane has one that may go.
-pub async fn serve(shared: Arc<Shared>, first: DueDelivery, answers: UnboundedSender<Answer>) {
-    let route = first.delivery.route.clone();
+/// Makes attempts on a route, one after the other, for as long as its lane has one that may go and the route has this driver.
+pub async fn serve(
+    shared: Arc<Shared>,
+    route: Arc<Route>,
+    first: DueDelivery,
+    answers: UnboundedSender<Answer>,
+) {
     let mut next = Some(first);
     while let Some(due) = next {
-        if answers.send(attempt(&shared, &due).await).is_err() {
+        if answers.send(attempt(&shared, &route, &due).await).is_err() {
             return;
         }
-        next = shared.lanes().get_mut(&route).and_then(|lane| lane.next(Moment::now()));
+        // The next one of a route that has changed since is told by whoever has its lane now.
+        let lanes = is_current(&shared, &route).then(|| shared.lanes());
+        next = lanes.and_then(|mut lanes| lanes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
 }
 
+/// Whether the configuration has the same driver for this route still.
+fn is_current(shared: &Shared, route: &Route) -> bool {
+    shared.route(route.name.as_str()).is_some_and(|current| Arc::ptr_eq(&current.driver, &route.driver))
+}
+
 /// One exchange, and what it came to.
-async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
-    let route =
-        shared.route(&due.delivery.route).expect("only deliveries on configured routes are looked for");
+async fn attempt(shared: &Shared, route: &Route, due: &DueDelivery) -> Answer {
     let begun = Instant::now();
     let Delivery { body, ambiguous, .. } = &due.delivery;
     let outcome = route
@@ -46,20 +55,44 @@ async fn attempt(shared: &Shared, due: &DueDelivery) -> Answer {
         .deliver(Message { step: route.step, id: &due.mark.id, body, ambiguous: *ambiguous })
         .await;
     // Before the record: whoever sees that has to find the endpoint as it is.
-    let change = note(shared, due, &outcome, begun.elapsed());
-    let verdict = judge(shared, due, &outcome);
+    let is_current = is_current(shared, route);
+    let change = match is_current {
+        true => note(shared, route, due, &outcome, begun.elapsed()),
+        // What an endpoint says that is asked no more says nothing of the one that is.
+        false => None,
+    };
+    let verdict = match judge(shared, due, &outcome) {
+        verdict if is_current => verdict,
+        verdict => outdated(verdict),
+    };
     let (mark, route) = (due.mark.id, due.delivery.route.clone());
     let ended = Ended { mark, route, verdict, at: Timestamp::now() };
     Answer { ended, outcome: outcome.as_str(), change }
 }
 
+/// What did not take a mark may be over with the configuration that it was told by: the new one tries it at once.
+fn outdated(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Again { state: State::Pending | State::Parked, ambiguous, kind, detail, .. } => {
+            Verdict::Again { state: State::Pending, ambiguous, kind, detail, next_due: Timestamp::now() }
+        }
+        other => other,
+    }
+}
+
 /// What an exchange says of its endpoint.
-fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) -> Option<Change> {
+fn note(
+    shared: &Shared,
+    route: &Route,
+    due: &DueDelivery,
+    outcome: &Outcome,
+    took: Duration,
+) -> Option<Change> {
     let wish = match outcome {
         Outcome::Wait(_) => None,
         _ => outcome.failure().and_then(|failure| failure.after),
     };
-    let is_further = shared.route(&due.delivery.route).is_some_and(|route| route.step != Step::Failure);
+    let is_further = route.step != Step::Failure;
     let sign = match outcome {
         // It works, whatever it has against this mark.
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,

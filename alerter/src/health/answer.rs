@@ -12,13 +12,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::check::{Check, VERSION};
 use super::manager::Pulse;
 use super::summary::{Report, Shown, Status};
-use crate::config::{CacheControl, HealthFormat};
-use crate::listen::Endpoint;
+use crate::config::{CacheControl, HealthFormat, Served};
+use crate::follow::follow;
+use crate::listen::{self, Endpoint};
 use crate::moment::Moment;
 use crate::shared::Shared;
 
@@ -34,12 +36,17 @@ pub fn service_id(controller: &str) -> Uuid {
     Uuid::new_v5(&SERVICES, controller.as_bytes())
 }
 
-/// What is served, where the configuration asks for it.
-pub fn endpoint(shared: &Arc<Shared>) -> Option<Endpoint> {
-    let served = shared.settings().healthcheck.served.clone()?;
+/// Serves it where the configuration says, until `stop`.
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let serve = |served: &Served, stop| listen::run(endpoint(&shared, served), stop);
+    follow(Arc::clone(&shared), |settings| settings.healthcheck.served.clone(), serve, stop).await;
+}
+
+/// What is served there.
+pub fn endpoint(shared: &Arc<Shared>, served: &Served) -> Endpoint {
     let router = Router::new().route("/health", get(answer)).with_state(Arc::clone(shared));
-    let (addresses, owner, unserved) = (served.addresses, served.owner, shared.unserved.clone());
-    Some(Endpoint { what: "/health", addresses, owner, router, unserved })
+    let Served { addresses, owner } = served.clone();
+    Endpoint { what: "/health", addresses, owner, router, unserved: shared.unserved.clone() }
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {

@@ -16,6 +16,7 @@ use super::fold::is_surely_down;
 use super::naming::{Names, Naming};
 use crate::config::{Group, Recipients, Route};
 use crate::shared::Shared;
+use crate::stranded;
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
 /// cluster the names wait for its first look, since they may be another node's.
@@ -68,6 +69,29 @@ fn serve(journal: &mut Journal, shared: &Shared, row: &MarkRow, now: Timestamp) 
         Some(mark) => add_missing_routes(journal, shared, &mark, now),
         None => Ok(()),
     }
+}
+
+/// Ends what waits for a route that is not configured any more, by an operator's word. First its marks get what the routes
+/// that there are may still lack of them: a mark is told to whoever is told of its host now. Says of how many marks.
+///
+/// # Errors
+/// As any write.
+pub fn dismiss_route(
+    journal: &mut Journal,
+    shared: &Shared,
+    (route, reason, user): (&str, &str, &str),
+    now: Timestamp,
+) -> Done<usize> {
+    for mark in journal.marks_waiting_for(route)? {
+        if let Some(Ok(row)) = journal.find_mark(mark)?
+            && row.settled.is_none()
+        {
+            serve(journal, shared, &row, now)?;
+        }
+    }
+    let ended = journal.dismiss_on(route, reason, user, now)?;
+    stranded::look(journal, shared)?;
+    Ok(ended)
 }
 
 /// Everything that decides which marks get which deliveries.
@@ -189,11 +213,6 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
         _ => deliveries_of(&told, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
-    let is_open = |old: &Delivery| !old.state.is_final() && !old.waits_in_chain();
-    let is_stuck = |old: &&Delivery| old.required && is_open(old) && shared.route(&old.route).is_none();
-    for old in existing.sound.iter().filter(is_stuck) {
-        warn!(mark = %mark.id, host = %mark.node, route = %old.route, "{} still waits for route {}, which is not configured any more: configure it again, or end the mark with `unmark`", mark.node, old.route);
-    }
     if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
 }
 

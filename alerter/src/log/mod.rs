@@ -16,10 +16,10 @@ use marks::time::Timestamp;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, reload};
 
 use fold::Fold;
 use record::Record;
@@ -75,6 +75,8 @@ pub const LINES_PER_MINUTE: u32 = 100;
 
 /// What is said by the rest of the process.
 static OUTPUT: OnceLock<Arc<Output>> = OnceLock::new();
+/// How much of it is said.
+static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 /// Lines that were folded into others.
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
 
@@ -87,8 +89,18 @@ pub fn start(rules: Rules) {
         is_folding: Notify::new(),
     });
     let _only_once = OUTPUT.set(Arc::clone(&output));
-    let ours = Lines { output, level: rules.level };
-    tracing_subscriber::registry().with(ours.with_filter(LevelFilter::from_level(rules.level))).init();
+    let (filter, handle) = reload::Layer::new(LevelFilter::from_level(rules.level));
+    tracing_subscriber::registry().with(Lines { output }.with_filter(filter)).init();
+    let _only_once = LEVEL.set(handle);
+}
+
+/// Goes by other rules from now on; nothing where nothing is logged.
+pub fn put(rules: Rules) {
+    let (Some(output), Some(level)) = (OUTPUT.get(), LEVEL.get()) else { return };
+    flush();
+    *output.fold() = Fold::new(rules.lines_per_minute);
+    *output.sinks.lock().unwrap_or_else(PoisonError::into_inner) = Sinks::new(rules);
+    let _the_log_has_ended = level.reload(LevelFilter::from_level(rules.level));
 }
 
 /// How many lines this process has folded into others.
@@ -162,14 +174,13 @@ impl Output {
 
 struct Lines {
     output: Arc<Output>,
-    level: Level,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let meta = event.metadata();
         let ours = meta.target().starts_with("alerter") || meta.target().starts_with("nova_host_alerter");
-        if *meta.level() > self.level || (!ours && *meta.level() > Level::WARN) {
+        if !ours && *meta.level() > Level::WARN {
             return;
         }
         self.output.take(Record::of(event));

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exposition::{Form, write};
 use crate::config::Served;
+use crate::follow::follow;
 use crate::listen::{self, Endpoint};
 use crate::shared::Shared;
 
@@ -19,10 +20,13 @@ use crate::shared::Shared;
 const PATH: &str = "/metrics";
 
 /// Serves it where the configuration says, until `stop`.
-pub async fn run(shared: Arc<Shared>, served: Served, stop: CancellationToken) {
-    let Served { addresses, owner } = served;
-    let (router, unserved) = (router(Arc::clone(&shared)), shared.unserved.clone());
-    listen::run(Endpoint { what: PATH, addresses, owner, router, unserved }, stop).await;
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let serve = |served: &Served, stop| {
+        let Served { addresses, owner } = served.clone();
+        let (router, unserved) = (router(Arc::clone(&shared)), shared.unserved.clone());
+        listen::run(Endpoint { what: PATH, addresses, owner, router, unserved }, stop)
+    };
+    follow(Arc::clone(&shared), |settings| settings.metrics.clone(), serve, stop).await;
 }
 
 /// Answers `GET /metrics`.

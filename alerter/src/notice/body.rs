@@ -92,6 +92,7 @@ pub(super) fn end(key: &Key, about: &About) -> String {
         What::Cluster => format!("it is over: {kind}"),
         What::Missing => format!("{host} is connected again, or was fenced"),
         What::Journal => "the journal can be written again".to_owned(),
+        What::Stranded => format!("no mark waits any more for route {route}, or it is configured again"),
         What::Exhausted => format!("route {route} has taken the mark of {host}, or its chain was ended"),
     };
     printable(&sentence)

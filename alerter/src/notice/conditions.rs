@@ -1,5 +1,6 @@
 //! What holds now, from what the daemon sees. Pure: the time is an argument.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use marks::host::HostName;
@@ -14,6 +15,7 @@ use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
 use crate::policy;
 use crate::shared::Shared;
+use crate::stranded;
 
 /// What the daemon sees, apart from the journal.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Sight {
     pub(super) journal: Option<String>,
     /// Damaged rows of fencings.
     pub(super) fencings: Vec<Damage>,
+    /// Routes that are not configured any more, each with how many marks wait for it.
+    pub(super) stranded: BTreeMap<String, usize>,
 }
 
 /// What is seen of a route.
@@ -78,6 +82,7 @@ impl Sight {
             cluster,
             journal: shared.journal_trouble().clone(),
             fencings: shared.damage_of("fencing"),
+            stranded: shared.stranded().clone(),
         }
     }
 }
@@ -117,6 +122,7 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
         ]),
     }
     of_fencings(&mut found, sight);
+    of_stranded(&mut found, sight);
     let rests = sight.routes.iter().filter_map(|route| of_route(&mut found, route, sight));
     let rest = rests.chain(rest).min();
     if let Some(cluster) = &sight.cluster {
@@ -289,6 +295,14 @@ fn of_fencings(found: &mut Conditions, sight: &Sight) {
     found.open.extend(more.iter().map(damage_key));
 }
 
+fn of_stranded(found: &mut Conditions, sight: &Sight) {
+    for (route, marks) in &sight.stranded {
+        let about = About { kind: "no-route".into(), route: Some(printable(route)), ..About::default() };
+        let key = Key::new(What::Stranded, printable(route));
+        add(found, key, sight.now, about, &stranded::sentence(route, *marks));
+    }
+}
+
 fn of_expired(found: &mut Conditions, row: &HistoryRow) {
     let about = About {
         kind: "horizon".into(),
@@ -367,8 +381,6 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use marks::chain::{Link, Step};
     use marks::delivery::{Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
@@ -387,7 +399,8 @@ mod tests {
 
     fn sight() -> Sight {
         let (routes, fencings) = (Vec::new(), Vec::new());
-        Sight { now: NOW, routes, degraded_after: LONG, cluster: None, journal: None, fencings }
+        let stranded = BTreeMap::new();
+        Sight { now: NOW, routes, degraded_after: LONG, cluster: None, journal: None, fencings, stranded }
     }
 
     fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {

@@ -52,10 +52,12 @@ enum What {
     Journal,
     /// No step of a mark's chain was acknowledged.
     Exhausted,
+    /// Marks wait for a route that is not configured any more.
+    Stranded,
 }
 
 impl What {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Held,
         Self::HeldBack,
         Self::Reminder,
@@ -70,6 +72,7 @@ impl What {
         Self::Missing,
         Self::Journal,
         Self::Exhausted,
+        Self::Stranded,
     ];
 
     /// The word in a notice and in the journal.
@@ -89,6 +92,7 @@ impl What {
             Self::Missing => "missing",
             Self::Journal => "journal",
             Self::Exhausted => "exhausted",
+            Self::Stranded => "stranded",
         }
     }
 

@@ -20,7 +20,7 @@ use super::keeper::Keeper;
 use super::keys::question;
 use super::memory::{Answer, Memory};
 use super::{Conditions, Key, Notice};
-use crate::config::{NoticeTarget, NoticeWay};
+use crate::config::{NoticeTarget, NoticeWay, Settings};
 use crate::delivery::schedule;
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::shared::Shared;
@@ -30,8 +30,8 @@ const SPACING: Duration = Duration::from_secs(1);
 /// How long a row that could not be written waits.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// A target's place in the list, what it was told, and what came of it.
-type Exchanged = (usize, Notice, Outcome);
+/// A target's name, what it was told, and what came of it.
+type Exchanged = (String, Notice, Outcome);
 
 /// Tells every configured target, until `stop`. What is under way then is given up: after the next start it is told again,
 /// or taken back.
@@ -48,10 +48,12 @@ async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     // Before the first pass nothing is known of what a former daemon left.
     shared.looked.notified().await;
     let mut teller = Teller::new(shared, exchanges).await;
-    if teller.targets.is_empty() {
-        return;
-    }
     loop {
+        teller.follow_configuration().await;
+        if teller.targets.is_empty() {
+            teller.shared.looked.notified().await;
+            continue;
+        }
         teller.look_if_due().await;
         teller.choose();
         teller.keep().await;
@@ -83,6 +85,8 @@ struct Target {
 
 struct Teller<'e> {
     shared: Arc<Shared>,
+    /// The configuration whose targets these are.
+    settings: Option<Arc<Settings>>,
     targets: Vec<Target>,
     exchanges: &'e mut JoinSet<Exchanged>,
     facts: Option<Arc<Facts>>,
@@ -99,22 +103,10 @@ struct Teller<'e> {
 
 impl<'e> Teller<'e> {
     async fn new(shared: Arc<Shared>, exchanges: &'e mut JoinSet<Exchanged>) -> Self {
-        let names: Vec<String> =
-            shared.settings().notices.iter().map(|target| target.name.as_str().to_owned()).collect();
-        let forget = move |journal: &mut Journal| journal.forget_other_targets(&names);
-        if let Err(error) = shared.store.run(forget).await {
-            warn!(
-                kind = error.kind(),
-                "what targets were told that are not configured any more stays in the journal: {error}"
-            );
-        }
-        let mut targets = Vec::new();
-        for target in &shared.settings().notices {
-            targets.push(Target::new(target, &shared).await);
-        }
-        Self {
+        let mut teller = Self {
             shared,
-            targets,
+            settings: None,
+            targets: Vec::new(),
             exchanges,
             facts: None,
             keeper: Keeper::default(),
@@ -123,7 +115,36 @@ impl<'e> Teller<'e> {
             looked: None,
             look_at: None,
             keep_at: None,
+        };
+        teller.follow_configuration().await;
+        teller
+    }
+
+    /// After a start and after a reload: a target that is there still knows what it was told.
+    async fn follow_configuration(&mut self) {
+        let settings = self.shared.settings();
+        if self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &settings)) {
+            return;
         }
+        let names: Vec<String> =
+            settings.notices.iter().map(|target| target.name.as_str().to_owned()).collect();
+        let forget = move |journal: &mut Journal| journal.forget_other_targets(&names);
+        if let Err(error) = self.shared.store.run(forget).await {
+            warn!(
+                kind = error.kind(),
+                "what targets were told that are not configured any more stays in the journal: {error}"
+            );
+        }
+        let mut former = std::mem::take(&mut self.targets);
+        for wanted in &settings.notices {
+            let known = former.iter().position(|target| target.name == wanted.name.as_str());
+            let target = match known.map(|at| former.swap_remove(at)) {
+                Some(known) => known.renewed(wanted),
+                None => Target::new(wanted, &self.shared).await,
+            };
+            self.targets.push(target);
+        }
+        (self.settings, self.is_wanted) = (Some(settings), true);
     }
 
     async fn look_if_due(&mut self) {
@@ -206,7 +227,7 @@ impl<'e> Teller<'e> {
     /// Begins what was chosen, also where the journal cannot be written: that may be what is to be told.
     fn send(&mut self) {
         let controller = &self.shared.controller;
-        for (place, target) in self.targets.iter_mut().enumerate() {
+        for target in &mut self.targets {
             for notice in std::mem::take(&mut target.chosen) {
                 let Some(driver) = target.driver.clone() else {
                     target.log(&notice);
@@ -215,11 +236,12 @@ impl<'e> Teller<'e> {
                 target.is_under_way = true;
                 let id = notice.id(controller);
                 let body = notice.body(&id, controller);
+                let name = target.name.clone();
                 self.exchanges.spawn(async move {
                     let outcome = driver
                         .deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 })
                         .await;
-                    (place, notice, outcome)
+                    (name, notice, outcome)
                 });
             }
         }
@@ -236,8 +258,11 @@ impl<'e> Teller<'e> {
         };
         tokio::select! {
             () = self.shared.looked.notified() => self.is_wanted = true,
-            Some(Ok((place, notice, outcome))) = self.exchanges.join_next() => {
-                self.targets[place].ended(&notice, &outcome);
+            Some(Ok((name, notice, outcome))) = self.exchanges.join_next() => {
+                // One that is not configured any more needs to know nothing.
+                if let Some(target) = self.targets.iter_mut().find(|target| target.name == name) {
+                    target.ended(&notice, &outcome);
+                }
             }
             () = timer => {}
         }
@@ -256,11 +281,7 @@ impl<'e> Teller<'e> {
 
 impl Target {
     async fn new(target: &NoticeTarget, shared: &Shared) -> Self {
-        let name = target.name.as_str().to_owned();
-        let driver = match &target.way {
-            NoticeWay::Syslog => None,
-            NoticeWay::Driver(driver) => Some(Arc::clone(driver)),
-        };
+        let (name, driver) = (target.name.as_str().to_owned(), driver_of(target));
         Self {
             memory: told(&name, shared).await,
             name,
@@ -272,6 +293,19 @@ impl Target {
             failure: None,
             ask_at: Instant::now(),
             is_behind: false,
+        }
+    }
+
+    /// The same by another configuration.
+    fn renewed(self, target: &NoticeTarget) -> Self {
+        let driver = driver_of(target);
+        let is_same = match (&self.driver, &driver) {
+            (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+            (old, new) => old.is_none() && new.is_none(),
+        };
+        match is_same {
+            true => self,
+            false => Self { driver, failures: 0, failure: None, ask_at: Instant::now(), ..self },
         }
     }
 
@@ -328,6 +362,13 @@ impl Target {
             self.dirty.iter().filter_map(|key| self.memory.row(key)).collect(),
             over.map(Key::to_string).collect(),
         )
+    }
+}
+
+fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
+    match &target.way {
+        NoticeWay::Syslog => None,
+        NoticeWay::Driver(driver) => Some(Arc::clone(driver)),
     }
 }
 

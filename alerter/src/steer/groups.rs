@@ -49,14 +49,15 @@ pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<
     let in_flight = open.iter().filter(|delivery| delivery.state == Sent::InFlight);
     let in_flight: HashSet<MarkId> = in_flight.map(|delivery| delivery.mark).collect();
     if let Some(plan) = &shared.steering().plan {
-        return Ok(plan.groups(shared, &in_flight));
+        return Ok(plan.groups(&in_flight));
     }
     // Nothing can hold anything: it is counted for this answer alone.
     let mut roster = Roster::default();
-    roster.look(shared);
-    let mut plan = Plan::begin(journal, shared, &roster, now)?;
+    let settings = shared.settings();
+    roster.look(shared, &settings);
+    let mut plan = Plan::begin(journal, shared, (&roster, settings), now)?;
     plan.state.pass_to(now);
-    Ok(plan.groups(shared, &in_flight))
+    Ok(plan.groups(&in_flight))
 }
 
 /// What is counted of a group now and then.
@@ -89,7 +90,7 @@ impl Groups {
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
             *self = Self { roster: Roster::default(), settings: Some(Arc::clone(&settings)) };
         }
-        self.roster.look(shared);
+        self.roster.look(shared, &settings);
         let mut marks = vec![0; settings.groups.len()];
         for (node, count) in nodes {
             if let Ok(node) = HostName::parse(node) {
@@ -122,10 +123,10 @@ fn count(number: usize) -> u64 {
 }
 
 impl Plan {
-    fn groups(&self, shared: &Shared, in_flight: &HashSet<MarkId>) -> Vec<GroupStatus> {
+    fn groups(&self, in_flight: &HashSet<MarkId>) -> Vec<GroupStatus> {
         let all = self.state.groups().iter().enumerate();
         all.map(|(index, group)| {
-            let limit = shared.settings().groups[index].limit_shown();
+            let limit = self.settings.groups[index].limit_shown();
             self.group(index, group, in_flight, limit)
         })
         .collect()

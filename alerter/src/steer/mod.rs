@@ -6,6 +6,7 @@ mod orders;
 mod roster;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::host::HostName;
@@ -22,7 +23,7 @@ use crate::policy::plan::{self, Changes, Planner};
 use crate::policy::rules::Rules;
 use crate::policy::state::{GroupState, Probe, Stage, State, Subject};
 use crate::policy::{Held, Hold, doubts};
-use crate::probes::Verdict;
+use crate::probes::{Confirm, Verdict};
 use crate::shared::Shared;
 
 /// So long after a start marks wait for the first CIB.
@@ -37,6 +38,8 @@ pub struct Steering {
     roster: Roster,
     /// None while nothing can hold anything.
     plan: Option<Plan>,
+    /// The configuration that was looked at last.
+    settings: Option<Arc<Settings>>,
     /// What operators decided is known up to here.
     decided: Option<i64>,
     /// When the time of a chain's step is over.
@@ -48,6 +51,8 @@ pub struct Steering {
 }
 
 struct Plan {
+    /// The indexes of groups are those of this configuration.
+    settings: Arc<Settings>,
     state: State,
     planner: Planner,
     /// The history is known up to here.
@@ -73,9 +78,36 @@ impl Steering {
         self.plan.as_ref().map_or(&[], |plan| plan.planner.holds_of(mark))
     }
 
+    /// Whether the configuration is the one that was looked at last.
+    fn is_of(&self, settings: &Arc<Settings>) -> bool {
+        self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, settings))
+    }
+
+    /// After a reload. Where groups or hosts are others the plan is begun anew, as by a daemon that starts; of what a group's
+    /// probes have found nothing is forgotten while they are the same. Gives these.
+    fn renew(&mut self, settings: &Arc<Settings>) -> HashMap<MarkId, (String, Probe)> {
+        if self.is_of(settings) {
+            return HashMap::new();
+        }
+        let is_first = self.settings.replace(Arc::clone(settings)).is_none();
+        (self.decided, self.all_chains) = (None, None);
+        let same =
+            |plan: &Plan| plan.settings.groups == settings.groups && plan.settings.hosts == settings.hosts;
+        match &mut self.plan {
+            Some(plan) if same(plan) => plan.settings = Arc::clone(settings),
+            Some(plan) if !is_first => {
+                let probed = plan.probed(settings);
+                self.plan = None;
+                return probed;
+            }
+            _ => {}
+        }
+        HashMap::new()
+    }
+
     /// Whether nothing can have changed but what the cluster says, which is looked at apart.
     fn is_current(&self, journal: &Journal, shared: &Shared, now: Timestamp) -> Result<bool, JournalError> {
-        if self.decided != Some(journal.decisions_version()?) {
+        if !self.is_of(&shared.settings()) || self.decided != Some(journal.decisions_version()?) {
             return Ok(false);
         }
         let Some(plan) = &self.plan else { return Ok(true) };
@@ -105,8 +137,9 @@ impl Steering {
         self.plan.as_ref().is_some_and(Plan::is_limited)
     }
 
-    /// Marks that wait for the probes of their groups, each with its host, in the order in which they are told.
-    pub fn to_probe(&self) -> Vec<(MarkId, HostName, usize)> {
+    /// Marks that wait for the probes of their groups, each with its host and what is asked, in the order in which they are
+    /// told.
+    pub fn to_probe(&self) -> Vec<(MarkId, HostName, Confirm)> {
         let Some(plan) = &self.plan else { return Vec::new() };
         let groups = plan.state.groups().iter().enumerate().filter(|(_, group)| group.probes);
         let open = groups.flat_map(|(index, _)| plan.state.open_of(index));
@@ -114,7 +147,11 @@ impl Steering {
             let first = plan.planner.holds_of(subject.mark).first();
             first.is_some_and(|held| held.hold == Hold::Confirm)
         };
-        open.filter(waits).map(|subject| (subject.mark, subject.host.clone(), subject.group)).collect()
+        let question = |subject: &Subject| {
+            let confirm = plan.settings.groups[subject.group].confirm.clone()?;
+            Some((subject.mark, subject.host.clone(), confirm))
+        };
+        open.filter(waits).filter_map(question).collect()
     }
 }
 
@@ -215,13 +252,17 @@ pub fn waits_for_cib(shared: &Shared, now: Timestamp) -> bool {
 
 fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
     let mut steering = shared.steering();
+    let settings = shared.settings();
+    let probed = steering.renew(&settings);
     let Steering { roster, plan, decided, said, all_chains, .. } = &mut *steering;
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
-    let orders = Orders::read(journal, shared, now)?;
-    let is_new = roster.look(shared);
-    let is_needed = is_needed(&shared.settings(), &orders, roster);
+    let orders = Orders::read(journal, (shared, &settings), now)?;
+    let is_new = roster.look(shared, &settings);
+    let is_needed = is_needed(&settings, &orders, roster);
     if is_needed && plan.is_none() {
-        *plan = Some(Plan::begin(journal, shared, roster, now)?);
+        let mut begun = Plan::begin(journal, shared, (roster, settings), now)?;
+        begun.take_over(probed);
+        *plan = Some(begun);
     } else if !is_needed && (plan.is_some() || !has_begun) {
         *plan = None;
         *all_chains = None;
@@ -233,7 +274,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
         return Ok(());
     };
     if is_new {
-        current.regroup(shared, roster);
+        current.regroup(roster);
     }
     match current.go_on(journal, shared, (orders, roster), now) {
         Ok(changed) => {
@@ -263,11 +304,10 @@ impl Plan {
     fn begin(
         journal: &Journal,
         shared: &Shared,
-        roster: &Roster,
+        (roster, settings): (&Roster, Arc<Settings>),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
-        let (settings, former) = (shared.settings(), journal.holds()?);
-        let groups = &settings.groups;
+        let (groups, former) = (&settings.groups, journal.holds()?);
         let of_use = |rules: &Rules| rules.max_hold.max(rules.cooldown + rules.healthy_delay);
         let longest = groups.iter().map(|group| of_use(&group.rules)).max();
         let new = |group: &Group| GroupState::new(&group.name, group.rules.clone(), has_probes(group));
@@ -280,13 +320,41 @@ impl Plan {
             busy: HashMap::new(),
             storms: former_storms(groups, &former),
             former,
+            settings,
         };
         plan.resize(roster);
         plan.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
         shared.report_damage(&rows.damaged);
-        rows.sound.iter().for_each(|row| plan.see(shared, roster, row));
+        rows.sound.iter().for_each(|row| plan.see(roster, row));
         Ok(plan)
+    }
+
+    /// What probes have found that another configuration asks too, each with the name of the mark's group.
+    fn probed(&self, settings: &Settings) -> HashMap<MarkId, (String, Probe)> {
+        let asks = |settings: &Settings, name: &str| {
+            settings.groups.iter().find(|group| group.name == name).and_then(|group| group.confirm.clone())
+        };
+        let names: Vec<&String> = self.state.groups().iter().map(|group| &group.name).collect();
+        let is_same = |subject: &&Subject| {
+            let name = names[subject.group];
+            asks(&self.settings, name) == asks(settings, name)
+        };
+        let kept = self.state.subjects().filter(is_same);
+        kept.map(|subject| (subject.mark, (names[subject.group].clone(), subject.probe.clone()))).collect()
+    }
+
+    /// Takes over what probes have found of marks that are in the same group as before.
+    fn take_over(&mut self, probed: HashMap<MarkId, (String, Probe)>) {
+        for (mark, (group, probe)) in probed {
+            let is_there = self
+                .state
+                .subject(mark)
+                .is_some_and(|subject| self.state.groups()[subject.group].name == group);
+            if is_there {
+                self.state.set_probe(mark, probe);
+            }
+        }
     }
 
     /// Gives the marks of which something else is said than before.
@@ -312,7 +380,7 @@ impl Plan {
         said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed.iter().copied()));
         self.write(journal, &changes, now)?;
         self.seen = journal.newest_history()?;
-        self.report_storms(&shared.settings());
+        self.report_storms();
         Ok(said)
     }
 
@@ -401,7 +469,7 @@ impl Plan {
         self.released = journal.released_marks()?;
         for mark in touched {
             match journal.find_mark(mark)? {
-                Some(Ok(row)) => self.see(shared, roster, &row),
+                Some(Ok(row)) => self.see(roster, &row),
                 Some(Err(damage)) => shared.report_damage(&[damage]),
                 None => {}
             }
@@ -410,7 +478,7 @@ impl Plan {
         Ok(())
     }
 
-    fn see(&mut self, shared: &Shared, roster: &Roster, row: &MarkRow) {
+    fn see(&mut self, roster: &Roster, row: &MarkRow) {
         let known = self.state.subject(row.id);
         let probe = known.map_or_else(Default::default, |old| old.probe.clone());
         let stage = match known {
@@ -422,7 +490,7 @@ impl Plan {
         self.state.see(Subject {
             mark: row.id,
             host: row.node.clone(),
-            group: roster.group_of(&shared.settings(), &row.node),
+            group: roster.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
             returned_at: row.returned_at,
@@ -441,9 +509,9 @@ impl Plan {
     }
 
     /// By a new CIB hosts may be in other groups, or not be there any more.
-    fn regroup(&mut self, shared: &Shared, roster: &Roster) {
+    fn regroup(&mut self, roster: &Roster) {
         let moved = |subject: &Subject| {
-            let group = roster.group_of(&shared.settings(), &subject.host);
+            let group = roster.group_of(&self.settings, &subject.host);
             let is_member = roster.is_member(&subject.host);
             let is_same = (group, is_member) == (subject.group, subject.is_member);
             (!is_same).then(|| Subject { group, is_member, ..subject.clone() })
@@ -487,14 +555,14 @@ impl Plan {
     }
 
     /// One line when a storm begins, and one when it ends.
-    fn report_storms(&mut self, settings: &Settings) {
+    fn report_storms(&mut self) {
         for (index, group) in self.state.groups().iter().enumerate() {
             let holds = group.storm().holds();
             if std::mem::replace(&mut self.storms[index], holds) == holds {
                 continue;
             }
             let (name, size, down) = (&group.name, group.size, group.unhealthy());
-            let limit = settings.groups[index].limit_shown();
+            let limit = self.settings.groups[index].limit_shown();
             if holds {
                 warn!(
                     "{down} of {size} hosts of group {name} are down, and its limit is {limit}: what is not told yet is held"

@@ -24,11 +24,15 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    pub(super) fn read(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Self, JournalError> {
+    pub(super) fn read(
+        journal: &Journal,
+        (shared, settings): (&Shared, &Settings),
+        now: Timestamp,
+    ) -> Result<Self, JournalError> {
         let found = journal.decisions_in_force(now)?;
         shared.report_damage(&found.damaged);
         let mut orders = Self::default();
-        found.sound.iter().for_each(|decision| orders.add(&shared.settings(), decision, now));
+        found.sound.iter().for_each(|decision| orders.add(settings, decision, now));
         Ok(orders)
     }
 

@@ -17,6 +17,8 @@ use crate::shared::Shared;
 pub(super) struct Roster {
     has_looked: bool,
     cib: Option<Arc<Cib>>,
+    /// The configuration whose groups these are.
+    settings: Option<Arc<Settings>>,
     /// The hosts that are told of, each with the index of its group.
     group_of: HashMap<HostName, usize>,
     /// Those with the node attribute that asks for it.
@@ -24,22 +26,24 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// Looks at the newest CIB; says whether it is another one.
-    pub(super) fn look(&mut self, shared: &Shared) -> bool {
+    /// Looks at the newest CIB by this configuration; says whether either is another one.
+    pub(super) fn look(&mut self, shared: &Shared, settings: &Arc<Settings>) -> bool {
         let cib = shared.cib();
-        let is_same = match (&self.cib, &cib) {
+        let is_same_cib = match (&self.cib, &cib) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new),
             (None, None) => self.has_looked,
             _ => false,
         };
+        let is_same = is_same_cib && self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, settings));
         if !is_same {
-            *self = Self::new(cib, &shared.settings());
+            *self = Self::new(cib, settings);
         }
         !is_same
     }
 
-    fn new(cib: Option<Arc<Cib>>, settings: &Settings) -> Self {
+    fn new(cib: Option<Arc<Cib>>, settings: &Arc<Settings>) -> Self {
         // Without a cluster only the configuration says which hosts there are.
+        let (settings, known): (&Settings, _) = (settings, Some(Arc::clone(settings)));
         let hosts = match &cib {
             Some(cib) => roll::nodes(&settings.hosts, cib),
             None => listed(settings),
@@ -51,7 +55,7 @@ impl Roster {
             .into_iter()
             .filter(|(_, word)| marks::cib::truth(word) == Some(true))
             .map(|(host, _)| host);
-        Self { has_looked: true, skipped: skipped.collect(), group_of, cib }
+        Self { has_looked: true, skipped: skipped.collect(), group_of, cib, settings: known }
     }
 
     /// The index of a host's group.

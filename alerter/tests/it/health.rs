@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use alerter::config::HealthFormat;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Report, Shown, Status};
-use alerter::listen;
 use alerter::moment::Moment;
 use alerter::shared::Shared;
 use alerter::store::Store;
@@ -331,7 +330,7 @@ impl Served {
         let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
         let shared = Arc::new(Shared::new(settings, store, None));
         let stop = CancellationToken::new();
-        tokio::spawn(listen::run(health::endpoint(&shared).unwrap(), stop.clone()));
+        tokio::spawn(health::run(Arc::clone(&shared), stop.clone()));
         Self { shared, socket, stop, _room: room }
     }
 

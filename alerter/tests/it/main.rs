@@ -63,6 +63,7 @@ mod probes_keeper;
 mod probes_keys;
 mod pruning;
 mod register;
+mod reload;
 mod route;
 mod routes;
 mod senlin;

@@ -65,7 +65,8 @@ impl Daemon {
         let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();
-        delivery::serve(Arc::clone(&self.shared), due, sender).await;
+        let told = self.shared.route(route).unwrap();
+        delivery::serve(Arc::clone(&self.shared), told, due, sender).await;
         let answer = answers.recv().await.unwrap();
         self.journal.turn(&[answer.ended], &[], None, now).unwrap();
         let all = self.journal.deliveries_of(mark).unwrap().sound;

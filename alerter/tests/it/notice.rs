@@ -431,11 +431,24 @@ async fn a_target_that_is_not_configured_any_more_is_forgotten() {
     }
 }
 
-/// Without a target nothing looks at anything: the task has ended.
+/// A target that a reload brings is told what holds, and one that it takes away hears no more. The broken variant is the
+/// daemon before: without a target nothing is told.
 #[tokio::test]
-async fn without_a_target_nothing_is_done() {
+async fn targets_come_and_go_with_the_configuration() {
     let (_keep, journal) = place();
+    let endpoint = Endpoint::saying(OK).await;
     let daemon = Daemon::start(&journal, "");
-    let ended = tokio::time::timeout(LONG, daemon.task).await;
-    ended.expect("there is nothing to do").unwrap();
+    daemon.hold("c1").await;
+    let desk = format!("[notice.desk]\nto = \"http\"\nurl = \"{}\"\n", endpoint.url());
+    assert_eq!(endpoint.requests().len(), 0);
+    daemon.shared.put_settings(Arc::new(settings(&journal, &desk)));
+    daemon.look();
+    daemon.until_kept(1).await;
+    assert_eq!(endpoint.requests().len(), 1);
+    daemon.shared.put_settings(Arc::new(settings(&journal, "")));
+    daemon.look();
+    daemon.until_kept(0).await;
+    daemon.hold("c2").await;
+    daemon.end().await;
+    assert_eq!(endpoint.requests().len(), 1);
 }

@@ -48,7 +48,7 @@ pub struct Tried {
 /// The states that are final.
 const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
 /// A delivery `d` that is not final, in the words of the index `delivery_tried`.
-const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+pub(super) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
 /// One that waits, in the words of `delivery_waiting`.
 pub(super) const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
@@ -195,11 +195,27 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
+        self.waiting_where("")
+    }
+
+    /// Of how many open marks each route has a delivery that the mark waits for, without those whose turn it is not in their
+    /// chain.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn waiting_required(&self) -> Result<BTreeMap<String, usize>, JournalError> {
+        self.waiting_where(
+            "AND d.required = 1 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL)",
+        )
+    }
+
+    fn waiting_where(&self, only: &str) -> Result<BTreeMap<String, usize>, JournalError> {
         let read = || {
             let mut waiting = BTreeMap::new();
-            let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind = 'chain')");
+            let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
             for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
-                let sql = format!("SELECT d.route, count(*) FROM delivery d WHERE {part} GROUP BY d.route");
+                let sql =
+                    format!("SELECT d.route, count(*) FROM delivery d WHERE {part} {only} GROUP BY d.route");
                 let mut query = self.connection.prepare_cached(&sql)?;
                 let mut rows = query.query([])?;
                 while let Some(row) = rows.next()? {
@@ -210,6 +226,15 @@ impl Journal {
             Ok(waiting)
         };
         self.sqlite(read())
+    }
+
+    /// The marks with a delivery on a route that is not final.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_waiting_for(&self, route: &str) -> Result<Vec<MarkId>, JournalError> {
+        let rows = self.deliveries_that(&format!("d.route = ?1 AND {OPEN}"), [route])?;
+        Ok(rows.sound.into_iter().map(|delivery| delivery.mark).collect())
     }
 
     /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says

@@ -41,6 +41,30 @@ impl Journal {
         })
     }
 
+    /// Ends what is open on a route by an operator's word, as where the route is there no more; a mark that waits for no other
+    /// one ends with it, as dismissed where nobody took it who counts. Says of how many marks.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn dismiss_on(
+        &mut self,
+        route: &str,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let detail = format!("route {route} is dismissed: {reason}");
+        let condition = format!("d.route = ?3 AND {}", deliveries::OPEN);
+        self.change_each(&condition, &[route.to_owned().into()], now, |delivery, transaction| {
+            deliveries::move_to(delivery, State::Dismissed)?;
+            delivery.ended_at = Some(now);
+            delivery_row::update(transaction, delivery)?;
+            let key = (delivery.mark, delivery.route.as_str());
+            deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?;
+            settle_without(transaction, delivery, (reason, actor), now)
+        })
+    }
+
     /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Says whether it
     /// did; a mark with an attempt under way is left alone, since its answer is awaited.
     ///
@@ -79,6 +103,26 @@ pub(super) fn settle_if_done(
     let (how, why) = how(ended, &others);
     settle(transaction, row, how, why, ALERTER, now)?;
     Ok(true)
+}
+
+/// Ends the mark of a delivery that an operator has ended, where it waits for no other.
+fn settle_without(
+    transaction: &Transaction<'_>,
+    ended: &Delivery,
+    (reason, actor): (&str, &str),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let others = delivery_row::load_others(transaction, ended)?;
+    if !is_done(ended, &others) {
+        return Ok(());
+    }
+    let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(()) };
+    let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
+    if others.iter().flatten().any(took) {
+        let why = "every required route acknowledged it, or was dismissed";
+        return settle(transaction, row, Settlement::Acknowledged, why, actor, now);
+    }
+    settle(transaction, row, Settlement::Dismissed, reason, actor, now)
 }
 
 /// A mark that no required route took was told to nobody who counts.
@@ -219,6 +263,30 @@ mod tests {
             assert_eq!(settled(&journal, mark), Some(end));
             assert_eq!(events(&journal, mark).last().unwrap(), event);
         }
+    }
+
+    /// A route that is gone: the mark that waits for nobody else ends with it, and one that another required route has still to
+    /// take does not. The broken variant, which ends the mark, is `dismiss`.
+    #[test]
+    fn an_operator_ends_what_waits_for_one_route() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [alone, both, told] =
+            ["compute1", "compute2", "compute3"].map(|node| marked_for_two(&mut journal, node, NOW));
+        require_wiki(&mut journal, both);
+        require_wiki(&mut journal, told);
+        attempt(&mut journal, told, "wiki", &acknowledged());
+        assert_eq!(journal.waiting_required().unwrap()["recovery"], 3);
+        journal.begin_attempt(alone, "recovery").unwrap();
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 3);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 0);
+        let ends = [alone, both, told].map(|mark| settled(&journal, mark));
+        assert_eq!(ends, [Some(Settlement::Dismissed), None, Some(Settlement::Acknowledged)]);
+        assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still told");
+        assert_eq!(events(&journal, both).last().unwrap(), "dismissed");
+        assert!(attempt(&mut journal, both, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, both), Some(Settlement::Acknowledged));
+        assert!(!journal.waiting_required().unwrap().contains_key("recovery"));
     }
 
     #[test]

@@ -1,0 +1,53 @@
+//! `reload` and `dismiss --route`: they ask the daemon.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::change::{changed, operator};
+use super::{WRONG_CONFIGURATION, control, patient_control, print_json, println_all, wait_for};
+use crate::cli::{self, Cli};
+use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
+
+/// What the engine may be in the middle of.
+const LONGER: Duration = Duration::from_secs(30);
+
+/// The daemon reads the file that is named here, which may be another than that of its start.
+pub(super) fn reload(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let file = absolute(&cli.config)?;
+    let request = ReloadRequest { file: Some(file) };
+    let answer: ReloadAnswer = wait_for(patient_control(cli, LONGER).post("/v1/reload", &request))??;
+    if cli.json {
+        print_json(&answer)?;
+    } else {
+        println_all(&said(&answer));
+    }
+    Ok(if answer.reloaded { ExitCode::SUCCESS } else { ExitCode::from(WRONG_CONFIGURATION) })
+}
+
+/// As it is named, without looking where links lead: a link may lead elsewhere at the next reload.
+fn absolute(file: &Path) -> anyhow::Result<String> {
+    let file = std::path::absolute(file).context("nobody knows where the configuration is")?;
+    file.into_os_string().into_string().ok().context("the path of the configuration is no text")
+}
+
+fn said(answer: &ReloadAnswer) -> String {
+    let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
+    match answer {
+        ReloadAnswer { reloaded: false, problems, .. } => {
+            lines("nothing has changed: the configuration before stays in force", problems)
+        }
+        ReloadAnswer { changes, .. } if changes.is_empty() => {
+            "the configuration says what it said before".to_owned()
+        }
+        ReloadAnswer { changes, .. } => lines("the new configuration is in force", changes),
+    }
+}
+
+pub(super) fn dismiss(cli: &Cli, options: &cli::Dismiss) -> anyhow::Result<ExitCode> {
+    let (route, reason) = (options.route.clone(), options.reason.clone());
+    let request = DismissRequest { route, reason, user: operator() };
+    changed(cli, wait_for(control(cli).post("/v1/dismiss", &request))??)
+}

@@ -1,0 +1,77 @@
+//! `POST /v1/reload`, and `POST /v1/dismiss` of a route that is not configured any more.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use marks::journal::Journal;
+use marks::time::Timestamp;
+
+use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
+use super::server::{Answer, Body, Refusal, person, plain};
+use crate::intake::start;
+use crate::reload::{self, Reloaded};
+use crate::shared::Shared;
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/v1/reload", post(read_again)).route("/v1/dismiss", post(dismiss))
+}
+
+async fn read_again(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<ReloadRequest>,
+) -> Answer<ReloadAnswer> {
+    let file = request.file.map(PathBuf::from);
+    if file.as_ref().is_some_and(|file| !file.is_absolute()) {
+        return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
+    }
+    // Whoever asked may go: it is done to its end.
+    let working = tokio::spawn(async move { reload::reload(&shared, file).await });
+    let came = working.await.expect("a panic anywhere ends the whole daemon");
+    Ok(Json(match came {
+        Reloaded::Changed(changes) => ReloadAnswer { reloaded: true, changes, problems: Vec::new() },
+        Reloaded::Refused(problems) => ReloadAnswer { reloaded: false, changes: Vec::new(), problems },
+    }))
+}
+
+async fn dismiss(
+    State(shared): State<Arc<Shared>>,
+    Body(request): Body<DismissRequest>,
+) -> Answer<ChangeAnswer> {
+    let DismissRequest { route, .. } = request;
+    let (user, reason) = (person(&request.user), plain(&request.reason));
+    if reason.trim().is_empty() {
+        return Err(Refusal::bad("reason", "this needs a reason: it tells why nobody is told on that route"));
+    }
+    if !shared.knows_groups() {
+        let message = "it is not known yet which group each host is in: ask again in a moment";
+        return Err(Refusal::bad("groups", message));
+    }
+    let (state, name) = (Arc::clone(&shared), route.clone());
+    let end = move |journal: &mut Journal| {
+        // In the journal's thread: no reload can bring the route back meanwhile.
+        if state.route(&name).is_some() {
+            return Ok(None);
+        }
+        start::dismiss_route(journal, &state, (&name, &reason, &user), Timestamp::now()).map(Some)
+    };
+    let ended = shared.store.run(end).await?;
+    let route = plain(&route);
+    let Some(changed) = ended else {
+        let message = format!(
+            "route {route} is configured, and its marks are told there: end single ones with `unmark`, or take the route out of the configuration first"
+        );
+        return Err(Refusal::bad("route", &message));
+    };
+    shared.seen().news = true;
+    shared.poke.notify_one();
+    let message = match changed {
+        0 => format!("no mark waits for a route {route}: see `nova-host-alerter status`"),
+        changed => {
+            format!("{changed} mark(s) wait no longer for route {route}; what other routes have to do stays")
+        }
+    };
+    Ok(Json(ChangeAnswer { changed, message }))
+}

@@ -1,0 +1,180 @@
+//! A new configuration in a running daemon: read and judged as at a start, and taken up by the engine between two passes.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tracing::{error, info};
+
+use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
+use crate::shared::Shared;
+
+/// What came of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reloaded {
+    /// The new configuration is in force: one sentence for each thing that is another one now.
+    Changed(Vec<String>),
+    /// Nothing has changed; one sentence for each problem.
+    Refused(Vec<String>),
+}
+
+/// What was judged to be good, on its way to the engine.
+#[derive(Default)]
+pub struct Reloads {
+    asked: Mutex<VecDeque<Asked>>,
+    /// One at a time: what was read first is not put over what was read later.
+    turn: AsyncMutex<()>,
+}
+
+/// A configuration that is to be taken up.
+pub struct Asked {
+    /// The new one.
+    pub settings: Settings,
+    /// What to say of it.
+    pub answer: oneshot::Sender<Reloaded>,
+}
+
+impl Reloads {
+    /// The next one, if there is one.
+    pub fn take(&self) -> Option<Asked> {
+        self.asked.lock().expect("a panic anywhere ends the whole daemon").pop_front()
+    }
+
+    fn ask(&self, settings: Settings) -> oneshot::Receiver<Reloaded> {
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked { settings, answer };
+        self.asked.lock().expect("a panic anywhere ends the whole daemon").push_back(asked);
+        answered
+    }
+}
+
+/// Reads the configuration afresh and puts it in force. `file` is another main file than that of the last time. What came of
+/// it is in the log too, and is a reason to call the daemon degraded until a reload succeeds.
+pub async fn reload(shared: &Shared, file: Option<PathBuf>) -> Reloaded {
+    let _in_turn = shared.reloads.turn.lock().await;
+    let file = file.unwrap_or_else(|| shared.settings().file.clone());
+    let read = file.clone();
+    // Files may hang, and nothing that hangs may stand in the way of a delivery.
+    let loaded = tokio::task::spawn_blocking(move || config::load(&read)).await;
+    put(shared, &file, loaded.expect("a panic anywhere ends the whole daemon")).await
+}
+
+/// The same with what was read.
+pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigErrors>) -> Reloaded {
+    let came = match loaded {
+        Ok(settings) => {
+            let answered = shared.reloads.ask(settings);
+            shared.poke.notify_one();
+            answered.await.unwrap_or_else(|_| Reloaded::Refused(vec![STOPS.to_owned()]))
+        }
+        Err(problems) => Reloaded::Refused(problems.problems().iter().map(ToString::to_string).collect()),
+    };
+    report(shared, file, &came);
+    came
+}
+
+const STOPS: &str = "the daemon is being stopped: its next start reads the configuration";
+
+fn report(shared: &Shared, file: &Path, came: &Reloaded) {
+    match came {
+        Reloaded::Changed(what) => {
+            *shared.reload_trouble() = None;
+            shared.health.reset();
+            let what =
+                if what.is_empty() { "it says what it said before".to_owned() } else { what.join("; ") };
+            info!("the configuration {} was read again: {what}", file.display());
+        }
+        Reloaded::Refused(problems) => {
+            let sentence = trouble(file, problems);
+            error!("{sentence}");
+            shared.health.note_config(Some(sentence.clone()));
+            *shared.reload_trouble() = Some(sentence);
+        }
+    }
+}
+
+/// One line, however many problems there are.
+fn trouble(file: &Path, problems: &[String]) -> String {
+    let first = problems.first().map_or("it cannot be used", String::as_str);
+    let more = match problems.len() {
+        0 | 1 => String::new(),
+        all => format!(" (and {} more: see `nova-host-alerter check-config`)", all - 1),
+    };
+    format!(
+        "the new configuration {} is not used, and the one before stays in force: {first}{more}; mend it, then run `nova-host-alerter reload`",
+        file.display()
+    )
+}
+
+/// What cannot change while the daemon runs; one sentence.
+pub fn obstacle(old: &Settings, new: &Settings) -> Option<String> {
+    let changed: Vec<&str> =
+        [("path", old.store.path != new.store.path), ("register", old.store.register != new.store.register)]
+            .into_iter()
+            .filter_map(|(key, is_other)| is_other.then_some(key))
+            .collect();
+    (!changed.is_empty()).then(|| {
+        format!(
+            "[store] {} cannot change while the daemon runs: restart the resource for that, or take it back",
+            changed.join(" and ")
+        )
+    })
+}
+
+/// Which routes are others now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RouteChanges {
+    /// These go on with the driver, the lane and the endpoint that they have.
+    pub kept: Vec<String>,
+    /// These have another driver now.
+    pub renewed: Vec<String>,
+    /// What is to be said of routes.
+    pub said: Vec<String>,
+}
+
+/// Has what says the same as before go on as the same object: drivers have tokens and connections.
+pub fn keep_what_is_same(old: &Settings, new: &mut Settings) -> RouteChanges {
+    let mut changes = RouteChanges::default();
+    for route in &mut new.routes {
+        let former = old.routes.iter().find(|former| former.name == route.name);
+        let name = route.name.to_string();
+        match former {
+            None => changes.said.push(format!("route {name} is new")),
+            Some(former) if former.is_same(route) => {
+                *route = Arc::clone(former);
+                changes.kept.push(name);
+            }
+            Some(former) if former.has_driver_of(route) => {
+                let driver = Arc::clone(&former.driver);
+                *route = Arc::new(Route { driver, ..Route::clone(route) });
+                changes.said.push(format!("route {name} has other marks or terms"));
+                changes.kept.push(name);
+            }
+            Some(_) => {
+                changes.said.push(format!("route {name} has changed"));
+                changes.renewed.push(name);
+            }
+        }
+    }
+    let is_there = |name: &str| new.routes.iter().any(|route| route.name.as_str() == name);
+    let gone = old.routes.iter().filter(|route| !is_there(route.name.as_str()));
+    changes.said.extend(gone.map(|route| format!("route {} is gone", route.name)));
+    new.notices.iter_mut().for_each(|target| keep_target(old, target));
+    changes
+}
+
+fn keep_target(old: &Settings, target: &mut NoticeTarget) {
+    let same = |former: &&NoticeTarget| former.name == target.name && former.written == target.written;
+    if let Some(former) = old.notices.iter().find(same) {
+        *target = former.clone();
+    }
+}
+
+/// One sentence for each section that says something else.
+pub fn changed_sections(old: &Settings, new: &Settings) -> Vec<String> {
+    let names =
+        old.sections.keys().chain(new.sections.keys().filter(|name| !old.sections.contains_key(*name)));
+    let changed = names.filter(|name| old.sections.get(*name) != new.sections.get(*name));
+    changed.map(|name| format!("[{name}] has changed")).collect()
+}

@@ -1,0 +1,31 @@
+//! Marks that wait for a route which is not configured any more: nobody tells them there, nobody drops them, and somebody has
+//! to decide.
+
+use std::collections::BTreeMap;
+
+use marks::journal::{Journal, JournalError};
+use tracing::warn;
+
+use crate::shared::Shared;
+
+/// Counts them anew, and says of each route once that it is missing.
+///
+/// # Errors
+/// As any read.
+pub fn look(journal: &Journal, shared: &Shared) -> Result<(), JournalError> {
+    let mut found: BTreeMap<String, usize> = journal.waiting_required()?;
+    found.retain(|route, _| shared.route(route).is_none());
+    let mut known = shared.stranded();
+    for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
+        warn!("{}", sentence(route, *marks));
+    }
+    *known = found;
+    Ok(())
+}
+
+/// What is the matter, and what to do.
+pub fn sentence(route: &str, marks: usize) -> String {
+    format!(
+        "route {route} is not configured any more, and {marks} mark(s) wait for it: configure it again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`"
+    )
+}

@@ -1,0 +1,410 @@
+//! A new configuration in a running engine: what says the same goes on, what is wrong changes nothing, and nothing is dropped.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alerter::control::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
+use alerter::control::client::{self, ClientError};
+use alerter::control::server::ControlSocket;
+use alerter::engine::Engine;
+use alerter::intake::start;
+use alerter::reload::{self, Reloaded};
+use alerter::shared::Shared;
+use alerter::steer::groups;
+use alerter::store::Store;
+use alerter::supervisor::Supervisor;
+use alerter::watch::{Identity, Watch};
+use marks::delivery::State;
+use marks::id::MarkId;
+use marks::journal::{HistoryFilter, Journal, JournalError, Role};
+use marks::mark::Settlement;
+use marks::time::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Site;
+use crate::endpoint::{Endpoint, OK};
+use crate::routes::fencing;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A daemon's engine and control socket, at work on one journal.
+struct Running {
+    site: Site,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+    engine: JoinHandle<Result<(), JournalError>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn configure(site: &Site, text: &str) {
+    let store = site.path("state/marks.db");
+    let head =
+        format!("[store]\npath = \"{}\"\nregister = \"none\"\n[hosts]\ndomain = \"x.y\"\n", store.display());
+    std::fs::write(site.path("alerter.toml"), head + text).unwrap();
+}
+
+impl Running {
+    async fn with(text: &str) -> Self {
+        let site = Site::new("");
+        configure(&site, text);
+        let settings = site.settings();
+        let path = settings.store.path.clone();
+        let mut journal = Journal::open(&path, Role::Alerter).unwrap();
+        let watch = Watch::directories(&[journal.directory().to_owned()]);
+        let identity = Identity::of(&path);
+        journal.check_writable().unwrap();
+        let (store, _thread) = Store::start(journal).unwrap();
+        let shared = Arc::new(Shared::new(settings, store, None));
+        let state = Arc::clone(&shared);
+        shared.store.run(move |journal| start::catch_up(journal, &state, Timestamp::now())).await.unwrap();
+        let stop = CancellationToken::new();
+        let supervisor = Arc::new(Supervisor::of_environment());
+        let mut engine = Engine::start(Arc::clone(&shared), watch, identity, None, supervisor).await.unwrap();
+        let until = stop.clone();
+        let engine = tokio::spawn(async move { engine.run(&until).await });
+        let socket = ControlSocket::bind(&site.path("state/control.sock")).unwrap();
+        tokio::spawn(socket.serve(Arc::clone(&shared), stop.clone()));
+        Self { site, shared, stop, engine }
+    }
+
+    async fn fence(&self, host: &str) -> MarkId {
+        let fencing = fencing(host, Timestamp::now());
+        let id = fencing.id.into();
+        self.shared.store.run(move |journal| journal.append_fencing(&fencing)).await.unwrap();
+        self.shared.poke.notify_one();
+        id
+    }
+
+    async fn reload(&self, text: &str) -> Reloaded {
+        configure(&self.site, text);
+        timeout(LONG, reload::reload(&self.shared, None)).await.unwrap()
+    }
+
+    /// The routes of a mark, with the states of its deliveries.
+    async fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
+        let read = move |journal: &mut Journal| journal.deliveries_of(mark);
+        let rows = self.shared.store.run(read).await.unwrap().sound;
+        rows.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
+    }
+
+    async fn settled(&self, mark: MarkId) -> Option<Settlement> {
+        let row = self.shared.store.run(move |journal| journal.mark(mark)).await.unwrap();
+        row.unwrap().settled.map(|(how, _)| how)
+    }
+
+    /// Waits until a delivery stands so. The engine says after each pass that there was one.
+    async fn until(&self, mark: MarkId, route: &str, state: State) {
+        let reached = async {
+            while !self.deliveries(mark).await.contains(&(route.to_owned(), state)) {
+                assert!(!self.engine.is_finished());
+                self.shared.looked.notified().await;
+            }
+        };
+        timeout(LONG, reached).await.unwrap();
+    }
+
+    fn reasons(&self) -> Vec<String> {
+        self.shared.reasons(Timestamp::now())
+    }
+
+    fn socket(&self) -> client::Daemon {
+        let socket: PathBuf = self.site.path("state/control.sock");
+        client::Daemon::at(&socket)
+    }
+
+    async fn dismiss(&self, route: &str, reason: &str) -> Result<ChangeAnswer, ClientError> {
+        let (route, reason) = (route.to_owned(), reason.to_owned());
+        self.socket().post("/v1/dismiss", &DismissRequest { route, reason, user: "alice".into() }).await
+    }
+
+    /// How many marks of each group are held.
+    async fn held(&self) -> Vec<(String, usize)> {
+        let state = Arc::clone(&self.shared);
+        let read = move |journal: &mut Journal| groups::groups(journal, &state, Timestamp::now());
+        let all = self.shared.store.run(read).await.unwrap();
+        all.into_iter().map(|group| (group.name, group.held.values().sum())).collect()
+    }
+}
+
+fn route(name: &str, url: &str, keys: &str) -> String {
+    format!("[http.{name}]\nurl = \"{url}\"\nallow-http = true\n{keys}\n")
+}
+
+const NOBODY: &str = "http://127.0.0.1:9/";
+
+fn changed(what: &[&str]) -> Reloaded {
+    Reloaded::Changed(what.iter().map(|what| (*what).to_owned()).collect())
+}
+
+/// An endpoint that answers when there is leave to, once for each.
+async fn slow() -> (Endpoint, Arc<Semaphore>) {
+    let leave = Arc::new(Semaphore::new(0));
+    let given = Arc::clone(&leave);
+    let endpoint = Endpoint::acting(move |mut peer| {
+        let given = Arc::clone(&given);
+        async move {
+            peer.request().await;
+            given.acquire().await.unwrap().forget();
+            peer.say(OK).await;
+        }
+    });
+    (endpoint.await, leave)
+}
+
+async fn said(endpoint: &Endpoint, requests: usize) {
+    let come = async {
+        while endpoint.requests().len() < requests {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, come).await.unwrap();
+}
+
+/// A route that says the same keeps its exchange under way, its driver with its token and connections, and its breaker. The
+/// broken variant is the other route: by one key it is another one.
+#[tokio::test]
+async fn a_route_that_says_the_same_goes_on_as_it_is() {
+    let (endpoint, leave) = slow().await;
+    let kept = route("kept", &endpoint.url(), "");
+    let running =
+        Running::with(&(kept.clone() + &route("dead", NOBODY, "") + &route("other", NOBODY, ""))).await;
+    let mark = running.fence("c1").await;
+    said(&endpoint, 1).await;
+    running.until(mark, "dead", State::Pending).await;
+    let is_closed = |name: &str| running.shared.lanes()[name].endpoint.is_closed();
+    timeout(LONG, async {
+        while is_closed("dead") || is_closed("other") {
+            running.shared.looked.notified().await;
+        }
+    })
+    .await
+    .unwrap();
+    let (dead, other) = (running.shared.route("dead").unwrap(), running.shared.route("other").unwrap());
+    let before = running.shared.route("kept").unwrap();
+
+    // Another order, comments, and a key of the framework alone are no other driver.
+    let same = format!("# again\n{}\n{kept}\n", route("dead", NOBODY, "required = false"));
+    let came = running.reload(&(same.clone() + &route("other", NOBODY, "timeout = 7"))).await;
+    assert_eq!(came, changed(&["route dead has other marks or terms", "route other has changed"]));
+    assert!(Arc::ptr_eq(&before, &running.shared.route("kept").unwrap()));
+    let now = running.shared.route("dead").unwrap();
+    assert!(Arc::ptr_eq(&dead.driver, &now.driver) && !now.required);
+    assert!(!is_closed("dead"), "what is known of its endpoint is not forgotten");
+    assert!(!Arc::ptr_eq(&other.driver, &running.shared.route("other").unwrap().driver));
+
+    assert_eq!(running.deliveries(mark).await[1], ("kept".to_owned(), State::InFlight));
+    leave.add_permits(1);
+    running.until(mark, "kept", State::Acknowledged).await;
+    assert_eq!(endpoint.requests().len(), 1, "it was told once");
+    assert_eq!(running.reload(&(same + &route("other", NOBODY, "timeout = 7"))).await, changed(&[]));
+}
+
+/// What is under way on a route that changes ends as it began, and its answer counts; the next one goes by the new driver. The
+/// broken variant, an exchange that is cut off, would be made again.
+#[tokio::test]
+async fn an_exchange_ends_with_the_driver_that_it_began_with() {
+    let ((old, leave), new) = (slow().await, Endpoint::saying(OK).await);
+    let running = Running::with(&route("all", &old.url(), "")).await;
+    let first = running.fence("c1").await;
+    said(&old, 1).await;
+    assert_eq!(running.reload(&route("all", &new.url(), "")).await, changed(&["route all has changed"]));
+    let second = running.fence("c2").await;
+    running.until(second, "all", State::Acknowledged).await;
+    assert_eq!(running.deliveries(first).await, [("all".to_owned(), State::InFlight)]);
+    leave.add_permits(1);
+    running.until(first, "all", State::Acknowledged).await;
+    assert_eq!((old.requests().len(), new.requests().len()), (1, 1));
+}
+
+/// What an endpoint refuses that is asked no more is tried at the new one at once. The broken variant waits for as long as
+/// one that is parked does.
+#[tokio::test]
+async fn what_was_refused_is_told_by_the_new_configuration_at_once() {
+    let refuses = Endpoint::saying("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
+    let takes = Endpoint::saying(OK).await;
+    let running = Running::with(&route("all", &refuses.url(), "")).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "all", State::Parked).await;
+    running.reload(&route("all", &takes.url(), "")).await;
+    running.until(mark, "all", State::Acknowledged).await;
+    assert_eq!(takes.requests().len(), 1);
+}
+
+/// The broken variant of the configuration is the same one mended.
+#[tokio::test]
+async fn an_invalid_file_changes_nothing_and_says_why() {
+    let (takes, unused) = (Endpoint::saying(OK).await, route("all", NOBODY, ""));
+    let good = route("all", &takes.url(), "");
+    let running = Running::with(&good).await;
+    let before = running.shared.settings();
+    let Reloaded::Refused(problems) = running.reload(&format!("{unused}[delivery]\nack-batsh = 1\n")).await
+    else {
+        panic!("it is invalid");
+    };
+    assert_eq!(problems.len(), 1);
+    let place = format!("{}:11:1: unknown key ack-batsh", running.site.path("alerter.toml").display());
+    assert!(problems[0].starts_with(&place), "{problems:?}");
+    assert!(Arc::ptr_eq(&before, &running.shared.settings()));
+    let reasons = running.reasons();
+    assert!(
+        reasons.len() == 1 && reasons[0].contains(&place) && reasons[0].contains("stays in force"),
+        "{reasons:?}"
+    );
+    let mark = running.fence("c1").await;
+    running.until(mark, "all", State::Acknowledged).await;
+    assert_eq!(running.reload(&good).await, changed(&[]));
+    assert!(running.reasons().is_empty(), "it is mended");
+}
+
+/// Where the marks are cannot change under a daemon that holds them; over the control socket every problem comes back.
+#[tokio::test]
+async fn another_journal_needs_a_restart() {
+    let running = Running::with(&route("all", NOBODY, "")).await;
+    let before = running.shared.settings();
+    let text = std::fs::read_to_string(running.site.path("alerter.toml")).unwrap();
+    std::fs::write(running.site.path("alerter.toml"), text.replace("marks.db", "other.db")).unwrap();
+    let ask = async |file: Option<PathBuf>| -> Result<ReloadAnswer, ClientError> {
+        let file = file.map(|file| file.to_str().unwrap().to_owned());
+        running.socket().post("/v1/reload", &ReloadRequest { file }).await
+    };
+    let answer = ask(None).await.unwrap();
+    assert!(!answer.reloaded && answer.problems[0].contains("restart the resource"), "{answer:?}");
+    assert!(Arc::ptr_eq(&before, &running.shared.settings()));
+    assert!(ask(Some("alerter.toml".into())).await.is_err(), "relative to what?");
+    // Another main file is one of the same daemon, if it names the same journal.
+    std::fs::write(running.site.path("second.toml"), text + "[log]\nlevel = \"debug\"\n").unwrap();
+    let answer = ask(Some(running.site.path("second.toml"))).await.unwrap();
+    assert_eq!((answer.reloaded, answer.changes), (true, vec!["[log] has changed".to_owned()]));
+    assert_eq!(running.shared.settings().log.level, tracing::Level::DEBUG);
+    assert_eq!(running.shared.settings().file, running.site.path("second.toml"));
+}
+
+/// S1-15: a route that is gone with marks that wait for it drops nothing and asks for a decision. The broken variant is one
+/// that comes back: nothing was lost.
+#[tokio::test]
+async fn a_route_that_is_gone_asks_for_a_decision() {
+    let takes = Endpoint::saying(OK).await;
+    let (all, gone) = (route("all", &takes.url(), ""), route("gone", NOBODY, ""));
+    let running = Running::with(&(all.clone() + &gone)).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "all", State::Acknowledged).await;
+    assert_eq!(running.reload(&all).await, changed(&["route gone is gone"]));
+    let asks = "route gone is not configured any more, and 1 mark(s) wait for it: configure it again, or run `nova-host-alerter dismiss --route gone --reason TEXT`";
+    let reached = async {
+        while running.reasons() != [asks] {
+            running.shared.looked.notified().await;
+        }
+    };
+    timeout(LONG, reached).await.unwrap();
+    assert_eq!(running.settled(mark).await, None, "it is not dropped");
+
+    running.reload(&(all.clone() + &gone)).await;
+    let over = async {
+        while running.reasons().iter().any(|reason| reason == asks) {
+            running.shared.looked.notified().await;
+        }
+    };
+    timeout(LONG, over).await.unwrap();
+    let refused = running.dismiss("gone", "it is there").await.unwrap_err().to_string();
+    assert!(refused.contains("is configured"), "{refused}");
+    assert!(running.dismiss("gone", " ").await.is_err(), "without a reason");
+
+    running.reload(&all).await;
+    let answer = running.dismiss("gone", "the old site is closed").await.unwrap();
+    assert_eq!(answer.changed, 1, "{}", answer.message);
+    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged), "the other one has it");
+    assert!(running.deliveries(mark).await.contains(&("gone".to_owned(), State::Dismissed)));
+    let history = move |journal: &mut Journal| journal.history(&HistoryFilter::default());
+    let rows = running.shared.store.run(history).await.unwrap().sound;
+    let row = rows.iter().find(|row| row.event == "dismissed").unwrap();
+    assert!(row.detail.contains("the old site is closed") && row.actor.contains("alice"), "{row:?}");
+    assert!(running.reasons().is_empty());
+    assert_eq!(running.dismiss("gone", "once more").await.unwrap().changed, 0);
+}
+
+/// The mark of a route that is gone is told to whoever is told of its host now, and ends when that one has it. The broken
+/// variant, which ends the mark with the operator's word, tells nobody.
+#[tokio::test]
+async fn a_mark_of_a_route_that_is_gone_is_told_to_the_others() {
+    let (takes, leave) = slow().await;
+    let running = Running::with(&route("gone", NOBODY, "")).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "gone", State::Pending).await;
+    running.reload(&route("new", &takes.url(), "")).await;
+    said(&takes, 1).await;
+    assert_eq!(running.dismiss("gone", "replaced").await.unwrap().changed, 1);
+    assert_eq!(running.settled(mark).await, None, "the new one is still to have it");
+    leave.add_permits(1);
+    running.until(mark, "new", State::Acknowledged).await;
+    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
+}
+
+/// Marks that are held keep their own group's reason when groups before theirs are gone or stand elsewhere. The broken variant
+/// lets the group go that holds them.
+#[tokio::test]
+async fn groups_may_come_and_go_under_marks_that_are_held() {
+    let takes = Endpoint::saying(OK).await;
+    let all = route("all", &takes.url(), "");
+    let group =
+        |name: &str, host: &str, rule: &str| format!("[groups.{name}]\nhosts = [\"{host}\"]\n{rule}\n");
+    let (first, held) = (group("a", "c1", ""), group("b", "c2", "max-unhealthy = 0"));
+    let running = Running::with(&format!("{first}{held}{all}")).await;
+    let mark = running.fence("c2").await;
+    let told = running.fence("c1").await;
+    running.until(told, "all", State::Acknowledged).await;
+    let of = |names: &[(&str, usize)]| -> Vec<(String, usize)> {
+        names.iter().map(|(name, held)| ((*name).to_owned(), *held)).collect()
+    };
+    assert_eq!(running.held().await, of(&[("a", 0), ("b", 1), ("default", 0)]));
+    for (host, text, expected) in [
+        ("d1", format!("{held}{all}"), of(&[("b", 1), ("default", 0)])),
+        ("d2", format!("{held}{first}{all}"), of(&[("b", 1), ("a", 0), ("default", 0)])),
+        (
+            "d3",
+            format!("{}{first}{held}{all}", group("z", "c9", "max-unhealthy = 0")),
+            of(&[("z", 0), ("a", 0), ("b", 1), ("default", 0)]),
+        ),
+    ] {
+        assert!(matches!(running.reload(&text).await, Reloaded::Changed(_)), "{text}");
+        let next = running.fence(host).await;
+        running.until(next, "all", State::Acknowledged).await;
+        assert_eq!(running.held().await, expected);
+        assert_eq!(running.deliveries(mark).await, [("all".to_owned(), State::Pending)], "{text}");
+        assert!(!running.engine.is_finished());
+    }
+    running.reload(&format!("{first}{all}")).await;
+    running.until(mark, "all", State::Acknowledged).await;
+}
+
+/// Who the endpoint is told that we are may change, by another file as by another content. The broken variant keeps the
+/// driver, and shows the old token.
+#[tokio::test]
+async fn another_token_file_is_used_from_the_next_exchange_on() {
+    let takes = Endpoint::saying(OK).await;
+    let site = tempfile::tempdir().unwrap();
+    let token = |name: &str| {
+        let file = site.path().join(name);
+        std::fs::write(&file, name).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        format!("bearer-file = \"{}\"", file.display())
+    };
+    let running = Running::with(&route("all", &takes.url(), &token("first"))).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "all", State::Acknowledged).await;
+    running.reload(&route("all", &takes.url(), &token("second"))).await;
+    let mark = running.fence("c2").await;
+    running.until(mark, "all", State::Acknowledged).await;
+    let shown = |at: usize, token: &str| {
+        String::from_utf8_lossy(&takes.requests()[at]).to_lowercase().contains(&format!("bearer {token}"))
+    };
+    assert!(shown(0, "first") && shown(1, "second"));
+}
