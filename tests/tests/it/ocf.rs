@@ -30,6 +30,7 @@ pub(crate) fn group() -> Group {
         a_dead_endpoint_is_no_matter_for_monitor,
         a_refused_route_is_degraded,
         a_typo_does_not_stop_what_runs,
+        a_reload_keeps_the_process_and_never_fails_for_a_typo,
         a_frozen_daemon_is_broken_and_killed,
         stop_needs_neither_program_nor_configuration,
         a_reused_pid_is_left_alone,
@@ -355,6 +356,31 @@ fn a_typo_does_not_stop_what_runs() {
     assert_eq!(resource.recorded(), pid);
     resource.configure(&sound);
     resource.expect("monitor", SUCCESS);
+}
+
+/// What Pacemaker asks when a parameter that says so has changed. The process stays; an invalid file is a degraded state and
+/// no failure, since Pacemaker would stop and start what fails. The broken variant is the journal: that needs the restart.
+fn a_reload_keeps_the_process_and_never_fails_for_a_typo() {
+    let resource = Resource::new();
+    resource.expect("reload-agent", NOT_RUNNING);
+    resource.expect("start", SUCCESS);
+    let (pid, sound) = (resource.recorded(), fs::read_to_string(resource.config()).unwrap());
+    resource.append("[log]\nlevel = \"debug\"\n");
+    resource.expect("reload-agent", SUCCESS);
+    resource.expect("monitor", SUCCESS);
+    resource.configure(&sound.replace("url", "ulr"));
+    let said = resource.expect("reload-agent", SUCCESS);
+    assert!(said.reasons[0].contains("alerter.toml:") && said.reasons[0].contains("ulr"), "{said:?}");
+    let said = resource.expect("monitor", DEGRADED);
+    assert!(said.reasons[0].contains("stays in force"), "{said:?}");
+    resource.configure(&sound);
+    resource.expect("reload-agent", SUCCESS);
+    resource.expect("monitor", SUCCESS);
+    resource.configure(&sound.replace("marks.db", "other.db"));
+    resource.expect("reload-agent", GENERIC);
+    resource.configure(&sound);
+    assert_eq!(resource.recorded(), pid);
+    assert!(lives(pid));
 }
 
 /// TERM does nothing to a frozen process: KILL follows within the cluster's timeout, and stop still succeeds.

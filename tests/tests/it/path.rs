@@ -429,9 +429,31 @@ fn a_stop_does_not_wait_for_a_locked_journal() {
 fn a_hang_up_does_no_harm() {
     let (receiver, mut site) = stopped();
     let pid = site.start().unwrap();
-    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGHUP).unwrap();
+    let hang_up = || kill(Pid::from_raw(pid.cast_signed()), Signal::SIGHUP).unwrap();
+    hang_up();
     site.fence("compute1").unwrap();
     receiver.wait_for(1, LIMIT).unwrap();
+    assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
+
+    // SIGHUP reads the configuration again: what is wrong with it is said, and what runs goes on.
+    let sound = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), sound.replace("url =", "ulr =")).unwrap();
+    hang_up();
+    until("it says so", || text(&site.alerter(&["status"]).unwrap()).contains("stays in force"));
+    let refused = site.alerter(&["reload"]).unwrap();
+    assert_eq!(refused.status.code(), Some(78), "{}", text(&refused));
+    assert!(text(&refused).contains("unknown key ulr"), "{}", text(&refused));
+    fs::write(site.config(), sound + "[http.second]\nurl = \"http://127.0.0.1:9/\"\nrequired = false\n")
+        .unwrap();
+    hang_up();
+    until("it has the new route", || {
+        json(&site, &["status"])["daemon"]["routes"].as_array().is_some_and(|routes| routes.len() == 2)
+    });
+    assert!(!text(&site.alerter(&["status"]).unwrap()).contains("stays in force"));
+    let again = site.alerter(&["reload"]).unwrap();
+    assert!(again.status.success() && text(&again).contains("says what it said before"), "{}", text(&again));
+    site.fence("compute2").unwrap();
+    receiver.wait_for(2, LIMIT).unwrap();
     assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
 }
 
