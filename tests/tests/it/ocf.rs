@@ -370,13 +370,17 @@ fn a_reload_keeps_the_process_and_never_fails_for_a_typo() {
     resource.expect("monitor", SUCCESS);
     resource.configure(&sound.replace("url", "ulr"));
     let said = resource.expect("reload-agent", SUCCESS);
-    assert!(said.reasons[0].contains("alerter.toml:") && said.reasons[0].contains("ulr"), "{said:?}");
+    assert!(said.reasons[0].contains("alerter.toml:") && said.reasons[0].contains("url"), "{said:?}");
     let said = resource.expect("monitor", DEGRADED);
     assert!(said.reasons[0].contains("stays in force"), "{said:?}");
     resource.configure(&sound);
     resource.expect("reload-agent", SUCCESS);
     resource.expect("monitor", SUCCESS);
     resource.configure(&sound.replace("marks.db", "other.db"));
+    let said = resource.expect("reload-agent", SUCCESS);
+    assert!(said.reasons[0].contains("restart the resource"), "{said:?}");
+    // Whose control socket is elsewhere cannot be asked at all.
+    resource.configure(&sound.replace("journal/marks.db", "elsewhere/marks.db"));
     resource.expect("reload-agent", GENERIC);
     resource.configure(&sound);
     assert_eq!(resource.recorded(), pid);
