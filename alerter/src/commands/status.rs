@@ -148,7 +148,12 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         Ok(_) => Vec::new(),
         Err(errors) => errors.problems().iter().map(ToString::to_string).collect(),
     };
-    let holder = Lock::holder(&site.store).ok().flatten().filter(|_| daemon.is_none());
+    let (holder, blind) = match Lock::holder(&site.store) {
+        Ok(holder) => (holder.filter(|_| daemon.is_none()), None),
+        // Root may look at everything: what stands in its way keeps a daemon from starting too.
+        Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
+    };
+    let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
         look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
     let file = cli.config.display().to_string();
@@ -158,6 +163,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         limits,
         daemon: daemon.as_ref(),
         silent: holder.as_deref(),
+        is_blind: blind.is_some(),
         elsewhere,
         config: Some((file.as_str(), problems.as_slice())),
         journal: unknown.as_deref(),

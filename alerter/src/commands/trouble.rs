@@ -79,6 +79,8 @@ pub(super) struct Sight<'a> {
     pub(super) daemon: Option<&'a Daemon>,
     /// The process that has the journal's lock, where it does not answer.
     pub(super) silent: Option<&'a str>,
+    /// Nobody can say here whether one runs: the lock cannot be looked at.
+    pub(super) is_blind: bool,
     /// Another controller that runs the alerter.
     pub(super) elsewhere: Option<&'a str>,
     /// The configuration file, and what is wrong in it.
@@ -128,10 +130,11 @@ fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
 }
 
 fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
-    if sight.daemon.is_some() || sight.elsewhere.is_some() {
+    if sight.daemon.is_some() || sight.elsewhere.is_some() || sight.is_blind {
         return None;
     }
-    if let Some(process) = sight.silent {
+    if let Some(holder) = sight.silent {
+        let process = holder.split(' ').next().unwrap_or_default();
         let what = format!("the alerter runs here (process {process}) and does not answer");
         let then = "run this as root; if it stays so: `crm_resource --restart --resource nova-host-alerter`, or kill that process";
         return Some(trouble(Level::Critical, "silent", what, then));
@@ -162,7 +165,7 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
 fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
     let mut all = Vec::new();
     if let Some(why) = sight.journal {
-        let then = "look at its disk and its owner (root) with `df` and `ls -l`; the alerter goes on by itself when it can be read";
+        let then = "run this as root; else look at its disk with `df`, `dmesg` and `ls -l`; the alerter goes on by itself when it can be read";
         all.push(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), then));
     }
     if let Some(why) = sight.register {
@@ -684,6 +687,7 @@ mod tests {
             limits: Limits::default(),
             daemon,
             silent: None,
+            is_blind: false,
             elsewhere: None,
             config: None,
             journal: None,
@@ -765,6 +769,9 @@ mod tests {
         assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
         let silent = troubles(&Sight { silent: Some("17"), ..sight(None, &[]) });
         assert!(silent[0].what.contains("process 17") && silent.len() == 1);
+        // Whoever is not root would be told of an outage that there is none of.
+        let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
+        assert_eq!(kinds(&troubles(&blind)), [(Level::Critical, "journal")]);
         assert!(troubles(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
         assert!(troubles(&sight(Some(&daemon()), &[])).is_empty());
     }

@@ -374,7 +374,7 @@ fn the_journal_cannot_be_read() {
     fs::write(site.journal(), "not a database, for longer than its header would be ".repeat(40)).unwrap();
     let _none = fs::remove_file(site.journal().with_extension("db-wal"));
     let path = site.journal().display().to_string();
-    named(&site, CRITICAL, &["the journal cannot be read", &path, "look at its disk"]);
+    named(&site, CRITICAL, &["the journal cannot be read", &path, "look at its disk", "run this as root"]);
     assert!(shown(&site).starts_with("NOBODY CAN SAY HERE whether every fenced host is told"));
 }
 
