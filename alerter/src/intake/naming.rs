@@ -26,7 +26,7 @@ impl fmt::Display for Clash {
         let Self { node, other, name } = self;
         write!(
             f,
-            "{node} was fenced and is held (no-fqdn): it would be told as {name}, which is the name of {other} too, so that a live host could be reported: correct [hosts.names] and restart the resource"
+            "{node} was fenced and is held (no-fqdn): it would be told as {name}, which is the name of {other} too, so that a live host could be reported: correct [hosts.names] and run `nova-host-alerter reload`"
         )
     }
 }

@@ -116,7 +116,7 @@ mod tests {
                 mark: Some("01a1fdbf-0d60-71c8-80b2-0dca4f558146".into()),
                 route: None,
             },
-            message: "compute1 was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names], and restart the resource".into(),
+            message: "compute1 was fenced and is held (no-fqdn): set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`".into(),
         }
     }
 

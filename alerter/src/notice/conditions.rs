@@ -323,7 +323,7 @@ fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option
     let (name, Trouble { since, kind, detail }) = (&route.name, trouble);
     if route.is_parked {
         let message = format!(
-            "route {name} takes no mark ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and restart the resource"
+            "route {name} takes no mark ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and run `nova-host-alerter reload`"
         );
         add(found, refused, *since, about, &message);
         return None;

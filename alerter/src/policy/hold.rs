@@ -89,7 +89,7 @@ impl Hold {
     pub fn advice(self, target: &str) -> String {
         match self {
             Self::NoFqdn => {
-                "set [hosts] domain or a name of its own in [hosts.names], and restart the resource"
+                "set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`"
                     .to_owned()
             }
             Self::Unconfirmed => format!(
