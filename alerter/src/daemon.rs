@@ -27,6 +27,7 @@ use crate::log;
 use crate::lookout::Lookout;
 use crate::metrics::{self, counting};
 use crate::notice;
+use crate::page;
 use crate::reload;
 use crate::shared::Shared;
 use crate::store::Store;
@@ -96,6 +97,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut endpoints = JoinSet::new();
     endpoints.spawn(health::run(Arc::clone(&shared), stop.clone()));
     endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
+    endpoints.spawn(page::run(Arc::clone(&shared), stop.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let caught_up = Arc::clone(&shared);
     shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;

@@ -21,6 +21,7 @@ pub mod moment;
 pub mod notice;
 pub mod online;
 pub mod openstack;
+pub mod page;
 mod plain;
 pub mod policy;
 pub mod probes;

@@ -63,6 +63,8 @@ pub struct Settings {
     pub metrics: Option<Served>,
     /// What stands in each section, but for those of routes.
     pub sections: BTreeMap<String, Written>,
+    /// `[page]`: where the status page is; nowhere by default.
+    pub page: Option<Served>,
     /// The main file that this was read from.
     pub file: PathBuf,
 }
@@ -223,7 +225,8 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         addresses.reserve(Address::Tcp { host, port: api.listen.port() }, "[api]");
     }
     let healthcheck = healthcheck::read(root.section("healthcheck"), &mut addresses);
-    let metrics = metrics(root.section("metrics"), &mut addresses);
+    let metrics = served(root.section("metrics"), &mut addresses);
+    let page = served(root.section("page"), &mut addresses);
     root.finish();
     let (groups, file) = (groups.settled(), file.to_owned());
     Settings {
@@ -243,6 +246,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
         healthcheck,
         metrics,
         sections,
+        page,
         file,
     }
 }
@@ -350,7 +354,7 @@ fn seconds(section: &mut Section<'_, '_>, key: &'static str, default: u32) -> Du
     Duration::from_secs(section.number(key, SECONDS).unwrap_or(default).into())
 }
 
-fn metrics(mut section: Section<'_, '_>, addresses: &mut Addresses) -> Option<Served> {
+fn served(mut section: Section<'_, '_>, addresses: &mut Addresses) -> Option<Served> {
     let served = addresses.read(&mut section);
     section.finish();
     served

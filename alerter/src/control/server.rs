@@ -194,27 +194,29 @@ fn health_of(shared: &Shared) -> Health {
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
     let state = Arc::clone(&shared);
-    let read = move |journal: &mut Journal| {
-        let now = Timestamp::now();
-        let orders = decisions::sentences(journal, now)?;
-        Ok((journal.waiting()?, groups::groups(journal, &state, now)?, orders))
-    };
-    let (waiting, groups, orders) = shared.store.run(read).await?;
+    let read = move |journal: &mut Journal| daemon(&state, journal, Timestamp::now());
+    Ok(Json(shared.store.run(read).await?))
+}
+
+/// What the daemon says of itself, as far as the journal is needed read from this one.
+pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
+    let orders = decisions::sentences(journal, now)?;
+    let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared, now)?);
     let settings = shared.settings();
     let routes = settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
-        route_status(&shared, route, count)
+        route_status(shared, route, count)
     });
-    Ok(Json(Daemon {
+    Ok(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.controller.clone(),
-        health: health_of(&shared),
+        health: health_of(shared),
         routes: routes.collect(),
-        cluster: shared.cluster.as_ref().map(|cluster| cluster_status(&shared, cluster)),
+        cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
-    }))
+    })
 }
 
 fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {

@@ -1,0 +1,82 @@
+//! The status page: read-only, rendered here, with a script of its own that keeps it up to date.
+
+mod guard;
+mod picture;
+mod view;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Served;
+use crate::follow::follow;
+use crate::listen::{self, Endpoint};
+use crate::shared::Shared;
+use crate::timeline;
+use guard::Names;
+use picture::Desk;
+
+/// A bell in one colour.
+const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
+const HTML: &str = "text/html; charset=utf-8";
+
+/// Serves it where the configuration says, until `stop`.
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let serve = |served: &Served, stop| {
+        let Served { addresses, owner } = served.clone();
+        let (router, unserved) =
+            (router(Arc::clone(&shared), Names::of(&addresses)), shared.unserved.clone());
+        listen::run(Endpoint { what: "the status page", addresses, owner, router, unserved }, stop)
+    };
+    follow(Arc::clone(&shared), |settings| settings.page.clone(), serve, stop).await;
+}
+
+fn router(shared: Arc<Shared>, names: Names) -> Router {
+    let names = Arc::new(names);
+    let check = move |request: Request, next: Next| {
+        let names = Arc::clone(&names);
+        async move { guard::checked(&names, request, next).await }
+    };
+    Router::new()
+        .route("/", get(page))
+        .route("/fragment", get(fragment))
+        .route("/page.js", get(|| async { own("text/javascript; charset=utf-8", include_str!("page.js")) }))
+        .route("/page.css", get(|| async { own("text/css; charset=utf-8", concat_css()) }))
+        .route("/icon.svg", get(|| async { own("image/svg+xml", ICON) }))
+        .with_state(Arc::new(Desk::new(shared)))
+        .layer(middleware::from_fn(check))
+}
+
+fn own(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {
+    ([(CONTENT_TYPE, kind)], text)
+}
+
+fn concat_css() -> String {
+    [include_str!("page.css"), timeline::CSS].concat()
+}
+
+async fn page(State(desk): State<Arc<Desk>>) -> Response {
+    let text: String = view::page(&*desk.picture().await).into();
+    own(HTML, text).into_response()
+}
+
+/// What the script puts in the page's place; nothing where it is the same still.
+async fn fragment(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
+    let text: String = view::main(&*desk.picture().await).into();
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let tag = format!("\"{:x}\"", hasher.finish());
+    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    match is_known {
+        true => (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response(),
+        false => ([(ETAG, tag)], own(HTML, text)).into_response(),
+    }
+}

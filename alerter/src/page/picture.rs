@@ -1,0 +1,147 @@
+//! What the page shows, read through a connection of its own: never more often than once a second, however many look.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use marks::delivery::State;
+use marks::journal::{Journal, JournalError, Recent, Role};
+use marks::time::Timestamp;
+
+use crate::control::api::Daemon;
+use crate::control::server;
+use crate::metrics::Figures;
+use crate::policy::{self, Hold};
+use crate::shared::Shared;
+use crate::timeline::Episode;
+
+/// The last days.
+pub(super) const SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// So many marks are read, open ones and others each; the rest is counted.
+const MOST: u32 = 2000;
+/// The least time between two looks at the journal.
+const PACE: Duration = Duration::from_secs(1);
+/// At most a tenth of a processor is used for looking.
+const SHARE: u32 = 10;
+
+/// Everything at one moment.
+pub(super) struct Picture {
+    pub(super) now: Timestamp,
+    pub(super) figures: Arc<Figures>,
+    /// Of the daemon, or why the journal cannot be read.
+    pub(super) daemon: Result<Daemon, String>,
+    /// Open marks, the oldest first.
+    pub(super) open: Vec<Open>,
+    pub(super) episodes: Vec<Episode>,
+}
+
+/// An open mark.
+pub(super) struct Open {
+    pub(super) recent: Recent,
+    pub(super) state: State,
+    pub(super) hold: Option<Held>,
+}
+
+/// Why it is held.
+pub(super) struct Held {
+    pub(super) hold: Hold,
+    pub(super) why: Option<String>,
+    pub(super) since: Timestamp,
+    pub(super) until: Option<Timestamp>,
+}
+
+/// Who looks finds the newest picture here.
+pub(super) struct Desk {
+    shared: Arc<Shared>,
+    journal: Arc<Mutex<Option<Journal>>>,
+    newest: tokio::sync::Mutex<Option<(Instant, Arc<Picture>)>>,
+}
+
+impl Desk {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, journal: Arc::default(), newest: tokio::sync::Mutex::default() }
+    }
+
+    /// The newest picture. Whoever comes while one is made waits for that one.
+    pub(super) async fn picture(&self) -> Arc<Picture> {
+        let mut newest = self.newest.lock().await;
+        if let Some((good_until, picture)) = &*newest
+            && Instant::now() < *good_until
+        {
+            return Arc::clone(picture);
+        }
+        let (shared, journal) = (Arc::clone(&self.shared), Arc::clone(&self.journal));
+        let begun = Instant::now();
+        let made = tokio::task::spawn_blocking(move || Picture::take(&shared, &journal));
+        let picture = Arc::new(made.await.expect("a panic anywhere ends the whole daemon"));
+        let rest = (begun.elapsed() * SHARE).max(PACE);
+        *newest = Some((begun + rest, Arc::clone(&picture)));
+        picture
+    }
+}
+
+impl Picture {
+    fn take(shared: &Shared, kept: &Mutex<Option<Journal>>) -> Self {
+        let mut kept = kept.lock().expect("a panic anywhere ends the whole daemon");
+        let (now, figures) = (Timestamp::now(), shared.figures());
+        match read(shared, &mut kept, now) {
+            Ok((daemon, recent)) => {
+                let episodes = recent.iter().map(episode).collect();
+                let is_open = |recent: &Recent| recent.mark.settled.is_none();
+                let open = recent.into_iter().filter(is_open).map(Open::of).collect();
+                Self { now, figures, daemon: Ok(daemon), open, episodes }
+            }
+            Err(why) => {
+                *kept = None;
+                Self { now, figures, daemon: Err(why.to_string()), open: Vec::new(), episodes: Vec::new() }
+            }
+        }
+    }
+}
+
+fn read(
+    shared: &Shared,
+    kept: &mut Option<Journal>,
+    now: Timestamp,
+) -> Result<(Daemon, Vec<Recent>), JournalError> {
+    let journal = match kept {
+        Some(journal) => journal,
+        None => kept.insert(Journal::open(&shared.settings().store.path, Role::Reader)?),
+    };
+    Ok((server::daemon(shared, journal, now)?, journal.recent(now - SPAN, MOST)?))
+}
+
+impl Open {
+    fn of(recent: Recent) -> Self {
+        let hold = Held::of(&recent);
+        let state = State::of_mark(None, hold.is_some(), &recent.deliveries);
+        Self { recent, state, hold }
+    }
+}
+
+impl Held {
+    /// A doubt about the mark itself comes first.
+    fn of(recent: &Recent) -> Option<Self> {
+        let mark = &recent.mark;
+        if let Some(doubt) = policy::doubts(mark).first() {
+            return Some(Self { hold: *doubt, why: None, since: mark.made_at, until: None });
+        }
+        let held = recent.held.as_ref()?;
+        let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
+        Some(Self { hold, why: Some(held.why.clone()), since: held.since, until: held.until })
+    }
+}
+
+fn episode(recent: &Recent) -> Episode {
+    let mark = &recent.mark;
+    let took = recent.deliveries.iter().filter(|delivery| delivery.state == State::Acknowledged);
+    let hold = Held::of(recent);
+    Episode {
+        host: mark.node.to_string(),
+        failed: mark.failure_time,
+        marked: mark.made_at,
+        told: took.filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?))).collect(),
+        held: hold.iter().map(|held| (held.since, None)).collect(),
+        settled: mark.settled.map(|(_, at)| at),
+        state: State::of_mark(mark.settled.map(|(how, _)| how), hold.is_some(), &recent.deliveries),
+    }
+}

@@ -1,0 +1,69 @@
+//! The open outages and those that ended lately, each with what became of it: what a page shows. Bounded.
+
+use rusqlite::params;
+
+use super::fencings::Rows;
+use super::{HeldMark, Journal, JournalError, MarkRow, row};
+use crate::delivery::Delivery;
+use crate::time::Timestamp;
+
+/// A mark with what became of it.
+#[derive(Clone, Debug)]
+pub struct Recent {
+    /// The mark.
+    pub mark: MarkRow,
+    /// Its deliveries; damaged rows are none here.
+    pub deliveries: Vec<Delivery>,
+    /// What the policy holds it for.
+    pub held: Option<HeldMark>,
+}
+
+impl Journal {
+    /// The oldest open marks, and the newest of those that were settled at `since` or later: of both at most so many.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn recent(&self, since: Timestamp, most: u32) -> Result<Vec<Recent>, JournalError> {
+        let columns = row::COLUMNS;
+        let open = format!(
+            "SELECT {columns} FROM mark m WHERE m.settlement IS NULL ORDER BY m.failure_time, m.id LIMIT ?1"
+        );
+        let ended = format!(
+            "SELECT {columns} FROM mark m WHERE m.settlement IS NOT NULL AND m.settled_at >= ?1
+             ORDER BY m.settled_at DESC, m.id LIMIT ?2"
+        );
+        let open: Rows<MarkRow> = self.rows(&open, params![most], row::decode)?;
+        let ended: Rows<MarkRow> = self.rows(&ended, params![since.0, most], row::decode)?;
+        open.sound.into_iter().chain(ended.sound).map(|mark| self.with_deliveries(mark)).collect()
+    }
+
+    fn with_deliveries(&self, mark: MarkRow) -> Result<Recent, JournalError> {
+        let deliveries = self.deliveries_of(mark.id)?.sound;
+        let held = if mark.settled.is_none() { self.hold_of(mark.id)? } else { None };
+        Ok(Recent { mark, deliveries, held })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::journal::Role;
+    use crate::journal::tests::{Home, NOW, acknowledged, attempt, marked};
+
+    #[test]
+    fn what_is_open_comes_first_and_what_ended_long_ago_not_at_all() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let told = marked(&mut journal, "compute1", NOW);
+        let open = marked(&mut journal, "compute2", NOW);
+        assert!(attempt(&mut journal, told, "recovery", &acknowledged()));
+        let found = |since, most| -> Vec<_> {
+            journal.recent(since, most).unwrap().into_iter().map(|recent| recent.mark.id).collect()
+        };
+        assert_eq!(found(NOW, 9), [open, told]);
+        assert_eq!(found(NOW + Duration::from_secs(86_400), 9), [open]);
+        assert!(found(NOW, 0).is_empty());
+        assert_eq!(journal.recent(NOW, 9).unwrap()[1].deliveries[0].route, "recovery");
+    }
+}
