@@ -53,7 +53,7 @@ pub enum Command {
     /// End the open marks of a host, or one mark: nothing more is told
     Unmark(Unmark),
     /// Have the running daemon read its configuration again; an invalid one changes nothing
-    Reload,
+    Reload(Reload),
     /// End what waits for a route that is not configured any more: your decision that nobody is told there
     Dismiss(Dismiss),
     /// Let a host's last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right
@@ -243,8 +243,16 @@ pub struct Retry {
     pub all: bool,
     /// With --all: wait until all of them are taken, a minute or as long as is said, and show how far it is
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
-    #[arg(requires = "all", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(requires = "all", conflicts_with = "target", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub wait: Option<u64>,
+    /// Why; kept in the history
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// Options of `reload`.
+#[derive(Debug, Args)]
+pub struct Reload {
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,

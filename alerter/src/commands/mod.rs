@@ -71,7 +71,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Retry(options) => change::retry(cli, options),
         Command::Mark(options) => change::mark(cli, options),
         Command::Unmark(options) => change::unmark(cli, options),
-        Command::Reload => reload::reload(cli),
+        Command::Reload(options) => reload::reload(cli, options),
         Command::Dismiss(options) => reload::dismiss(cli, options),
         Command::Release(options) => change::release(cli, options),
         Command::Pause(options) => decide::pause(cli, options),

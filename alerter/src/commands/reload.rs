@@ -15,9 +15,13 @@ use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
 const LONGER: Duration = Duration::from_secs(30);
 
 /// The daemon reads the file that is named here, which may be another than that of its start.
-pub(super) fn reload(cli: &Cli) -> anyhow::Result<ExitCode> {
+pub(super) fn reload(cli: &Cli, options: &cli::Reload) -> anyhow::Result<ExitCode> {
     let file = absolute(&cli.config)?;
-    let request = ReloadRequest { file: Some(file) };
+    let request = ReloadRequest {
+        file: Some(file),
+        reason: options.reason.clone().unwrap_or_default(),
+        user: operator(),
+    };
     let answer: ReloadAnswer = wait_for(patient_control(cli, LONGER).post("/v1/reload", &request))??;
     if cli.json {
         print_json(&answer)?;

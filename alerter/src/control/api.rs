@@ -164,6 +164,12 @@ pub struct ReloadRequest {
     /// The main file, where it is another than that of the last time; absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// Why; for the history.
+    #[serde(default)]
+    pub reason: String,
+    /// Who asks, beside the user that the kernel names; for the history.
+    #[serde(default)]
+    pub user: String,
 }
 
 /// Its answer.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::routing::post;
-use axum::{Json, Router};
-use marks::journal::Journal;
+use axum::{Extension, Json, Router};
+use marks::journal::{Journal, NewHistory};
 use marks::time::Timestamp;
+use tracing::warn;
 
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
-use super::server::{Answer, Body, Refusal, person, plain};
+use super::caller::Caller;
+use super::server::{Answer, Body, Refusal, plain};
 use crate::intake::start;
 use crate::reload::{self, Reloaded};
 use crate::shared::Shared;
@@ -21,14 +23,22 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 
 async fn read_again(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<ReloadRequest>,
 ) -> Answer<ReloadAnswer> {
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let file = request.file.map(PathBuf::from);
     if file.as_ref().is_some_and(|file| !file.is_absolute()) {
         return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
     }
     // Whoever asked may go: it is done to its end.
-    let working = tokio::spawn(async move { reload::reload(&shared, file).await });
+    let working = tokio::spawn(async move {
+        let came = reload::reload(&shared, file).await;
+        if let Reloaded::Changed(changes) = &came {
+            note(&shared, changes, (user, &reason)).await;
+        }
+        came
+    });
     let came = working.await.expect("a panic anywhere ends the whole daemon");
     Ok(Json(match came {
         Reloaded::Changed(changes) => ReloadAnswer { reloaded: true, changes, problems: Vec::new() },
@@ -36,12 +46,29 @@ async fn read_again(
     }))
 }
 
+/// Who had it read again, and why. It is in force all the same where this cannot be written down.
+async fn note(shared: &Shared, changes: &[String], (user, reason): (String, &str)) {
+    let what = if changes.is_empty() { "nothing has changed".to_owned() } else { changes.join("; ") };
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let detail = plain(&format!("the configuration was read again ({what}){why}"));
+    let append = move |journal: &mut Journal| {
+        let (at, event) = (Timestamp::now(), "reloaded");
+        let row =
+            NewHistory { at, event, mark: None, node: None, route: None, detail: &detail, actor: &user };
+        journal.append_history(&row)
+    };
+    if let Err(error) = shared.store.run(append).await {
+        warn!(kind = error.kind(), "the history lacks that the configuration was read again: {error}");
+    }
+}
+
 async fn dismiss(
     State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
     Body(request): Body<DismissRequest>,
 ) -> Answer<ChangeAnswer> {
     let DismissRequest { route, .. } = request;
-    let (user, reason) = (person(&request.user), plain(&request.reason));
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     if reason.trim().is_empty() {
         return Err(Refusal::bad("reason", "this needs a reason: it tells why nobody is told on that route"));
     }

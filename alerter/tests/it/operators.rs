@@ -104,7 +104,9 @@ fn every_request_that_changes_something_is_tried_above() {
         let file = file.unwrap().path();
         served.extend(changing(&fs::read_to_string(&file).unwrap()));
     }
-    assert_eq!(served, tried);
+    // These have tests of their own, in reload.rs: they want an engine, and a route that is gone.
+    let elsewhere = ["/v1/reload", "/v1/dismiss"].map(|path| ("post".to_owned(), path.to_owned()));
+    assert_eq!(served, tried.into_iter().chain(elsewhere).collect());
     assert_eq!(changing("x.route(\n \"/v1/a\",\n post(b))").len(), 1, "the broken variant is found");
 }
 

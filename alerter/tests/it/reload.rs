@@ -274,7 +274,10 @@ async fn another_journal_needs_a_restart() {
     std::fs::write(running.site.path("alerter.toml"), text.replace("marks.db", "other.db")).unwrap();
     let ask = async |file: Option<PathBuf>| -> Result<ReloadAnswer, ClientError> {
         let file = file.map(|file| file.to_str().unwrap().to_owned());
-        running.socket().post("/v1/reload", &ReloadRequest { file }).await
+        running
+            .socket()
+            .post("/v1/reload", &ReloadRequest { file, reason: "a new log".into(), user: "alice".into() })
+            .await
     };
     let answer = ask(None).await.unwrap();
     assert!(!answer.reloaded && answer.problems[0].contains("restart the resource"), "{answer:?}");
@@ -286,6 +289,13 @@ async fn another_journal_needs_a_restart() {
     assert_eq!((answer.reloaded, answer.changes), (true, vec!["[log] has changed".to_owned()]));
     assert_eq!(running.shared.settings().log.level, tracing::Level::DEBUG);
     assert_eq!(running.shared.settings().file, running.site.path("second.toml"));
+    let rows = running.shared.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
+    let rows = rows.await.unwrap().sound;
+    let row = rows.iter().find(|row| row.event == "reloaded").unwrap();
+    assert!(
+        row.detail.contains("[log] has changed): a new log") && row.actor.starts_with("alice (uid "),
+        "{row:?}"
+    );
 }
 
 /// S1-15: a route that is gone with marks that wait for it drops nothing and asks for a decision. The broken variant is one

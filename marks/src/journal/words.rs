@@ -18,7 +18,7 @@ const EITHER: &str = "the operator, or nova-host-alerter by the word of the regi
 const RECEIVER: &str = "nova-host-alerter, or whose token it was";
 
 /// Every word, in the order of the alphabet.
-pub const WORDS: [Word; 40] = [
+pub const WORDS: [Word; 41] = [
     word("accepted", "a route has taken the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word("acknowledged-elsewhere", "the alerter on another controller told the route", ALERTER),
@@ -54,6 +54,7 @@ pub const WORDS: [Word; 40] = [
     word("read", "the register has a fencing or a decision of another controller", ALERTER),
     word("refused", "a route refuses a mark, which is parked", RECEIVER),
     word("released", "what was held may go", EITHER),
+    word("reloaded", "the configuration was read again, and is in force", OPERATOR),
     word("resumed", "a pause is over", EITHER),
     word("retry", "a delivery is tried at once", OPERATOR),
     word("returned", "the host of a mark is back", ALERTER),

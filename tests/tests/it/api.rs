@@ -121,8 +121,8 @@ fn what_is_under_way_is_not_changed_by_its_host() {
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = Site::new(receiver.address()).unwrap();
     site.start().unwrap();
-    let nothing = json(&site, &["unmark", "compute1"]);
-    assert_eq!(nothing["changed"], 0);
+    let nothing = site.alerter(&["unmark", "compute1"]).unwrap();
+    assert_eq!(nothing.status.code(), Some(1), "nobody knows such a host");
     receiver.answer(Answer::Silence);
     site.fence("compute1").unwrap();
     let told = receiver.wait_for(1, LIMIT).unwrap();

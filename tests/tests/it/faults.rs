@@ -239,6 +239,7 @@ fn a_pause_is_forgotten() {
     assert!(former.contains("held (pause, as of the alerter's last run here)"), "{former}");
     site.start().unwrap();
     typed(&site, "resume");
+    receiver.wait_for(1, LIMIT).unwrap();
     until_well(&site);
     assert_eq!(receiver.received().len(), 1);
     site.end(Signal::SIGTERM).unwrap();
@@ -333,10 +334,10 @@ fn a_route_was_removed() {
         "compute1",
         "route recovery was taken out of the configuration",
         "configure recovery again",
-        "unmark compute1",
+        "dismiss --route recovery",
     ];
     named(&site, CRITICAL, &words);
-    typed(&site, "unmark compute1");
+    typed(&site, "dismiss --route recovery");
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();
 }

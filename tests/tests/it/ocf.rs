@@ -496,17 +496,9 @@ fn validation_asks_the_host_only_when_told_to() {
 
 fn unsupported_actions_say_so() {
     let resource = Resource::new();
-    for action in [
-        "notify",
-        "promote",
-        "demote",
-        "migrate_to",
-        "migrate_from",
-        "reload",
-        "reload-agent",
-        "no-such-action",
-        "",
-    ] {
+    for action in
+        ["notify", "promote", "demote", "migrate_to", "migrate_from", "reload", "no-such-action", ""]
+    {
         resource.expect(action, UNIMPLEMENTED);
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct Tally {
 struct Watched {
     /// Its limit is not kept now.
     rages: bool,
+    /// How many were down at the last look.
+    unhealthy: usize,
     /// Until when that may have been so.
     raged: Option<u64>,
     /// Until when nobody can say whether a storm is over: its size or past has changed.
@@ -199,8 +201,14 @@ impl Audit {
                 let cooldown = millis(group.rules.cooldown + self.slack) + 1;
                 self.groups[at].unsure = world.clock.now + cooldown;
             }
-            let rages = !group.rules.limit.allows(self.unhealthy(world, at, group), self.size(world, at));
-            if std::mem::replace(&mut self.groups[at].rages, rages) || rages {
+            let (limit, unhealthy, size) =
+                (group.rules.limit, self.unhealthy(world, at, group), self.size(world, at));
+            let before = std::mem::replace(&mut self.groups[at].unhealthy, unhealthy);
+            // Hosts that fail together fail one after another: on its way into a range the number of them is below it.
+            let is_passed = |count| !limit.allows(count, size);
+            let has_raged = (before.min(unhealthy)..=before.max(unhealthy)).any(is_passed);
+            let rages = !limit.allows(unhealthy, size);
+            if std::mem::replace(&mut self.groups[at].rages, rages) || has_raged {
                 self.groups[at].raged = Some(world.clock.now);
             }
         }

@@ -173,6 +173,7 @@ impl Alerter {
             body: due.delivery.body.clone(),
             node: host.split('.').next().unwrap().to_owned(),
             failure_time: body["payload"]["failure_time"].as_i64().unwrap(),
+            at: site.now,
         });
     }
 

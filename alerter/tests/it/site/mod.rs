@@ -42,6 +42,7 @@ pub(crate) struct Told {
     pub(crate) node: String,
     /// Epoch seconds.
     pub(crate) failure_time: i64,
+    pub(crate) at: Timestamp,
 }
 
 impl fmt::Debug for Told {
