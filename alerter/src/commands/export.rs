@@ -17,6 +17,7 @@ use crate::cli::{self, Cli, Format};
 use crate::plain::is_hidden;
 use crate::report::{self, Numbers};
 use crate::span;
+use crate::timeline::{self, Timeline};
 
 /// The first line of CSV.
 const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";
@@ -202,7 +203,10 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
     let numbers = Numbers::of(&facts, from, to);
     let text = match cli.json {
         true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
-        false => report::page(&numbers, &controller(), ("", "")),
+        false => {
+            let drawn = String::from(Timeline::of(&report::episodes(&facts), from, to));
+            report::page(&numbers, &controller(), (&drawn, timeline::CSS))
+        }
     };
     let mut out = Out::open(options.output.as_deref())?;
     match out.write_all(text.as_bytes()).context("the report cannot be written").and_then(|()| out.finish()) {

@@ -132,16 +132,6 @@ impl Held {
 }
 
 fn episode(recent: &Recent) -> Episode {
-    let mark = &recent.mark;
-    let took = recent.deliveries.iter().filter(|delivery| delivery.state == State::Acknowledged);
-    let hold = Held::of(recent);
-    Episode {
-        host: mark.node.to_string(),
-        failed: mark.failure_time,
-        marked: mark.made_at,
-        told: took.filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?))).collect(),
-        held: hold.iter().map(|held| (held.since, None)).collect(),
-        settled: mark.settled.map(|(_, at)| at),
-        state: State::of_mark(mark.settled.map(|(how, _)| how), hold.is_some(), &recent.deliveries),
-    }
+    let held = Held::of(recent).map(|held| (held.since, None));
+    Episode::of(&recent.mark, &recent.deliveries, held.into_iter().collect())
 }

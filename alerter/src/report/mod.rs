@@ -13,6 +13,7 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use crate::timeline::{self, Episode};
 pub use render::page;
 use spans::{holds, trouble};
 
@@ -175,12 +176,20 @@ pub struct Event {
 
 impl Percentiles {
     /// None of nothing.
-    pub fn of(mut values: Vec<u64>) -> Option<Self> {
-        values.sort_unstable();
-        let at =
-            |percent: usize| values.get((values.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+    pub fn of(values: Vec<u64>) -> Option<Self> {
+        let at = |percent| timeline::percentile(&values, percent);
         Some(Self { count: values.len(), p50: at(50)?, p90: at(90)?, p99: at(99)?, max: at(100)? })
     }
+}
+
+/// The outages as they are drawn.
+pub fn episodes(facts: &Facts) -> Vec<Episode> {
+    let stretches = spans::stretches(&facts.history);
+    let episode = |(row, deliveries): &(MarkRow, Vec<Delivery>)| {
+        let held = stretches.get(row.id.to_string().as_str()).cloned().unwrap_or_default();
+        Episode::of(row, deliveries, held)
+    };
+    facts.outages.iter().map(episode).collect()
 }
 
 impl Numbers {

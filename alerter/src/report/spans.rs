@@ -1,6 +1,6 @@
 //! Spans of time between rows of the history: holds of marks, troubles of routes. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use marks::journal::HistoryRow;
 use marks::time::Timestamp;
@@ -22,26 +22,33 @@ const FREED: [&str; 9] = [
 
 /// Holds that began in the time; one that goes on counts until its end.
 pub(super) fn holds(history: &[HistoryRow], to: Timestamp) -> Held {
-    let (mut open, mut marks, mut spans) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
-    for row in history {
-        let Some(mark) = row.mark.as_deref() else { continue };
-        if begins(row) {
-            marks.insert(mark);
-            open.entry(mark).or_insert(row.at);
-        } else if FREED.contains(&row.event.as_str())
-            && let Some(since) = open.remove(mark)
-        {
-            spans.push(between(since, row.at));
-        }
-    }
-    spans.extend(open.into_values().map(|since| between(since, to)));
+    let stretches = stretches(history);
+    let all = stretches.values().flatten();
+    let spans: Vec<u64> = all.map(|(since, until)| between(*since, until.unwrap_or(to))).collect();
     Held {
-        marks: marks.len(),
+        marks: stretches.len(),
         times: spans.len(),
         total_ms: spans.iter().fold(0, |all, span| all.saturating_add(*span)),
         longest_ms: spans.into_iter().max().unwrap_or(0),
     }
 }
+
+/// From when to when each mark was held; without an end where it is held still.
+pub(super) fn stretches(history: &[HistoryRow]) -> BTreeMap<&str, Vec<Stretch>> {
+    let mut all: BTreeMap<&str, Vec<Stretch>> = BTreeMap::new();
+    for row in history {
+        let Some(mark) = row.mark.as_deref() else { continue };
+        let is_end = FREED.contains(&row.event.as_str());
+        match all.get_mut(mark).and_then(|own| own.last_mut()).filter(|(_, end)| end.is_none()) {
+            Some((_, end)) if is_end => *end = Some(row.at),
+            None if begins(row) => all.entry(mark).or_default().push((row.at, None)),
+            _ => {}
+        }
+    }
+    all
+}
+
+type Stretch = (Timestamp, Option<Timestamp>);
 
 /// A mark that is made without a proof or a name is held from its beginning.
 fn begins(row: &HistoryRow) -> bool {

@@ -8,6 +8,7 @@ use marks::id::FencingId;
 use marks::mark::{Proof, Source, Standing};
 
 use super::*;
+use crate::timeline::Timeline;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -226,9 +227,15 @@ fn the_page_has_no_script_and_nothing_from_outside_is_markup() {
         },
     ];
     let facts = Facts { outages: vec![(row, deliveries)], history, damaged: 3 };
-    let page = page(&numbers(&facts), evil, ("", ""));
+    let drawn = episodes(&facts);
+    let (from, to) = (drawn[0].failed - Duration::from_secs(60), drawn[0].failed + Duration::from_secs(60));
+    let drawn = String::from(Timeline::of(&drawn, from, to));
+    let page = page(&numbers(&facts), evil, (&drawn, timeline::CSS));
+    assert!(page.contains("<h2>Timeline</h2>") && drawn.contains("compute1") && page.contains(&drawn));
+    // The name of SVG's own words, and patterns of the picture itself.
+    let rest = page.replace("\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
     for bad in ["<script", "<img", "\u{202e}", "\u{1b}", "http://", "https://", "url("] {
-        assert!(!page.contains(bad), "{bad:?}");
+        assert!(!rest.contains(bad), "{bad:?}");
     }
     assert!(page.contains("default-src 'none'") && page.contains("3 damaged rows"));
     assert!(page.contains("<dt>outages</dt><dd>1</dd>") && page.contains("<td class=\"n\">5.0 s</td>"));

@@ -10,9 +10,9 @@ mod density;
 mod legend;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use marks::delivery::State;
+use marks::delivery::{Delivery, State};
+use marks::journal::MarkRow;
 use marks::time::Timestamp;
 
 use crate::markup::Markup;
@@ -43,10 +43,19 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// From fencing to acknowledgement, where it was acknowledged.
-    pub fn acknowledged_after(&self) -> Option<Duration> {
-        let settled = self.settled.filter(|_| self.state == State::Acknowledged)?;
-        Some(settled.since(self.failed))
+    /// A mark with its deliveries. A hold without an end is one that it has now.
+    pub fn of(mark: &MarkRow, deliveries: &[Delivery], held: Vec<(Timestamp, Option<Timestamp>)>) -> Self {
+        let took = deliveries.iter().filter(|delivery| delivery.state == State::Acknowledged);
+        let is_held = held.iter().any(|(_, until)| until.is_none());
+        Self {
+            host: mark.node.to_string(),
+            failed: mark.failure_time,
+            marked: mark.made_at,
+            told: took.filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?))).collect(),
+            held,
+            settled: mark.settled.map(|(_, at)| at),
+            state: State::of_mark(mark.settled.map(|(how, _)| how), is_held, deliveries),
+        }
     }
 
     fn until(&self, now: Timestamp) -> Timestamp {

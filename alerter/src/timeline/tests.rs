@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 
 const FROM: Timestamp = Timestamp(1_800_000_000_000);
@@ -132,11 +134,4 @@ fn a_percentile_is_a_value_that_was_there() {
         (percentile(&[7], 50), percentile(&[1, 2], 50), percentile::<u8>(&[], 50)),
         (Some(7), Some(1), None)
     );
-}
-
-#[test]
-fn only_what_was_acknowledged_has_a_time_to_acknowledge() {
-    let told = told("compute1", FROM);
-    assert_eq!(told.acknowledged_after(), Some(Duration::from_secs(4)));
-    assert_eq!(Episode { state: State::Dismissed, ..told }.acknowledged_after(), None);
 }
