@@ -192,6 +192,12 @@ impl Engine {
         if let Some(obstacle) = reload::obstacle(&old, &new) {
             return Err(obstacle);
         }
+        let orders =
+            self.shared.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
+        let orders = orders.await.map_err(|error| not_now(&error))?;
+        if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
+            return Err(obstacle);
+        }
         // What was to be told by the old rules and was not sent yet is judged by the new ones.
         self.take_back(Lane::remove_all).await.map_err(|error| not_now(&error))?;
         let routes = reload::keep_what_is_same(&old, &mut new);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use marks::register::{About, Decision, Scope};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tracing::{error, info};
 
@@ -119,6 +120,26 @@ pub fn obstacle(old: &Settings, new: &Settings) -> Option<String> {
             "[store] {} cannot change while the daemon runs: restart the resource for that, or take it back",
             changed.join(" and ")
         )
+    })
+}
+
+/// A pause or a maintenance of a group that the new configuration does not have: what it holds would be told, and nobody has
+/// decided that. One sentence.
+pub fn homeless(orders: &[Decision], new: &Settings) -> Option<String> {
+    orders.iter().find_map(|decision| {
+        let (what, scope, end) = match &decision.about {
+            About::Pause { scope, .. } => ("paused", scope, "resume"),
+            About::Maintenance { scope, .. } => ("in maintenance", scope, "maintenance end"),
+            About::Release(_) | About::ReleaseGroup(_) => return None,
+        };
+        let Scope::Group(name) = scope else { return None };
+        let is_there = new.groups.iter().any(|group| group.name == *name);
+        (!is_there).then(|| {
+            format!(
+                "group {name} is {what} by {} and is not in the new configuration: run `nova-host-alerter {end} --group {name}` first, or keep the name",
+                decision.actor
+            )
+        })
     })
 }
 

@@ -395,6 +395,28 @@ async fn groups_may_come_and_go_under_marks_that_are_held() {
     running.until(mark, "all", State::Acknowledged).await;
 }
 
+/// What a pause holds stays held until somebody ends it: a configuration without its group is not taken up. The broken variant
+/// tells of it at once.
+#[tokio::test]
+async fn a_group_that_is_paused_does_not_go() {
+    let takes = Endpoint::saying(OK).await;
+    let all = route("all", &takes.url(), "");
+    let running = Running::with(&format!("[groups.rack]\nhosts = [\"c1\"]\n{all}")).await;
+    let pause = serde_json::json!({ "group": "rack", "reason": "a new switch", "user": "alice" });
+    let _paused: serde_json::Value = running.socket().post("/v1/pause", &pause).await.unwrap();
+    let mark = running.fence("c1").await;
+    let Reloaded::Refused(why) = running.reload(&all).await else { panic!("it was taken up") };
+    assert!(
+        why[0].contains("group rack is paused by alice") && why[0].contains("resume --group rack"),
+        "{why:?}"
+    );
+    assert_eq!(running.deliveries(mark).await, [("all".to_owned(), State::Pending)]);
+    let resume = serde_json::json!({ "group": "rack", "reason": "it is in", "user": "alice" });
+    let _resumed: serde_json::Value = running.socket().post("/v1/resume", &resume).await.unwrap();
+    assert!(matches!(running.reload(&all).await, Reloaded::Changed(_)));
+    running.until(mark, "all", State::Acknowledged).await;
+}
+
 /// Who the endpoint is told that we are may change, by another file as by another content. The broken variant keeps the
 /// driver, and shows the old token.
 #[tokio::test]
