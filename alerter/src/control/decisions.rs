@@ -18,6 +18,7 @@ use super::server::{Answer, Body, Refusal, plain};
 use crate::config::Settings;
 use crate::shared::Shared;
 use crate::span;
+use crate::words::utc;
 
 /// So many known names are said where one is not known.
 const NAMES_SAID: usize = 20;
@@ -219,10 +220,13 @@ pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>
     let in_force = journal.decisions_in_force(now)?.sound;
     let sentence = |decision: &Decision| {
         let (kind, scope) = (decision.about.kind(), decision.about.scope()?);
-        let until =
-            decision.about.until().map(|at| format!(", until {} s", at.seconds())).unwrap_or_default();
-        let (actor, reason) = (&decision.actor, &decision.reason);
-        decision.about.holds().then(|| format!("{kind} of {scope} by {actor}{until}: {reason}"))
+        let until = match (&decision.about, decision.about.until()) {
+            (_, Some(at)) => format!(", until {}", utc(at)),
+            (About::Pause { .. }, None) => ", until `resume`".to_owned(),
+            (_, None) => String::new(),
+        };
+        let (actor, since, reason) = (&decision.actor, utc(decision.at), &decision.reason);
+        decision.about.holds().then(|| format!("{kind} of {scope} by {actor} since {since}{until}: {reason}"))
     };
     Ok(in_force.iter().filter_map(sentence).collect())
 }

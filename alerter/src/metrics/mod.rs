@@ -11,3 +11,4 @@ pub use counters::{Metrics, OUTCOMES};
 pub use counting::Figures;
 pub use exposition::{Form, write};
 pub use server::{router, run};
+pub(crate) use sight::breakers;

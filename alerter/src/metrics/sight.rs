@@ -87,18 +87,26 @@ impl Sight {
 
 fn routes(shared: &Shared) -> Vec<RouteSight> {
     let settings = shared.settings();
-    let (troubles, lanes) = (shared.troubles(), shared.lanes());
+    let (breakers, troubles) = (breakers(shared), shared.troubles());
     let sight = |name: &str, is_required| RouteSight {
         name: name.to_owned(),
         is_required,
-        state: match lanes.get(name) {
-            Some(lane) if lane.endpoint.is_parked() => "parked",
-            Some(lane) if !lane.endpoint.is_closed() => "open",
-            _ => "closed",
-        },
+        state: breakers.get(name).copied().unwrap_or(STATES[0]),
         failing_since: troubles.of(name).map(|trouble| trouble.since),
     };
     settings.routes.iter().map(|route| sight(route.name.as_str(), route.required)).collect()
+}
+
+/// The word of each configured route's endpoint.
+pub(crate) fn breakers(shared: &Shared) -> BTreeMap<String, &'static str> {
+    let (settings, lanes) = (shared.settings(), shared.lanes());
+    let word = |name: &str| match lanes.get(name) {
+        Some(lane) if lane.endpoint.is_parked() => "parked",
+        Some(lane) if !lane.endpoint.is_closed() => "open",
+        _ => "closed",
+    };
+    let names = settings.routes.iter().map(|route| route.name.as_str());
+    names.map(|name| (name.to_owned(), word(name))).collect()
 }
 
 impl ClusterSight {

@@ -1,15 +1,16 @@
 //! What the page shows, read through a connection of its own: never more often than once a second, however many look.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use marks::delivery::State;
-use marks::journal::{Journal, JournalError, Recent, Role};
+use marks::delivery::{Delivery, State};
+use marks::journal::{Journal, JournalError, MarkRow, Recent, Role};
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::server;
-use crate::metrics::Figures;
+use crate::metrics::{Figures, breakers};
 use crate::policy::{self, Hold};
 use crate::shared::Shared;
 use crate::timeline::Episode;
@@ -29,6 +30,8 @@ pub(super) struct Picture {
     pub(super) figures: Arc<Figures>,
     /// Of the daemon, or why the journal cannot be read.
     pub(super) daemon: Result<Daemon, String>,
+    /// The word of each route's endpoint, as in the metrics.
+    pub(super) breakers: BTreeMap<String, &'static str>,
     /// Open marks, the oldest first.
     pub(super) open: Vec<Open>,
     pub(super) episodes: Vec<Episode>,
@@ -43,8 +46,13 @@ pub(super) struct Open {
 
 /// Why it is held.
 pub(super) struct Held {
-    pub(super) hold: Hold,
+    /// A word of the policy, or of a route's terms.
+    pub(super) word: String,
+    /// Whose terms hold it, where it is not the policy.
+    pub(super) route: Option<String>,
     pub(super) why: Option<String>,
+    /// What to do.
+    pub(super) advice: String,
     pub(super) since: Timestamp,
     pub(super) until: Option<Timestamp>,
 }
@@ -82,17 +90,18 @@ impl Desk {
 impl Picture {
     fn take(shared: &Shared, kept: &Mutex<Option<Journal>>) -> Self {
         let mut kept = kept.lock().expect("a panic anywhere ends the whole daemon");
-        let (now, figures) = (Timestamp::now(), shared.figures());
+        let (now, figures, breakers) = (Timestamp::now(), shared.figures(), breakers(shared));
         match read(shared, &mut kept, now) {
             Ok((daemon, recent)) => {
                 let episodes = recent.iter().map(episode).collect();
                 let is_open = |recent: &Recent| recent.mark.settled.is_none();
                 let open = recent.into_iter().filter(is_open).map(Open::of).collect();
-                Self { now, figures, daemon: Ok(daemon), open, episodes }
+                Self { now, figures, daemon: Ok(daemon), breakers, open, episodes }
             }
             Err(why) => {
                 *kept = None;
-                Self { now, figures, daemon: Err(why.to_string()), open: Vec::new(), episodes: Vec::new() }
+                let (open, episodes) = (Vec::new(), Vec::new());
+                Self { now, figures, daemon: Err(why.to_string()), breakers, open, episodes }
             }
         }
     }
@@ -119,15 +128,45 @@ impl Open {
 }
 
 impl Held {
-    /// A doubt about the mark itself comes first.
+    /// A doubt about the mark itself comes first, then the policy, then a route's own terms.
     fn of(recent: &Recent) -> Option<Self> {
-        let mark = &recent.mark;
-        if let Some(doubt) = policy::doubts(mark).first() {
-            return Some(Self { hold: *doubt, why: None, since: mark.made_at, until: None });
+        if recent.mark.settled.is_some() {
+            return None;
         }
+        Self::by_doubt(&recent.mark).or_else(|| Self::by_policy(recent)).or_else(|| Self::by_terms(recent))
+    }
+
+    fn by_doubt(mark: &MarkRow) -> Option<Self> {
+        let doubt = *policy::doubts(mark).first()?;
+        Some(Self::new(doubt, mark, mark.made_at))
+    }
+
+    fn by_policy(recent: &Recent) -> Option<Self> {
         let held = recent.held.as_ref()?;
         let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
-        Some(Self { hold, why: Some(held.why.clone()), since: held.since, until: held.until })
+        let (why, until) = (Some(held.why.clone()), held.until);
+        Some(Self { why, until, ..Self::new(hold, &recent.mark, held.since) })
+    }
+
+    fn by_terms(recent: &Recent) -> Option<Self> {
+        let is_kept = |one: &&Delivery| one.state == State::Held && !one.waits_in_chain();
+        let delivery = recent.deliveries.iter().find(is_kept)?;
+        let (last, id) = (delivery.last.as_ref(), recent.mark.id);
+        Some(Self {
+            word: last.map_or("held", |last| &last.kind).to_owned(),
+            route: Some(delivery.route.clone()),
+            why: last.map(|last| last.detail.clone()),
+            advice: format!(
+                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `unmark`"
+            ),
+            since: last.map_or(recent.mark.made_at, |last| last.at),
+            until: None,
+        })
+    }
+
+    fn new(hold: Hold, mark: &MarkRow, since: Timestamp) -> Self {
+        let (word, advice) = (hold.as_str().to_owned(), hold.advice(&mark.id.to_string()));
+        Self { word, route: None, why: None, advice, since, until: None }
     }
 }
 

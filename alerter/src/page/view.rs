@@ -36,7 +36,7 @@ pub(super) fn main(picture: &Picture) -> Markup {
     figures(&mut out, picture);
     open(&mut out, picture);
     if let Ok(daemon) = &picture.daemon {
-        routes(&mut out, daemon, picture.now);
+        routes(&mut out, picture, daemon);
         in_force(&mut out, daemon);
         groups(&mut out, &daemon.groups);
         cluster(&mut out, daemon);
@@ -75,26 +75,33 @@ fn headline(out: &mut Markup, picture: &Picture) {
 fn summary(picture: &Picture) -> (&'static str, String) {
     let of = |state| picture.figures.journal.marks.of(state);
     let (open, held) = (picture.figures.journal.marks.open(), of(State::Held));
-    let daemon = picture.daemon.as_ref().ok();
-    let failing =
-        daemon.iter().flat_map(|daemon| &daemon.routes).filter(|route| route.failing_since.is_some());
-    let failing: Vec<&str> = failing.map(|route| route.name.as_str()).collect();
-    let refused = match failing.as_slice() {
-        [] => String::new(),
-        names => format!("; nothing is accepted on {}", names.join(", ")),
+    let Ok(daemon) = &picture.daemon else {
+        return ("bad", format!("{open} mark(s) open when the journal could be read last"));
     };
-    let class = if daemon.is_none() || !failing.is_empty() || of(State::Parked) + of(State::Quarantined) > 0 {
-        "bad"
-    } else if open > 0 || daemon.is_some_and(|daemon| daemon.health.degraded) {
-        "open"
-    } else {
-        "good"
+    let (refused, others) = (failing(daemon, true), failing(daemon, false));
+    let is_stuck = of(State::Parked) + of(State::Quarantined) > 0;
+    // A route that nobody waits for is no reason to wake anybody.
+    let class = match () {
+        () if !refused.is_empty() || is_stuck => "bad",
+        () if open > 0 || daemon.health.degraded || !others.is_empty() => "open",
+        () => "good",
     };
-    let sentence = match open {
-        0 => format!("Every fenced host has been told{refused}"),
-        open => format!("{open} mark(s) open, {held} of them held{refused}"),
+    let mut sentence = match open {
+        0 => "Every fenced host has been told".to_owned(),
+        open => format!("{open} mark(s) open, {held} of them held"),
     };
+    for (names, more) in [(refused, ""), (others, ", not required")] {
+        if !names.is_empty() {
+            sentence += &format!("; nothing is accepted on {}{more}", names.join(", "));
+        }
+    }
     (class, sentence)
+}
+
+/// The routes that accept nothing.
+fn failing(daemon: &Daemon, is_required: bool) -> Vec<&str> {
+    let is_meant = |route: &&RouteStatus| route.required == is_required && route.failing_since.is_some();
+    daemon.routes.iter().filter(is_meant).map(|route| route.name.as_str()).collect()
 }
 
 fn figures(out: &mut Markup, picture: &Picture) {
@@ -104,7 +111,7 @@ fn figures(out: &mut Markup, picture: &Picture) {
             let class =
                 if count == 0 { "figure none".to_owned() } else { format!("figure {}", state.as_str()) };
             list.tag("li", &[("class", &class), ("data-state", &state.as_str())], |item| {
-                item.leaf("b", &[], count);
+                item.leaf("b", &[("id", &format_args!("count-{}", state.as_str()))], count);
                 item.leaf("span", &[], state.as_str());
             });
         }
@@ -142,53 +149,116 @@ fn card(cards: &mut Markup, open: &Open, now: Timestamp) {
         let ago = length(now.since(failed));
         card.leaf("p", &[("class", &"faint")], format_args!("fenced {} ({ago} ago), mark {id}", utc(failed)));
         if let Some(held) = &open.hold {
-            hold(card, held, &id, now);
+            hold(card, held, now);
         }
-        open.recent.deliveries.iter().for_each(|delivery| way(card, delivery));
+        open.recent.deliveries.iter().for_each(|delivery| way(card, delivery, open.hold.as_ref()));
     });
 }
 
-fn hold(card: &mut Markup, held: &Held, mark: &str, now: Timestamp) {
+fn hold(card: &mut Markup, held: &Held, now: Timestamp) {
+    let Held { word, route, .. } = held;
+    let by = match route {
+        Some(route) => format!("held by the terms of route {route} ({word})"),
+        None => format!("held by {word}"),
+    };
     let end = held
         .until
         .map_or_else(|| "no end by itself".to_owned(), |at| format!("until {} at the latest", utc(at)));
     let why = held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     let since = length(now.since(held.since));
-    card.leaf(
-        "p",
-        &[("class", &"hold")],
-        format_args!("held by {} for {since}, {end}{why}", held.hold.as_str()),
-    );
-    card.leaf("p", &[("class", &"advice")], held.hold.advice(mark));
+    let text = format!("{by} for {since}, {end}{why}");
+    card.leaf("p", &[("class", &"hold"), ("data-hold", word)], text);
+    commands(card, "advice", &held.advice);
 }
 
-fn way(card: &mut Markup, delivery: &Delivery) {
-    let state = delivery.state.as_str();
-    let last = delivery.last.as_ref().filter(|_| !delivery.state.is_final());
+/// What stands between backquotes is to be typed.
+fn commands(out: &mut Markup, class: &'static str, text: &str) {
+    out.tag("p", &[("class", &class)], |line| {
+        for (at, part) in text.split('`').enumerate() {
+            match at % 2 {
+                0 => line.text(part),
+                _ => line.leaf("code", &[], part),
+            }
+        }
+    });
+}
+
+fn way(card: &mut Markup, delivery: &Delivery, held: Option<&Held>) {
+    let Delivery { route, state, attempts, .. } = delivery;
+    // A hold by a route's terms is explained above already, and what the policy holds is not about to be sent.
+    let is_explained = held.is_some_and(|held| held.route.as_ref() == Some(route));
+    let waits = held.is_some_and(|held| held.route.is_none()) && *state == State::Pending;
+    let standing = if waits { "waits until the hold ends" } else { state.as_str() };
+    let last = delivery.last.as_ref().filter(|_| !state.is_final() && !is_explained);
     let why = last.map(|last| format!(": {}", last.detail)).unwrap_or_default();
-    let (route, attempts) = (&delivery.route, delivery.attempts);
-    card.leaf("p", &[("class", &"way")], format_args!("{route} {state}, {attempts} attempt(s){why}"));
+    let tried = match attempts {
+        0 => "not tried yet",
+        1 => "attempt",
+        _ => "attempts",
+    };
+    let about: [(&'static str, &dyn std::fmt::Display); 3] =
+        [("class", &"way"), ("data-delivery", route), ("data-state", &state.as_str())];
+    card.tag("p", &about, |line| {
+        line.leaf("b", &[], route);
+        line.text(format_args!(" {standing}, "));
+        if *attempts > 0 {
+            figure(line, "attempts", attempts);
+            line.text(" ");
+        }
+        line.text(format_args!("{tried}{why}"));
+    });
 }
 
-fn routes(out: &mut Markup, daemon: &Daemon, now: Timestamp) {
+/// A count in a sentence.
+fn figure(out: &mut Markup, name: &'static str, count: impl std::fmt::Display) {
+    out.leaf("span", &[("data-figure", &name)], count);
+}
+
+fn routes(out: &mut Markup, picture: &Picture, daemon: &Daemon) {
     section(out, "routes", "Routes", |inside| {
         inside.tag("ul", &[("class", &"cards")], |cards| {
-            daemon.routes.iter().for_each(|one| route(cards, one, now));
+            for one in &daemon.routes {
+                let breaker = picture.breakers.get(&one.name).copied().unwrap_or("closed");
+                route(cards, one, breaker, picture.now);
+            }
         });
     });
 }
 
-fn route(cards: &mut Markup, route: &RouteStatus, now: Timestamp) {
-    let (class, word) =
-        if route.failing_since.is_some() { ("card parked", "refuses") } else { ("card", "ready") };
+/// Colour and word for a route.
+fn standing(route: &RouteStatus, breaker: &str) -> (&'static str, &'static str) {
+    match (route.failing_since.is_some(), breaker, route.required) {
+        (_, "parked", true) => ("card parked", "refuses"),
+        (_, "parked", false) => ("card pending", "refuses"),
+        (true, _, true) => ("card parked", "accepts nothing"),
+        (true, _, false) => ("card pending", "accepts nothing"),
+        (false, "open", _) => ("card pending", "probing"),
+        (false, ..) => ("card ready", "ready"),
+    }
+}
+
+/// What the state of its endpoint means for the marks that wait.
+fn meaning(breaker: &str) -> &'static str {
+    match breaker {
+        "open" => "breaker open: one mark at a time tries whether it answers again, the others wait",
+        "parked" => "breaker parked: it refuses, and is asked again now and then until somebody corrects it",
+        _ => "breaker closed: marks are sent as they come",
+    }
+}
+
+fn route(cards: &mut Markup, route: &RouteStatus, breaker: &'static str, now: Timestamp) {
+    let (class, word) = standing(route, breaker);
     cards.tag("li", &[("class", &class), ("data-route", &route.name)], |card| {
         card.leaf("h3", &[], &route.name);
         card.leaf("span", &[("class", &"badge")], word);
-        let required = if route.required { "" } else { ", not required" };
-        let (waiting, limit) = (route.waiting, length(std::time::Duration::from_millis(route.limit_ms)));
-        let about = format!("{waiting} waiting{required}, {} at most {limit} an exchange", route.driver);
-        card.leaf("p", &[("class", &"faint")], about);
+        card.tag("p", &[("class", &"faint")], |line| {
+            figure(line, "waiting", route.waiting);
+            let required = if route.required { "" } else { ", not required" };
+            let limit = length(std::time::Duration::from_millis(route.limit_ms));
+            line.text(format_args!(" waiting{required}, {} at most {limit} an exchange", route.driver));
+        });
         card.leaf("p", &[("class", &"faint")], &route.endpoint);
+        card.leaf("p", &[("class", &"faint breaker"), ("data-breaker", &breaker)], meaning(breaker));
         if let Some(since) = route.failing_since {
             let (time, detail) =
                 (length(now.since(Timestamp(since))), route.detail.as_deref().unwrap_or_default());
@@ -215,20 +285,33 @@ fn groups(out: &mut Markup, groups: &[GroupStatus]) {
 fn group(cards: &mut Markup, group: &GroupStatus) {
     cards.tag("li", &[("class", &"card"), ("data-group", &group.name)], |card| {
         card.leaf("h3", &[], &group.name);
-        let (size, down, marked) = (group.size, group.unhealthy, group.marked);
-        card.leaf(
-            "p",
-            &[],
-            format_args!("{size} host(s), {down} down, {marked} mark(s) open, {} in flight", group.in_flight),
-        );
-        let allowed = group.allowed.map_or_else(|| "any number".to_owned(), |allowed| allowed.to_string());
-        card.leaf(
-            "p",
-            &[("class", &"faint")],
-            format_args!("limit {}; {allowed} more may fail", group.limit),
-        );
+        card.tag("p", &[], |line| {
+            // Without a limit nobody counts who is down.
+            let down = group.allowed.map(|_| ("unhealthy", group.unhealthy, " down, "));
+            let counts = [
+                Some(("size", group.size, " host(s), ")),
+                down,
+                Some(("marked", group.marked, " mark(s) open, ")),
+                Some(("in_flight", group.in_flight, " in flight")),
+            ];
+            for (name, count, words) in counts.into_iter().flatten() {
+                figure(line, name, count);
+                line.text(words);
+            }
+        });
+        card.tag("p", &[("class", &"faint")], |line| {
+            line.text(format_args!("limit {}; ", group.limit));
+            match group.allowed {
+                Some(allowed) => figure(line, "allowed", allowed),
+                None => line.text("any number"),
+            }
+            line.text(" more may fail");
+        });
         for (word, count) in &group.held {
-            card.leaf("p", &[("class", &"hold")], format_args!("{count} held by {word}"));
+            card.tag("p", &[("class", &"hold"), ("data-held", word)], |line| {
+                figure(line, "held", count);
+                line.text(format_args!(" held by {word}"));
+            });
         }
     });
 }
