@@ -56,6 +56,8 @@ pub struct Need {
 pub const CLUSTER: Need = Need { what: "a cluster", key: "NHA_REQUIRE_CLUSTER" };
 /// OpenStack's services.
 pub const OPENSTACK: Need = Need { what: "OpenStack", key: "NHA_REQUIRE_OPENSTACK" };
+/// Chromium, and the program that steers it.
+pub const BROWSER: Need = Need { what: "a browser", key: "NHA_REQUIRE_BROWSER" };
 
 impl<T> Clone for Stage<T> {
     fn clone(&self) -> Self {

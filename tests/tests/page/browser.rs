@@ -1,0 +1,166 @@
+//! Chromium without a screen, steered as the WebDriver specification has it: JSON over HTTP to chromedriver on loopback.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than any one command takes on a slow machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// What a preference has to say for scripts to be blocked.
+const BLOCK: u32 = 2;
+
+/// Why this machine cannot run it.
+pub(crate) fn cannot() -> Option<String> {
+    let missing = |tool: &&str| !Path::new("/usr/bin").join(tool).exists();
+    let tool = ["chromium", "chromedriver"].into_iter().find(missing)?;
+    Some(format!("{tool} is not installed: run `make deps`"))
+}
+
+/// A browser with one window; it ends with this value.
+pub(crate) struct Browser {
+    driver: Child,
+    // Whoever writes to a closed pipe dies of it.
+    _said: BufReader<ChildStdout>,
+    port: u16,
+    session: String,
+    _home: TempDir,
+}
+
+impl Browser {
+    /// A new one that runs scripts.
+    pub(crate) fn open() -> anyhow::Result<Self> {
+        Self::with(&json!({}))
+    }
+
+    /// A new one that runs none of a page's scripts.
+    pub(crate) fn without_scripts() -> anyhow::Result<Self> {
+        Self::with(&json!({"profile.managed_default_content_settings.javascript": BLOCK}))
+    }
+
+    fn with(preferences: &Value) -> anyhow::Result<Self> {
+        let mut command = Command::new("/usr/bin/chromedriver");
+        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = command.spawn()?;
+        let mut said = BufReader::new(driver.stdout.take().context("no pipe")?);
+        let port = port(&mut said)?;
+        let home = TempDir::new()?;
+        let mut browser = Self { driver, _said: said, port, session: String::new(), _home: home };
+        let data = format!("--user-data-dir={}", browser._home.path().display());
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,900",
+            &data,
+        ];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": {"binary": "/usr/bin/chromium", "args": arguments, "prefs": preferences},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let made = browser.ask("POST", "/session", &wanted)?;
+        made["sessionId"].as_str().context("no session")?.clone_into(&mut browser.session);
+        Ok(browser)
+    }
+
+    /// Loads a page and everything that it names.
+    pub(crate) fn go(&self, url: &str) -> anyhow::Result<()> {
+        self.command("url", &json!({"url": url})).map(drop)
+    }
+
+    /// What the body of a function gives, run in the page.
+    pub(crate) fn run(&self, script: &str) -> anyhow::Result<Value> {
+        self.command("execute/sync", &json!({"script": script, "args": []}))
+    }
+
+    /// A command of Chrome's own protocol.
+    pub(crate) fn chrome(&self, command: &str, parameters: &Value) -> anyhow::Result<Value> {
+        self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
+    }
+
+    /// What the browser has complained of since the last look.
+    pub(crate) fn complaints(&self) -> anyhow::Result<Vec<String>> {
+        let log = self.command("se/log", &json!({"type": "browser"}))?;
+        let text = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
+        Ok(log.as_array().context("no log")?.iter().map(text).collect())
+    }
+
+    /// The whole page as a picture, kept beside the built programs for whoever wants to look at it.
+    pub(crate) fn picture(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let wanted = json!({"format": "png", "captureBeyondViewport": true});
+        let taken = self.chrome("Page.captureScreenshot", &wanted)?;
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png"));
+        let mut decode = Command::new("base64")
+            .arg("-d")
+            .stdin(Stdio::piped())
+            .stdout(fs::File::create(&path)?)
+            .spawn()?;
+        let text = taken["data"].as_str().context("no picture")?;
+        decode.stdin.take().context("no pipe")?.write_all(text.as_bytes())?;
+        ensure!(decode.wait()?.success(), "the picture is not in base64");
+        Ok(path)
+    }
+
+    fn command(&self, name: &str, parameters: &Value) -> anyhow::Result<Value> {
+        self.ask("POST", &format!("/session/{}/{name}", self.session), parameters)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let mut stream = BufReader::new(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?);
+        stream.get_ref().set_read_timeout(Some(LIMIT))?;
+        let (body, port) = (body.to_string(), self.port);
+        write!(
+            stream.get_mut(),
+            "{method} {path} HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )?;
+        let mut answer: Value = serde_json::from_slice(&content(&mut stream)?)?;
+        let value = answer["value"].take();
+        if let Some(error) = value["error"].as_str() {
+            bail!("{path}: {error}: {}", value["message"].as_str().unwrap_or_default());
+        }
+        Ok(value)
+    }
+}
+
+/// The one that chromedriver says it has taken.
+fn port(said: &mut impl BufRead) -> anyhow::Result<u16> {
+    let mut line = String::new();
+    while said.read_line(&mut line)? > 0 {
+        if let Some((_, port)) = line.trim().trim_end_matches('.').rsplit_once("successfully on port ") {
+            return Ok(port.parse()?);
+        }
+        line.clear();
+    }
+    bail!("chromedriver does not start")
+}
+
+/// The body of an answer whose head says its length.
+fn content(stream: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
+    let (mut length, mut line) = (0, String::new());
+    while stream.read_line(&mut line)? > 2 {
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok(body)
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The browser's own processes end in order only so.
+        let _however = self.ask("DELETE", &format!("/session/{}", self.session), &json!({}));
+        let _already_gone = self.driver.kill();
+        let _reaped = self.driver.wait();
+    }
+}

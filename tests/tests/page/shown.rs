@@ -1,0 +1,193 @@
+//! What the page shows is what the journal has, at once and as it changes, with scripts and without.
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use tests::lab::wait;
+
+use crate::Scenario;
+use crate::browser::Browser;
+use crate::story::{HOSTILE, LIMIT, Story, list, text};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("page/a_dead_route_that_is_not_required_is_no_alarm", a_dead_route_that_is_not_required_is_no_alarm),
+    ("page/every_figure_is_the_journals", every_figure_is_the_journals),
+    ("page/what_holds_a_mark_is_said_with_owner_and_end", what_holds_a_mark_is_said_with_owner_and_end),
+    ("page/a_change_appears_in_the_same_document", a_change_appears_in_the_same_document),
+    ("page/without_scripts_it_is_loaded_anew", without_scripts_it_is_loaded_anew),
+    ("page/nothing_comes_from_elsewhere", nothing_comes_from_elsewhere),
+];
+
+/// Reads every figure from the document as it stands.
+pub(crate) const READ: &str = r"
+    const number = (one, selector) => Number(one.querySelector(selector)?.textContent ?? 0);
+    const all = selector => [...document.querySelectorAll(selector)];
+    const by = (ones, key, value) => Object.fromEntries(ones.map(one => [one.dataset[key], value(one)]));
+    const inside = (one, selector) => [...one.querySelectorAll(selector)];
+    const figures = one => by(inside(one, ':scope > p:not([data-held]) [data-figure]'), 'figure', f => Number(f.textContent));
+    return {
+        counts: by(all('[data-state].figure'), 'state', one => number(one, 'b')),
+        marks: by(all('[data-mark]'), 'mark', one => ({
+            host: one.querySelector('.host').textContent,
+            state: one.querySelector('.badge').textContent,
+            hold: one.querySelector('[data-hold]')?.dataset.hold ?? null,
+            deliveries: by(inside(one, '[data-delivery]'), 'delivery', way => ({
+                state: way.dataset.state, attempts: number(way, '[data-figure=attempts]') })),
+        })),
+        waiting: by(all('[data-route]'), 'route', one => number(one, '[data-figure=waiting]')),
+        groups: by(all('[data-group]'), 'group', one => ({ ...figures(one),
+            held: by(inside(one, '[data-held]'), 'held', held => number(held, '[data-figure]')) })),
+    };";
+
+fn until_shown(story: &Story, browser: &Browser) -> anyhow::Result<Value> {
+    wait::until("the page to show what the journal has", LIMIT, || {
+        let (wanted, shown) = (story.figures()?, browser.run(READ)?);
+        ensure!(shown == wanted, "the page shows\n{shown}\nand the journal has\n{wanted}");
+        Ok(Some(shown))
+    })
+}
+
+/// Who is woken for it could do nothing that matters now. The broken variant is red for every dead route.
+fn a_dead_route_that_is_not_required_is_no_alarm(story: &mut Story) -> anyhow::Result<()> {
+    if story.is_thick()? {
+        // The story has gone on, in another round.
+        return Ok(());
+    }
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    let header =
+        browser.run("const h = document.querySelector('header'); return [h.className, h.innerText];")?;
+    ensure!(header[0] == "open", "{header}");
+    let said = text(&header[1]);
+    ensure!(
+        said.contains("Every fenced host has been told; nothing is accepted on wiki, not required"),
+        "{said}"
+    );
+    Ok(())
+}
+
+/// The broken variant has one figure that is another one's.
+fn every_figure_is_the_journals(story: &mut Story) -> anyhow::Result<()> {
+    story.thicken()?;
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    let shown = until_shown(story, &browser)?;
+    ensure!(shown["counts"]["held"] != 0 && shown["counts"]["parked"] != 0, "{shown}");
+    let headline = browser.run("return document.getElementById('headline').textContent;")?;
+    let (open, held) = (shown["marks"].as_object().context("no marks")?.len(), &shown["counts"]["held"]);
+    ensure!(text(&headline).starts_with(&format!("{open} mark(s) open, {held} of them held")), "{headline}");
+    let alter = "document.getElementById('count-held').textContent = '77';";
+    let altered = browser.run(&format!("{alter}{READ}"))?;
+    ensure!(altered != shown, "nothing is compared");
+    Ok(())
+}
+
+fn what_holds_a_mark_is_said_with_owner_and_end(story: &mut Story) -> anyhow::Result<()> {
+    story.thicken()?;
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    until_shown(story, &browser)?;
+    let orders = browser.run("return document.getElementById('orders').innerText;")?;
+    for words in ["pause of group rack1 by root", "until `resume`", HOSTILE, "maintenance of", "new disk"] {
+        ensure!(text(&orders).contains(words), "{words} is missing: {orders}");
+    }
+    let scripts = browser.run("return document.scripts.length;")?;
+    ensure!(scripts == 1, "a reason has become a script");
+    let cards = browser.run("return document.getElementById('open').innerText;")?;
+    for words in [
+        "held by the terms of route late (stale)",
+        "release",
+        "waits until the hold ends, not tried yet",
+        "held by pause",
+        "held by maintenance",
+        "at the latest",
+    ] {
+        ensure!(text(&cards).contains(words), "{words} is missing: {cards}");
+    }
+    let breakers = browser.run(
+        "return Object.fromEntries([...document.querySelectorAll('[data-route]')].map(r => [r.dataset.route, r.querySelector('[data-breaker]').dataset.breaker]));",
+    )?;
+    ensure!(breakers["wiki"] == "open" && breakers["late"] == "open", "{breakers}");
+    Ok(())
+}
+
+/// The broken variant loads the page anew: what was set in its window is gone.
+fn a_change_appears_in_the_same_document(story: &mut Story) -> anyhow::Result<()> {
+    story.thicken()?;
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    let before = until_shown(story, &browser)?;
+    browser.run("window.stays = true;")?;
+    story.fence_another()?;
+    wait::until("the mark to appear", LIMIT, || {
+        Ok((browser.run(READ)?["marks"] != before["marks"]).then_some(()))
+    })?;
+    until_shown(story, &browser)?;
+    ensure!(browser.run("return window.stays === true;")? == true, "the page was loaded anew");
+    browser.go(&story.url())?;
+    ensure!(browser.run("return window.stays === true;")? == false, "a new document would not be noticed");
+    Ok(())
+}
+
+/// The document as the browser has it, without running anything in it.
+fn document(browser: &Browser) -> anyhow::Result<(String, bool)> {
+    let root = browser.chrome("DOM.getDocument", &json!({"depth": 0}))?["root"]["nodeId"].clone();
+    let html = browser.chrome("DOM.getOuterHTML", &json!({"nodeId": root}))?;
+    // Where scripts run, what stands in `noscript` is a text and no element.
+    let refresh =
+        browser.chrome("DOM.querySelector", &json!({"nodeId": root, "selector": "noscript > meta"}))?;
+    Ok((text(&html["outerHTML"]).to_owned(), refresh["nodeId"] != 0))
+}
+
+/// The broken variant is a browser that runs scripts.
+fn without_scripts_it_is_loaded_anew(story: &mut Story) -> anyhow::Result<()> {
+    story.thicken()?;
+    let browser = Browser::without_scripts()?;
+    browser.go(&story.url())?;
+    story.fence_another()?;
+    let newest = wait::until("the mark to be made", LIMIT, || {
+        let all = story.json(&["list", "--host", "r1-another*"])?;
+        Ok(list(&all).iter().map(|mark| text(&mark["id"]).to_owned()).max())
+    })?;
+    wait::until("the page to show it", LIMIT, || {
+        let (html, loads_anew) = document(&browser)?;
+        ensure!(loads_anew, "scripts run");
+        Ok(html.contains(&format!("data-mark=\"{newest}\"")).then_some(()))
+    })?;
+    let with = Browser::open()?;
+    with.go(&story.url())?;
+    ensure!(!document(&with)?.1, "nobody would notice that scripts run");
+    Ok(())
+}
+
+/// The broken variant is a picture from elsewhere and a script in the text: both are refused, and complained of.
+fn nothing_comes_from_elsewhere(story: &mut Story) -> anyhow::Result<()> {
+    story.thicken()?;
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    until_shown(story, &browser)?;
+    let loaded = browser.run("return performance.getEntriesByType('resource').map(one => one.name);")?;
+    ensure!(list(&loaded).len() >= 3, "{loaded}");
+    let own = story.url();
+    ensure!(list(&loaded).iter().all(|name| text(name).starts_with(&own)), "{loaded}");
+    let complaints = browser.complaints()?;
+    ensure!(complaints.is_empty(), "{complaints:?}");
+    let before = story.receiver.received().len();
+    browser.run(&format!(
+        "const i = new Image(); i.src = 'http://{}/picture'; document.body.append(i);
+         const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s);",
+        story.receiver.address()
+    ))?;
+    let mut complaints = Vec::new();
+    wait::until("both complaints", LIMIT, || {
+        complaints.extend(browser.complaints()?);
+        let of = |word: &str| {
+            complaints.iter().any(|line| line.contains(word) && line.contains("Content Security Policy"))
+        };
+        Ok((of("img-src") && of("script-src")).then_some(()))
+    })?;
+    ensure!(browser.run("return window.ran === undefined;")? == true, "a script in the text was run");
+    let pictures = story.receiver.received();
+    let asked = pictures[before..].iter().any(|request| request.first_line.contains("/picture"));
+    ensure!(!asked, "a picture was asked for elsewhere");
+    Ok(())
+}
