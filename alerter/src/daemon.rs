@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use marks::journal::{Journal, JournalError, Lock, Role};
 use marks::register::{Register, Tools};
-use marks::time::Timestamp;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -22,7 +21,7 @@ use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::engine::Engine;
 use crate::health;
-use crate::intake::{files, start};
+use crate::intake::files;
 use crate::log;
 use crate::lookout::Lookout;
 use crate::metrics::{self, counting};
@@ -99,8 +98,6 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
     endpoints.spawn(page::run(Arc::clone(&shared), stop.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
-    let caught_up = Arc::clone(&shared);
-    shared.store.run(move |journal| start::catch_up(journal, &caught_up, Timestamp::now())).await?;
     let mut engine =
         Engine::start(Arc::clone(&shared), watch, identity, lookout, Arc::clone(&supervisor)).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;

@@ -22,7 +22,8 @@ use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
 use crate::health::{self, Check};
-use crate::intake::{apply, start};
+use crate::intake::apply;
+use crate::intake::start::{self, Serving};
 use crate::lookout::{self, Lookout};
 use crate::moment::Moment;
 use crate::policy::state::Probe;
@@ -69,6 +70,10 @@ pub struct Engine {
     pruner: Pruner,
     /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
     renewed: Option<Vec<String>>,
+    /// Open marks may lack what the configuration brings, from here on.
+    serving: Option<Serving>,
+    /// The daemon is told to stop: what may take long is left to the next one.
+    stop: CancellationToken,
     /// What asks hosts whether they are really down.
     prober: Prober,
     /// Both clocks at the last pass.
@@ -128,6 +133,8 @@ impl Engine {
             kept_house: None,
             pruner: Pruner::new(clocks.instant),
             renewed: None,
+            serving: Some(Serving::default()),
+            stop: CancellationToken::new(),
             prober: Prober::default(),
             clocks,
             supervisor,
@@ -139,6 +146,7 @@ impl Engine {
     /// # Errors
     /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
+        self.stop = stop.clone();
         while !stop.is_cancelled() {
             self.reload().await;
             let shared = Arc::clone(&self.shared);
@@ -218,17 +226,23 @@ impl Engine {
         log::put(settings.log);
         settings.warn();
         self.renewed.get_or_insert_default().extend(renewed);
+        self.serving = Some(Serving::default());
         (self.look, self.kept_house) = (true, None);
         Ok(said)
     }
 
     /// What a new configuration brings to the marks that are there, as a start does.
     async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
+        if self.serving.is_some() {
+            self.serve_open_marks().await?;
+        }
+        if self.stop.is_cancelled() {
+            return Ok(());
+        }
         let Some(renewed) = self.renewed.clone() else { return Ok(()) };
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            start::catch_up(journal, &state, now)?;
             // Whoever refused them is not asked any more.
             renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
             let waiting = journal.waiting()?;
@@ -237,6 +251,25 @@ impl Engine {
         };
         self.shared.store.run(work).await?;
         self.renewed = None;
+        Ok(())
+    }
+
+    /// Gives open marks what the configuration brings, a page at a time: there may be very many, and between two pages others
+    /// have the journal, the supervisor hears that the engine gets on, and a stop is a stop.
+    async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
+        let state = Arc::clone(&self.shared);
+        let name =
+            move |journal: &mut Journal| start::name_without_cluster(journal, &state, Timestamp::now());
+        self.shared.store.run(name).await?;
+        while let Some(at) = self.serving.clone().filter(|_| self.shared.knows_groups()) {
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let state = Arc::clone(&self.shared);
+            let page = move |journal: &mut Journal| start::serve_page(journal, &state, at, Timestamp::now());
+            self.serving = self.shared.store.run(page).await?;
+            self.supervisor.gets_on();
+        }
         Ok(())
     }
 
@@ -287,6 +320,9 @@ impl Engine {
         }
         self.mind_the_clock().await?;
         self.bring_what_is_new().await?;
+        if self.stop.is_cancelled() {
+            return Ok(None);
+        }
         self.gather();
         // What an older daemon left needs no look where there is no cluster to ask.
         let looks = self.looks_now() && !(self.is_new && self.lookout.is_none());
@@ -300,6 +336,11 @@ impl Engine {
         if looks && !self.take_in().await? {
             self.take_back(Lane::remove_all).await?;
             return Ok(self.lookout.as_ref().map(Lookout::rest));
+        }
+        // Which group a host is in may be known by that look alone.
+        self.bring_what_is_new().await?;
+        if self.stop.is_cancelled() {
+            return Ok(None);
         }
         let mut next = self.turn(self.room()).await?;
         while self.record_is_due() {

@@ -13,7 +13,7 @@ use tracing::warn;
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::server::{Answer, Body, Refusal, plain};
-use crate::intake::start;
+use crate::intake::start::{self, Unrouted};
 use crate::reload::{self, Reloaded};
 use crate::shared::Shared;
 
@@ -86,7 +86,7 @@ async fn dismiss(
     };
     let ended = shared.store.run(end).await?;
     let route = plain(&route);
-    let Some(changed) = ended else {
+    let Some(Unrouted { changed, under_way }) = ended else {
         let message = format!(
             "route {route} is configured, and its marks are told there: end single ones with `unmark`, or take the route out of the configuration first"
         );
@@ -94,11 +94,38 @@ async fn dismiss(
     };
     shared.seen().news = true;
     shared.poke.notify_one();
-    let message = match changed {
-        0 => format!("no mark waits for a route {route}: see `nova-host-alerter status`"),
-        changed => {
+    let message = dismissed(&route, changed, under_way);
+    Ok(Json(ChangeAnswer { changed, message }))
+}
+
+/// What has come of it, and what is left to do.
+fn dismissed(route: &str, changed: usize, under_way: usize) -> String {
+    let done = match (changed, under_way) {
+        (0, 0) => return format!("no mark waits for a route {route}: see `nova-host-alerter status`"),
+        (0, _) => String::new(),
+        _ => {
             format!("{changed} mark(s) wait no longer for route {route}; what other routes have to do stays")
         }
     };
-    Ok(Json(ChangeAnswer { changed, message }))
+    if under_way == 0 {
+        return done;
+    }
+    let semicolon = if done.is_empty() { "" } else { "; " };
+    format!(
+        "{done}{semicolon}{under_way} mark(s) are being told on route {route} at this moment and were left alone: run it once more when their answers have come, which takes no longer than the route's timeout"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant says of a mark that is just being told that nothing waits.
+    #[test]
+    fn what_is_under_way_is_said() {
+        assert!(dismissed("r", 0, 0).starts_with("no mark waits for a route r"));
+        assert!(dismissed("r", 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));
+        assert!(dismissed("r", 2, 0).ends_with("what other routes have to do stays"));
+        assert!(dismissed("r", 2, 1).contains("stays; 1 mark(s) are being told"));
+    }
 }

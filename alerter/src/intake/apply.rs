@@ -17,7 +17,8 @@ use tracing::{error, info, warn};
 use super::coverage::{self, Coverage};
 use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
-use super::{outage, register, roll, start};
+use super::start::{self, Serving};
+use super::{outage, register, roll};
 use crate::cluster::View;
 use crate::config::{Recipients, Route, Settings};
 use crate::shared::Shared;
@@ -149,7 +150,8 @@ impl<'a> Intake<'a> {
         if self.shared.seen().named {
             return Ok(());
         }
-        start::serve_new_routes(self.journal, self.shared, self.around.now)?;
+        // Only now is it known which host is in which group; the engine serves the pages behind the first one.
+        start::serve_page(self.journal, self.shared, Serving::default(), self.around.now)?;
         start::name_held(self.journal, self.shared, &self.around.names, self.around.now)?;
         self.report_groups(cib);
         self.shared.seen().named = true;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use marks::delivery::Delivery;
 use marks::id::MarkId;
-use marks::journal::{Journal, MarkRow, Resolved};
+use marks::journal::{Journal, MarkRow, NewDelivery, PAGE, Position, Resolved};
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
@@ -24,29 +24,70 @@ use crate::stranded;
 /// # Errors
 /// As any write.
 pub fn catch_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
-    if shared.cluster.is_none() {
-        name_held(journal, shared, &Names::new(&shared.settings().hosts, None), now)?;
-    }
+    name_without_cluster(journal, shared, now)?;
     serve_new_routes(journal, shared, now)
 }
 
+/// Marks that were held for want of a name, where no cluster has to be asked for it.
+///
+/// # Errors
+/// As any write.
+pub fn name_without_cluster(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
+    match shared.cluster {
+        Some(_) => Ok(()),
+        None => name_held(journal, shared, &Names::new(&shared.settings().hosts, None), now),
+    }
+}
+
+/// How far open marks have been given the deliveries of routes that are new.
+#[derive(Clone, Debug, Default)]
+pub struct Serving {
+    last: Position,
+    /// A mark was damaged, and may be mended.
+    is_damaged: bool,
+}
+
 /// Gives open marks the deliveries of routes that they have none of, once for each configuration, as soon as it is known
-/// which group each host is in.
-pub(super) fn serve_new_routes(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
+/// which group each host is in. There may be very many: each page is one transaction.
+fn serve_new_routes(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
     if !shared.knows_groups() {
         return Ok(());
     }
-    let routes = served(shared);
-    if journal.served()?.as_ref() == Some(&routes) {
+    let mut serving = Some(Serving::default());
+    while let Some(at) = serving {
+        serving = serve_page(journal, shared, at, now)?;
+    }
+    Ok(())
+}
+
+/// The next page of it; gives where the one behind it begins, or none where every mark has been served. To be called once it
+/// is known which group each host is in.
+///
+/// # Errors
+/// As any write; the same page is then to be served again.
+pub fn serve_page(
+    journal: &mut Journal,
+    shared: &Shared,
+    at: Serving,
+    now: Timestamp,
+) -> Done<Option<Serving>> {
+    let is_first = at.last == Position::default();
+    if is_first && journal.served()?.as_ref() == Some(&served(shared)) {
+        return Ok(None);
+    }
+    let Some((page, last)) = journal.open_marks_behind(&at.last)? else {
+        return note_served(journal, shared, &at).map(|()| None);
+    };
+    shared.report_damage(&page.damaged);
+    serve(journal, shared, &page.sound, now)?;
+    Ok(Some(Serving { last, is_damaged: at.is_damaged || !page.damaged.is_empty() }))
+}
+
+fn note_served(journal: &mut Journal, shared: &Shared, served_all: &Serving) -> Done {
+    if served_all.is_damaged {
         return Ok(());
     }
-    let damaged = journal.each_open_mark(|journal, row| serve(journal, shared, &row, now))?;
-    shared.report_damage(&damaged);
-    // A damaged mark may be mended.
-    if !damaged.is_empty() {
-        return Ok(());
-    }
-    match journal.note_served(&routes) {
+    match journal.note_served(&served(shared)) {
         // The next start looks at every mark again.
         Err(error) if error.may_pass() => Ok(()),
         noted => noted,
@@ -61,18 +102,34 @@ pub fn serve_unserved(journal: &mut Journal, shared: &Shared, now: Timestamp) ->
     if !shared.knows_groups() {
         return Ok(());
     }
-    journal.unserved_marks()?.sound.iter().try_for_each(|row| serve(journal, shared, row, now))
+    let unserved = journal.unserved_marks()?.sound;
+    unserved.chunks(PAGE).try_for_each(|rows| serve(journal, shared, rows, now))
 }
 
-fn serve(journal: &mut Journal, shared: &Shared, row: &MarkRow, now: Timestamp) -> Done {
-    match row.told() {
-        Some(mark) => add_missing_routes(journal, shared, &mark, now),
-        None => Ok(()),
+/// Gives marks what they lack, in one transaction.
+fn serve(journal: &mut Journal, shared: &Shared, rows: &[MarkRow], now: Timestamp) -> Done {
+    let mut missing = Vec::new();
+    for mark in rows.iter().filter_map(MarkRow::told) {
+        let deliveries = missing_routes(journal, shared, &mark)?;
+        if !deliveries.is_empty() {
+            missing.push(Resolved { mark, deliveries });
+        }
     }
+    journal.add_deliveries_to_all(&missing, now)
+}
+
+/// What has come of the end of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unrouted {
+    /// Of how many marks.
+    pub changed: usize,
+    /// How many are being told there and were left alone.
+    pub under_way: usize,
 }
 
 /// Ends what waits for a route that is not configured any more, by an operator's word. First its marks get what the routes
-/// that there are may still lack of them: a mark is told to whoever is told of its host now. Says of how many marks.
+/// that there are may still lack of them: a mark is told to whoever is told of its host now. What is under way there is left
+/// alone.
 ///
 /// # Errors
 /// As any write.
@@ -81,17 +138,27 @@ pub fn dismiss_route(
     shared: &Shared,
     (route, reason, user): (&str, &str, &str),
     now: Timestamp,
-) -> Done<usize> {
-    for mark in journal.marks_waiting_for(route)? {
-        if let Some(Ok(row)) = journal.find_mark(mark)?
+) -> Done<Unrouted> {
+    for marks in journal.marks_waiting_for(route)?.chunks(PAGE) {
+        serve(journal, shared, &open_of(journal, marks)?, now)?;
+    }
+    let under_way = journal.under_way_on(route)?;
+    let changed = journal.dismiss_on(route, reason, user, now)?;
+    stranded::look(journal, shared)?;
+    Ok(Unrouted { changed, under_way })
+}
+
+/// Those of the marks that are sound and not settled.
+fn open_of(journal: &Journal, marks: &[MarkId]) -> Done<Vec<MarkRow>> {
+    let mut open = Vec::new();
+    for mark in marks {
+        if let Some(Ok(row)) = journal.find_mark(*mark)?
             && row.settled.is_none()
         {
-            serve(journal, shared, &row, now)?;
+            open.push(row);
         }
     }
-    let ended = journal.dismiss_on(route, reason, user, now)?;
-    stranded::look(journal, shared)?;
-    Ok(ended)
+    Ok(open)
 }
 
 /// Everything that decides which marks get which deliveries.
@@ -199,11 +266,11 @@ fn taken_over(row: &MarkRow, entries: &Entries, coalesce: Duration) -> Option<Ma
     })
 }
 
-fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: Timestamp) -> Done {
+fn missing_routes(journal: &Journal, shared: &Shared, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let existing = journal.deliveries_of(mark.id)?;
     // A damaged row has no believable route: adding one beside it could tell the same mark twice.
     if !existing.damaged.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let settings = shared.settings();
     let told = recipients(shared, &settings, &mark.node);
@@ -213,7 +280,7 @@ fn add_missing_routes(journal: &mut Journal, shared: &Shared, mark: &Mark, now: 
         _ => deliveries_of(&told, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
-    if missing.is_empty() { Ok(()) } else { journal.add_deliveries(mark, &missing, now) }
+    Ok(missing)
 }
 
 /// Whether anybody is still to be told, on a route that is there.

@@ -358,6 +358,30 @@ async fn a_mark_of_a_route_that_is_gone_is_told_to_the_others() {
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
 }
 
+/// Somebody may be taking a mark at this moment: it is left alone, in a chain too, where the next step would tell a second one
+/// meanwhile. The broken variant ends it, and has `b` told.
+#[tokio::test]
+async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
+    let (takes, leave) = slow().await;
+    let next = Endpoint::saying(OK).await;
+    let (a, b) = (route("a", &takes.url(), ""), route("b", &next.url(), ""));
+    let chain = |names: &[&str]| {
+        let link = |name: &&str| format!("{{ route = \"{name}\", timeout = 3600 }}");
+        let links = names.iter().map(link).collect::<Vec<_>>().join(", ");
+        format!("[groups.g]\nhosts = [\"c1\"]\nchain = [{links}]\n")
+    };
+    let running = Running::with(&(chain(&["a", "b"]) + &a + &b)).await;
+    let mark = running.fence("c1").await;
+    said(&takes, 1).await;
+    running.reload(&(chain(&["b"]) + &b)).await;
+    let answer = running.dismiss("a", "replaced").await.unwrap();
+    assert!(answer.changed == 0 && answer.message.contains("are being told on route a"), "{answer:?}");
+    leave.add_permits(1);
+    running.until(mark, "a", State::Acknowledged).await;
+    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
+    assert!(next.requests().is_empty());
+}
+
 /// Marks that are held keep their own group's reason when groups before theirs are gone or stand elsewhere. The broken variant
 /// lets the group go that holds them.
 #[tokio::test]

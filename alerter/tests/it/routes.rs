@@ -2,14 +2,15 @@
 
 use std::process::Command;
 
-use alerter::intake::{apply, start};
+use alerter::intake::apply;
+use alerter::intake::start::{self, Serving};
 use alerter::shared::Shared;
 use alerter::store::Store;
 use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Ended, Journal, Role, Room, Taken, Verdict};
+use marks::journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
 use marks::time::Timestamp;
 use serde_json::Value;
 
@@ -118,6 +119,28 @@ pub(crate) fn route(name: &str, keys: &str) -> String {
 
 fn to(route: &str, state: State) -> (String, State) {
     (route.to_owned(), state)
+}
+
+/// A route that is new is brought to very many marks a page at a time, so that the journal is free in between. The broken
+/// variant, which serves them at one go, leaves nothing for the second page.
+#[test]
+fn open_marks_are_given_a_new_route_page_by_page() {
+    let place = Place::new();
+    let mut daemon = place.start(&route("old", ""));
+    for host in 0..PAGE + 1 {
+        daemon.journal.append_fencing(&fencing(&format!("c{host}"), Timestamp::now())).unwrap();
+    }
+    apply::take_in(&mut daemon.journal, &daemon.shared, None).unwrap();
+    place.configure(&(route("old", "") + &route("new", "")));
+    daemon.shared.put_settings(place.0.settings().into());
+    let (mut at, mut served) = (Some(Serving::default()), Vec::new());
+    while let Some(page) = at {
+        at = start::serve_page(&mut daemon.journal, &daemon.shared, page, Timestamp::now()).unwrap();
+        served.push(daemon.journal.waiting().unwrap().get("new").copied().unwrap_or_default());
+    }
+    assert_eq!(served, [PAGE, PAGE + 1, PAGE + 1], "the third one finds none left");
+    let again = start::serve_page(&mut daemon.journal, &daemon.shared, Serving::default(), Timestamp::now());
+    assert!(again.unwrap().is_none(), "once for each configuration");
 }
 
 /// S1-15, S1-16: a delivery whose route is gone is kept, and made when the route is there again; until then the mark is open

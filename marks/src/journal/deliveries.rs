@@ -49,6 +49,9 @@ pub struct Tried {
 const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
 /// A delivery `d` that is not final, in the words of the index `delivery_tried`.
 pub(super) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// One of these that nobody is being told of at this moment, in the words of that index too.
+pub(super) const NOT_UNDER_WAY: &str =
+    "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND d.state <> 'in-flight'";
 /// One that waits, in the words of `delivery_waiting`.
 pub(super) const WAITING: &str = "d.state IN ('pending', 'parked')";
 /// One that does not, in the words of `delivery_in_flight`.
@@ -220,7 +223,10 @@ impl Journal {
                 let mut rows = query.query([])?;
                 while let Some(row) = rows.next()? {
                     let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
-                    *waiting.entry(row.get(0)?).or_default() += count;
+                    // One damaged name costs its own row alone, which is told of as damaged where it is read as a whole.
+                    if let Ok(route) = row.get(0) {
+                        *waiting.entry(route).or_default() += count;
+                    }
                 }
             }
             Ok(waiting)
@@ -228,13 +234,25 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// The marks with a delivery on a route that is not final.
+    /// The marks with a delivery on a route that is neither final nor under way.
     ///
     /// # Errors
     /// As any read.
     pub fn marks_waiting_for(&self, route: &str) -> Result<Vec<MarkId>, JournalError> {
-        let rows = self.deliveries_that(&format!("d.route = ?1 AND {OPEN}"), [route])?;
+        let rows = self.deliveries_that(&format!("d.route = ?1 AND {NOT_UNDER_WAY}"), [route])?;
         Ok(rows.sound.into_iter().map(|delivery| delivery.mark).collect())
+    }
+
+    /// How many deliveries a route has under way.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn under_way_on(&self, route: &str) -> Result<usize, JournalError> {
+        let sql = format!(
+            "SELECT count(*) FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND d.route = ?1"
+        );
+        let count = self.sqlite(self.connection.query_row(&sql, [route], |row| row.get::<_, i64>(0)))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says

@@ -21,7 +21,7 @@ pub(super) const ALERTER: &str = "nova-host-alerter";
 /// A mark `m` that may not go, in the words of the index `mark_held`.
 pub(super) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown'))";
 /// How many marks are in memory at once where all open ones are looked at.
-const PAGE: usize = 256;
+pub const PAGE: usize = 256;
 
 /// What a mark is made of.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,10 @@ pub enum Taken<'a> {
     /// An entry of the register, which another controller's alerter wrote.
     Register,
 }
+
+/// A place among the open marks that are looked at page by page; the default is before the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position(Vec<u8>);
 
 /// A mark with the name under which it is told and its way to every route.
 #[derive(Clone, Debug)]
@@ -95,6 +99,26 @@ impl Journal {
     ) -> Result<(), JournalError> {
         let key = (mark.id, mark.failure_time);
         self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
+    }
+
+    /// The same for many marks at once, in one transaction; nothing is written where there are none.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn add_deliveries_to_all(
+        &mut self,
+        missing: &[Resolved],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            for Resolved { mark, deliveries } in missing {
+                deliveries::insert(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+            }
+            Ok(())
+        })
     }
 
     /// Takes the doubt from an open mark: somebody vouches for it now. Says whether there was one.
@@ -183,25 +207,36 @@ impl Journal {
         &mut self,
         mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
     ) -> Result<Vec<Damage>, JournalError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
-        );
-        let (mut damaged, mut last) = (Vec::new(), Vec::new());
-        loop {
-            // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
-            let end = Cell::new(None);
-            let decode = |row: &Row<'_>| {
-                end.set(row::raw_text(row, 0).ok());
-                row::decode(row)
-            };
-            let page = self.rows(&sql, [&last], decode)?;
-            let Some(end) = end.take() else { return Ok(damaged) };
+        let (mut damaged, mut last) = (Vec::new(), Position::default());
+        while let Some((page, end)) = self.open_marks_behind(&last)? {
             last = end;
             damaged.extend(page.damaged);
             for row in page.sound {
                 visit(self, row)?;
             }
         }
+        Ok(damaged)
+    }
+
+    /// The next marks that are not settled, in no order that means anything, and where they end; none where there are none.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn open_marks_behind(
+        &self,
+        last: &Position,
+    ) -> Result<Option<(Rows<MarkRow>, Position)>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
+        );
+        // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
+        let end = Cell::new(None);
+        let decode = |row: &Row<'_>| {
+            end.set(row::raw_text(row, 0).ok());
+            row::decode(row)
+        };
+        let page = self.rows(&sql, [&last.0], decode)?;
+        Ok(end.take().map(|end| (page, Position(end))))
     }
 
     /// Open marks that nobody knows the name of under which they are told.

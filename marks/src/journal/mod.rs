@@ -66,7 +66,7 @@ pub use follow::Part;
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use holds::{Busy, HeldMark, HeldTogether};
 pub use lock::Lock;
-pub use marks::{Resolved, Taken};
+pub use marks::{PAGE, Position, Resolved, Taken};
 pub use outages::Outage;
 pub use pages::Page;
 use place::Place;
