@@ -55,7 +55,8 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     // Whatever still runs lets go of the journal now, such as an operator's request. Dropping the runtime would also wait
     // for a name resolution that hangs in the system's resolver.
     runtime.shutdown_background();
-    let Served { ended, journal_thread, lock } = served?;
+    let Served { ended, store, journal_thread, lock } = served?;
+    store.end();
     // The journal closes before the lock goes, so that the next daemon finds it at rest.
     let _joined = journal_thread.join();
     drop(lock);
@@ -75,6 +76,7 @@ fn leave_no_core() {
 /// What is left of a daemon that has ended.
 struct Served {
     ended: Result<(), JournalError>,
+    store: Store,
     journal_thread: JoinHandle<()>,
     lock: Lock,
 }
@@ -120,7 +122,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     engine.leave(LEAVE).await;
     while tasks.join_next().await.is_some() {}
     while endpoints.join_next().await.is_some() {}
-    Ok(Served { ended, journal_thread, lock })
+    Ok(Served { ended, store: shared.store.clone(), journal_thread, lock })
 }
 
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.

@@ -10,10 +10,13 @@ use tokio::sync::oneshot;
 
 type Work = Box<dyn FnOnce(&mut Journal) + Send>;
 
-/// A handle to the journal's thread. The thread ends with its last handle.
+/// What comes to the journal's thread; none is its end.
+type Message = Option<Work>;
+
+/// A handle to the journal's thread. The thread ends by [`Store::end`], or with its last handle.
 #[derive(Clone)]
 pub struct Store {
-    queue: mpsc::Sender<Work>,
+    queue: mpsc::Sender<Message>,
     busy: Busy,
 }
 
@@ -26,12 +29,13 @@ impl Store {
     /// # Errors
     /// The system refuses a thread.
     pub fn start(mut journal: Journal) -> std::io::Result<(Self, thread::JoinHandle<()>)> {
-        let (queue, work) = mpsc::channel::<Work>();
+        let (queue, work) = mpsc::channel::<Message>();
         let busy = Busy::default();
         let since = Arc::clone(&busy);
         let set = move |at| *since.lock().expect("a panic anywhere ends the whole daemon") = at;
         let run = move || {
-            for work in work {
+            // Whoever still holds a handle, such as a count that takes long, does not keep the journal open.
+            while let Ok(Some(work)) = work.recv() {
                 set(Some(Instant::now()));
                 work(&mut journal);
                 set(None);
@@ -47,7 +51,14 @@ impl Store {
         since.map(|at| at.elapsed())
     }
 
-    /// Runs `work` on the journal and waits for its result.
+    /// Has the thread close the journal behind what it was given before, whoever holds a handle. What is given to it from
+    /// then on is never done.
+    pub fn end(&self) {
+        let _it_has_ended_already = self.queue.send(None);
+    }
+
+    /// Runs `work` on the journal and waits for its result; for ever behind [`Store::end`], since nobody may go by a journal
+    /// that is closed.
     ///
     /// # Errors
     /// What `work` met.
@@ -59,7 +70,36 @@ impl Store {
         let work: Work = Box::new(move |journal| {
             let _asker_gave_up = answer.send(work(journal));
         });
-        self.queue.send(work).expect("the journal's thread lives as long as a handle to it");
-        result.await.expect("a panic anywhere ends the whole daemon")
+        let _the_thread_has_ended = self.queue.send(Some(work));
+        match result.await {
+            Ok(result) => result,
+            // The thread is gone, and takes nothing from its queue any more.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::journal::Role;
+
+    use super::*;
+
+    /// The broken variant, a thread that ends with its last handle, would wait here for ever: `held` is one.
+    #[tokio::test]
+    async fn the_thread_ends_by_word_whoever_holds_a_handle() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::open(&home.path().join("marks.db"), Role::Alerter).unwrap();
+        let (store, thread) = Store::start(journal).unwrap();
+        let held = store.clone();
+        assert_eq!(held.run(|_| Ok(7)).await.unwrap(), 7);
+        store.end();
+        thread.join().unwrap();
+        let late = tokio::select! {
+            biased;
+            late = held.run(|_| Ok(8)) => Some(late),
+            () = std::future::ready(()) => None,
+        };
+        assert!(late.is_none(), "nothing is done any more, and nobody is told so");
     }
 }
