@@ -97,8 +97,9 @@ pub fn start(rules: Rules) {
 /// Goes by other rules from now on; nothing where nothing is logged.
 pub fn put(rules: Rules) {
     let (Some(output), Some(level)) = (OUTPUT.get(), LEVEL.get()) else { return };
-    flush();
-    *output.fold() = Fold::new(rules.lines_per_minute);
+    // At once: what is folded between two steps would be lost.
+    let mut old = std::mem::replace(&mut *output.fold(), Fold::new(rules.lines_per_minute));
+    output.write_all(old.all());
     *output.sinks.lock().unwrap_or_else(PoisonError::into_inner) = Sinks::new(rules);
     let _the_log_has_ended = level.reload(LevelFilter::from_level(rules.level));
 }
