@@ -1,6 +1,7 @@
 //! Plain HTTP/1.1 at the addresses, with bounds: connections at once, time and size of a request, time of its answer.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, lookup_host};
+use tokio::net::{TcpListener, TcpSocket, lookup_host};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -25,6 +27,8 @@ use super::unserved::Unserved;
 
 /// Connections at once at each address; who comes then waits in the kernel's queue.
 const CONNECTIONS: usize = 64;
+/// So many wait in the kernel's queue.
+const WAITING: u32 = 1024;
 /// For a request's head, and again for all of a connection, which has one request.
 const TIME: Duration = Duration::from_secs(5);
 /// A larger head is none.
@@ -142,12 +146,25 @@ async fn all_of(name: &str, port: u16) -> io::Result<Vec<Listener>> {
     let mut listeners = Vec::new();
     let mut fault = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in lookup_host((name, port)).await? {
-        match TcpListener::bind(address).await {
+        match bind(address) {
             Ok(listener) => listeners.push(Listener::Tcp(listener)),
             Err(error) => fault = error,
         }
     }
     if listeners.is_empty() { Err(fault) } else { Ok(listeners) }
+}
+
+/// A socket of IPv6 takes IPv6 alone: else `[::]` would take the port of every IPv4 address too, and never be had beside
+/// `0.0.0.0`.
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if address.is_ipv6() {
+        SockRef::from(&socket).set_only_v6(true)?;
+    }
+    // As a listener of tokio's own: connections of a former daemon that are not over yet keep no port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 enum Listener {
@@ -199,4 +216,18 @@ async fn attend(
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let _too_long_or_broken = timeout(TIME, connection).await;
     drop(permit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant, tokio's own listener, takes both kinds with the first one, and the second is never had.
+    #[tokio::test]
+    async fn the_same_port_is_had_for_both_kinds_of_addresses() {
+        let Ok(six) = bind("[::]:0".parse().unwrap()) else { return };
+        let port = six.local_addr().unwrap().port();
+        let four = bind(SocketAddr::from(([0, 0, 0, 0], port))).unwrap();
+        assert_eq!(four.local_addr().unwrap().port(), port);
+    }
 }

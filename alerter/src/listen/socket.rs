@@ -2,10 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
@@ -13,6 +14,9 @@ use tokio::time::timeout;
 const MODE: u32 = 0o660;
 /// How a directory is made that is not there: others may go through it to a socket of theirs, and read nothing in it.
 const DIRECTORY: u32 = 0o711;
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+/// Who did not make a file there cannot take it away.
+const STICKY: u32 = 0o1000;
 /// A socket that takes no connection for so long is not stale: somebody lives who is busy.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -37,15 +41,19 @@ impl Bound {
     /// Makes the socket's file. Until it has its owner and mode nobody but the daemon's own user can connect: the daemon's
     /// umask says so.
     pub(super) async fn new(path: &Path, owner: Owner) -> io::Result<Self> {
-        path.parent().map_or(Ok(()), make_directory)?;
+        if let Some(directory) = path.parent() {
+            make_directory(directory)?;
+            refuse_others(directory)?;
+        }
         remove_stale(path).await?;
         let listener = UnixListener::bind(path)?;
         let meta = fs::symlink_metadata(path)?;
         let bound = Self { listener, path: path.to_owned(), file: (meta.dev(), meta.ino()) };
-        if owner != Owner::default() {
-            chown(path, owner.user, owner.group)?;
-        }
+        // In this order: whoever it belongs to then could put something else in its place.
         fs::set_permissions(path, Permissions::from_mode(MODE))?;
+        if owner != Owner::default() {
+            lchown(path, owner.user, owner.group)?;
+        }
         Ok(bound)
     }
 }
@@ -60,13 +68,38 @@ impl Drop for Bound {
     }
 }
 
-/// Makes a directory for sockets, if it is not there.
+/// Makes a directory for sockets, and those above it, where they are not there.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(path)?;
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        make_directory(above)?;
+        refuse_others(above)?;
+    }
+    match fs::create_dir(path) {
+        // Another socket of ours was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        made => made?,
+    }
     fs::set_permissions(path, Permissions::from_mode(DIRECTORY))
+}
+
+/// Whoever can write a directory on the way could put a link in the place of what was just made there, and have root change
+/// the owner and the mode of any other file. What lies in a sticky directory nobody else can take away.
+fn refuse_others(directory: &Path) -> io::Result<()> {
+    let whole = fs::canonicalize(directory)?;
+    for place in whole.ancestors() {
+        let meta = fs::symlink_metadata(place)?;
+        let is_ours = meta.uid() == 0 || meta.uid() == geteuid().as_raw();
+        let is_open = meta.mode() & WRITABLE_BY_OTHERS != 0 && meta.mode() & STICKY == 0;
+        if !is_ours || is_open {
+            let whose = "others than root can write its directory";
+            let advice = "take one that is root's alone, and let `group` say who may connect";
+            return Err(io::Error::other(format!("{whose} {}: {advice}", place.display())));
+        }
+    }
+    Ok(())
 }
 
 /// Only what is a socket that nobody listens to goes.
@@ -81,6 +114,60 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
     match timeout(PATIENCE, UnixStream::connect(path)).await {
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        _ => Err(io::Error::other("another process listens there: end it, or take another path")),
+        // It takes none now, or it is a socket of another kind: whose it is cannot be asked.
+        Ok(Err(error)) => {
+            Err(io::Error::other(format!("a socket stands there that cannot be asked who listens: {error}")))
+        }
+        Ok(Ok(_)) | Err(_) => {
+            Err(io::Error::other("another process listens there: end it, or take another path"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_to(mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("run");
+        fs::create_dir(&directory).unwrap();
+        fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+        (home, directory)
+    }
+
+    /// The broken variants are the same directories while nobody else can write them, or take anything away.
+    #[tokio::test]
+    async fn a_directory_that_others_can_write_is_refused() {
+        for (mode, is_taken) in [(0o755, true), (0o1777, true), (0o775, false), (0o757, false)] {
+            let (_home, directory) = open_to(mode);
+            for place in [directory.join("s.sock"), directory.join("deeper/s.sock")] {
+                let bound = Bound::new(&place, Owner::default()).await;
+                assert_eq!(bound.is_ok(), is_taken, "{mode:o} {}", place.display());
+                assert_eq!(place.exists(), is_taken, "{mode:o} {}", place.display());
+            }
+        }
+    }
+
+    /// Whoever belongs to the group has to come through all of them.
+    #[test]
+    fn directories_in_between_can_be_gone_through() {
+        let (_home, directory) = open_to(0o755);
+        make_directory(&directory.join("a/b")).unwrap();
+        for made in ["a", "a/b"] {
+            let mode = fs::metadata(directory.join(made)).unwrap().mode() & 0o777;
+            assert_eq!(mode, DIRECTORY, "{made}");
+        }
+    }
+
+    /// A file of a socket that takes no streams is no process that listens.
+    #[tokio::test]
+    async fn a_socket_that_cannot_be_asked_is_told_by_its_fault() {
+        let (_home, directory) = open_to(0o755);
+        let path = directory.join("s.sock");
+        let _other = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let Err(error) = Bound::new(&path, Owner::default()).await else { panic!("it is another's") };
+        let said = error.to_string();
+        assert!(said.contains("wrong type") && !said.contains("another process"), "{said}");
     }
 }
