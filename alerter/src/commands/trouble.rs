@@ -619,7 +619,8 @@ fn of_age(sight: &Sight<'_>, said: &[Trouble]) -> Option<Trouble> {
     let is_told = said.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
     let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
     let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
-    if is_told || age < sight.limits.warning {
+    // Whoever gives one of the two alone may give a critical age that is below the other's default.
+    if is_told || age < sight.limits.warning.min(sight.limits.critical) {
         return None;
     }
     let level = if age >= sight.limits.critical { Level::Critical } else { Level::Warning };
@@ -870,6 +871,11 @@ mod tests {
         assert_eq!(of(proven("c1", MINUTE)), None);
         assert_eq!(of(proven("c1", MINUTE * 6)), Some((Level::Warning, "old".to_owned())));
         assert_eq!(of(proven("c1", MINUTE * 16)), Some((Level::Critical, "old".to_owned())));
+        // A critical age alone counts, though the other one's default is above it.
+        let (daemon, report) = (daemon(), proven("c1", MINUTE * 2));
+        let limits = Limits { critical: MINUTE, ..Limits::default() };
+        let sight = Sight { limits, ..sight(Some(&daemon), std::slice::from_ref(&report)) };
+        assert_eq!(kinds(&troubles(&sight)), [(Level::Critical, "old")]);
         let paused = held("c1", Hold::Pause, "everything is paused by alice: move", None);
         assert_eq!(of(paused), Some((Level::Warning, "pause".to_owned())));
     }
