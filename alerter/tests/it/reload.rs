@@ -364,7 +364,7 @@ async fn a_mark_of_a_route_that_is_gone_is_told_to_the_others() {
 async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
     let (takes, leave) = slow().await;
     let next = Endpoint::saying(OK).await;
-    let (a, b) = (route("a", &takes.url(), ""), route("b", &next.url(), ""));
+    let (a, b) = (route("a", &takes.url(), ""), route("b", &next.url(), "") + &route("rest", NOBODY, ""));
     let chain = |names: &[&str]| {
         let link = |name: &&str| format!("{{ route = \"{name}\", timeout = 3600 }}");
         let links = names.iter().map(link).collect::<Vec<_>>().join(", ");
