@@ -11,6 +11,7 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
+use super::orders::Orders;
 use super::roster::Roster;
 use crate::config::Settings;
 use crate::policy::rules::Limit;
@@ -55,7 +56,8 @@ pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<
     let mut roster = Roster::default();
     let settings = shared.settings();
     roster.look(shared, &settings);
-    let mut plan = Plan::begin(journal, shared, (&roster, settings), now)?;
+    let orders = Orders::read(journal, (shared, &settings), now)?;
+    let mut plan = Plan::begin(journal, shared, (&roster, settings, &orders), now)?;
     plan.state.pass_to(now);
     Ok(plan.groups(&in_flight))
 }

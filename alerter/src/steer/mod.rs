@@ -260,7 +260,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
     let is_new = roster.look(shared, &settings);
     let is_needed = is_needed(&settings, &orders, roster);
     if is_needed && plan.is_none() {
-        let mut begun = Plan::begin(journal, shared, (roster, settings), now)?;
+        let mut begun = Plan::begin(journal, shared, (roster, settings, &orders), now)?;
         begun.take_over(probed);
         *plan = Some(begun);
     } else if !is_needed && (plan.is_some() || !has_begun) {
@@ -304,7 +304,7 @@ impl Plan {
     fn begin(
         journal: &Journal,
         shared: &Shared,
-        (roster, settings): (&Roster, Arc<Settings>),
+        (roster, settings, orders): (&Roster, Arc<Settings>, &Orders),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let (groups, former) = (&settings.groups, journal.holds()?);
@@ -322,6 +322,9 @@ impl Plan {
             former,
             settings,
         };
+        // Before any mark: who was set aside did not count when the marks were made, and a storm that was none has no cooldown.
+        plan.state.set_skipped(&roster.skipped);
+        plan.state.set_orders(orders.maintenance.clone(), orders.pauses.clone());
         plan.resize(roster);
         plan.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
