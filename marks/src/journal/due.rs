@@ -9,6 +9,7 @@ use super::deliveries::IS_STEP;
 use super::delivery_row;
 use super::fencings::{Checked, Damage, Rows};
 use super::history::{self, NewHistory};
+use super::holds::TURN;
 use super::marks::ALERTER;
 use super::row::{self, MarkRow};
 use super::{Journal, JournalError};
@@ -44,7 +45,7 @@ pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.
 
 /// What is due on route `?3`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
 /// took. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
-/// no later mark's way. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host
+/// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host
 /// is under way there, nor is the host called back: the index has no more than that, and what is held.
 fn due_sql(and: &str) -> String {
     format!(
@@ -58,7 +59,7 @@ fn due_sql(and: &str) -> String {
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id) AND e.state IN ('pending', 'parked')))
+               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id AND h.words <> '{TURN}') AND e.state IN ('pending', 'parked')))
            AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
              WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
                AND e.route IN (d.route, d.route || '{RETURN}'))

@@ -17,7 +17,7 @@ use crate::id::MarkId;
 use crate::time::Timestamp;
 
 /// To wait for one's turn is no news for the history.
-const TURN: &str = "max-in-flight";
+pub(super) const TURN: &str = "max-in-flight";
 
 /// What is under way for a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +313,7 @@ mod tests {
     }
 
     /// Which routes would tell a mark, asked in the words of the look itself: not one that is gone, nor a second mark of a host
-    /// behind its first.
+    /// behind its first, also where the first waits for its turn.
     #[test]
     fn a_mark_is_due_where_it_would_be_told() {
         let home = Home::new();
@@ -326,6 +326,10 @@ mod tests {
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec!["recovery"]));
         journal.hold(&[], &[first], NOW).unwrap();
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
+        journal.hold(&[held(first, &["max-in-flight"])], &[], NOW).unwrap();
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
+        assert_eq!(begun(&mut journal), [], "who waits for its turn is not overtaken by its own host");
+        journal.hold(&[], &[first], NOW).unwrap();
         assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
         assert_eq!(begun(&mut journal), [first]);
         assert!(due(&journal, first).is_empty());
