@@ -19,7 +19,7 @@ build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
 
 test: deps build ## all tests, those of the real cluster too (as root)
-	$(CARGO) test --locked --workspace --no-fail-fast
+	@CARGO=$(CARGO) tests/all.sh
 
 ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row
@@ -51,7 +51,7 @@ bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	@set -e; for script in ocf/nova-host-alerter tests/deps/*.sh docs/examples/*.sh; do sh -n $$script; done
+	@set -e; for script in ocf/nova-host-alerter tests/*.sh tests/deps/*.sh docs/examples/*.sh; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features

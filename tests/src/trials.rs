@@ -96,6 +96,16 @@ pub fn play<T: Send + 'static>(
     conclusion.exit_code()
 }
 
+/// Whether another process plays this list at this time (`tests/all.sh`), and this one is to leave it alone.
+#[must_use]
+pub fn is_played_beside(list: &str) -> bool {
+    let is_played = std::env::var_os("NHA_BESIDE").is_some_and(|named| named == list);
+    if is_played {
+        println!("\n{list}: played beside the others, shown behind them");
+    }
+    is_played
+}
+
 fn rounds() -> u32 {
     std::env::var("NHA_REPEAT").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }

@@ -41,6 +41,9 @@ fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part() {
         return code;
     }
+    if trials::is_played_beside("failover") {
+        return ExitCode::SUCCESS;
+    }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
     let wants_figures = std::env::var_os("NHA_FIGURES").is_some_and(|value| value == "1");
     let scenarios = if wants_figures { figures::SCENARIOS.to_vec() } else { ALL.concat() };
