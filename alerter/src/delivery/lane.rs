@@ -4,9 +4,10 @@
 //! An endpoint that is well has the next exchanges at hand: none of its places waits for the disk. What has stood here for
 //! long is not sent, since what allowed it may be over: it is taken back.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use marks::id::MarkId;
 use marks::journal::DueDelivery;
 
 use super::endpoint::Endpoint;
@@ -36,6 +37,8 @@ pub struct Lane {
     /// Where it leads.
     pub endpoint: Endpoint,
     begun: VecDeque<Begun>,
+    /// The marks whose exchanges are under way.
+    out: BTreeSet<MarkId>,
     /// The journal may have more that is due.
     more: bool,
 }
@@ -43,7 +46,7 @@ pub struct Lane {
 impl Lane {
     /// An empty one.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, begun: VecDeque::new(), more: false }
+        Self { endpoint, begun: VecDeque::new(), out: BTreeSet::new(), more: false }
     }
 
     /// How many more attempts may begin in the journal.
@@ -61,10 +64,21 @@ impl Lane {
     /// The next one, if an exchange may begin now: it has begun then.
     pub fn next(&mut self, now: Moment) -> Option<DueDelivery> {
         let may = self.endpoint.room(now.instant) > 0 && self.begun.front()?.is_fresh(now);
-        may.then(|| {
-            self.endpoint.begin();
-            self.begun.pop_front().map(|begun| begun.due)
-        })?
+        let begun = may.then(|| self.begun.pop_front())??;
+        self.endpoint.begin();
+        self.out.insert(begun.due.mark.id);
+        Some(begun.due)
+    }
+
+    /// An exchange that [`Lane::next`] let begin is over; what it says of the endpoint is for the endpoint.
+    pub fn ended(&mut self, mark: MarkId) {
+        self.out.remove(&mark);
+    }
+
+    /// The marks that are being told here, or will be at once. The receiver may have confirmed one, or refused it, so that the
+    /// journal's attempt is over before its exchange is.
+    pub fn under_way(&self) -> impl Iterator<Item = MarkId> {
+        self.out.iter().copied().chain(self.begun.iter().map(|begun| begun.due.mark.id))
     }
 
     /// Whether more should begin in the journal before the places are empty.

@@ -106,9 +106,10 @@ fn note(
         Outcome::Rejected(_) => Sign::Rejects(due.mark.node.clone()),
     };
     let mut lanes = shared.lanes();
-    let endpoint = &mut lanes.get_mut(&due.delivery.route)?.endpoint;
-    endpoint.took(took);
-    endpoint.end(&sign, wish, Instant::now(), fastrand::f64())
+    let lane = lanes.get_mut(&due.delivery.route)?;
+    lane.ended(due.mark.id);
+    lane.endpoint.took(took);
+    lane.endpoint.end(&sign, wish, Instant::now(), fastrand::f64())
 }
 
 /// Turns a driver's outcome into what is written down, and says what is news.

@@ -326,7 +326,7 @@ impl Plan {
         plan.state.set_skipped(&roster.skipped);
         plan.state.set_orders(orders.maintenance.clone(), orders.pauses.clone());
         plan.resize(roster);
-        plan.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
+        plan.busy = busy(journal, shared, now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
         shared.report_damage(&rows.damaged);
         rows.sound.iter().for_each(|row| plan.see(roster, row));
@@ -369,6 +369,10 @@ impl Plan {
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
         let mut said = Vec::new();
+        // Before what has changed: a mark that the receiver has confirmed meanwhile may be on its way all the same.
+        if self.is_limited() {
+            self.busy = busy(journal, shared, now)?;
+        }
         self.feed(journal, shared, roster)?;
         let skips = self.state.set_skipped(&roster.skipped);
         if self.state.set_orders(orders.maintenance, orders.pauses) || skips {
@@ -400,7 +404,7 @@ impl Plan {
         (room, gate): (&[Room], Option<Gate>),
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
-        self.busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
+        self.busy = busy(journal, shared, now)?;
         let told = |subject: &Subject| match self.is_told(subject.mark, subject.end.is_some()) {
             true => Some((subject.mark, Stage::UnderWay)),
             false if subject.stage == Stage::UnderWay => Some((subject.mark, Stage::Waiting)),
@@ -588,6 +592,15 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
     let first = own.first()?;
     let words = own.iter().map(|held| held.hold.as_str().to_owned()).collect();
     Some(HeldMark { mark, words, until: first.until, why: first.why.as_ref().to_owned(), since: now })
+}
+
+/// The marks that are being told or asked about: as the journal says, and what is on its way all the same.
+fn busy(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
+    let mut busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
+    let lanes = shared.lanes();
+    let told = lanes.iter().filter(|(route, _)| !route.contains('.')).flat_map(|(_, lane)| lane.under_way());
+    busy.extend(told.map(|mark| (mark, Busy::Told)));
+    Ok(busy)
 }
 
 /// The routes whose endpoints take marks, as far as is known.

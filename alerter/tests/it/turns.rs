@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use alerter::delivery::endpoint::Endpoint;
+use alerter::delivery::lane::{FRESH, Lane};
+use alerter::moment::Moment;
 use alerter::steer;
 use marks::host::HostName;
 use marks::id::NoteId;
-use marks::journal::Room;
+use marks::journal::{Callback, Heard, Room, Says};
 use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
 
 use crate::site::{Alerter, Site, lacks_evidence, taken};
 
@@ -83,5 +87,38 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
             site.advance(61.0);
         }
         assert_eq!(begun, told, "{limit}");
+    }
+}
+
+/// An exchange keeps its mark's place until it is over, also where the receiver has confirmed or refused the mark meanwhile,
+/// after an earlier attempt: or two would be told where one may be. The broken variant is the exchange that is over.
+#[test]
+fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
+    if lacks_evidence() {
+        return;
+    }
+    let has = Says::Has { reference: None, reason: None };
+    for says in [has, Says::Refuses { reason: "busy".into(), next_due: Timestamp(i64::MAX) }] {
+        let mut site = Site::new(&["compute1", "compute2"]);
+        site.configure("[groups.default]\nmax-in-flight = 1\nroutes = [\"nova\"]\n");
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.outage("compute1", "ctl1");
+        site.outage("compute2", "ctl1");
+        alerter.take_in(&site);
+        alerter.keep_up(&mut site);
+        let (due, now) = (alerter.begin(&site, "nova").expect("nothing holds it"), Moment::now());
+        let mut lane = Lane::new(Endpoint::new(8));
+        lane.take_up(vec![due.clone()], 1, FRESH, now);
+        assert_eq!(lane.next(now).map(|next| next.mark.id), Some(due.mark.id));
+        alerter.shared().lanes().insert("nova".into(), lane);
+        let confirming = vec!["nova".to_owned()];
+        let callback = Callback { mark: due.mark.id, route: None, confirming, actor: "nova".into() };
+        let heard = alerter.journal.call_back(&callback, &says, site.now).unwrap();
+        assert_eq!(heard, Heard::Done("nova".into()));
+        assert!(alerter.begin(&site, "nova").is_none(), "{says:?}");
+        alerter.shared().lanes().get_mut("nova").unwrap().ended(due.mark.id);
+        let next = alerter.begin(&site, "nova").expect("the place is free");
+        assert_ne!(next.mark.id, due.mark.id);
     }
 }

@@ -332,9 +332,10 @@ impl Daemon {
             _ => Sign::Takes,
         };
         let mut lanes = self.shared.lanes();
-        let endpoint = &mut lanes.get_mut(&flight.due.delivery.route)?.endpoint;
-        endpoint.took(took);
-        endpoint.end(&sign, None, now.instant, random)
+        let lane = lanes.get_mut(&flight.due.delivery.route)?;
+        lane.ended(flight.due.mark.id);
+        lane.endpoint.took(took);
+        lane.endpoint.end(&sign, None, now.instant, random)
     }
 
     /// As `delivery` turns an outcome into what is written down.
