@@ -14,6 +14,7 @@ use tracing::{error, warn};
 
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
+use crate::control::api::Kind;
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::health::Health;
@@ -162,15 +163,23 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
+        self.named_reasons(now).into_iter().map(|(_, sentence)| sentence).collect()
+    }
+
+    /// The same with what each is about, for whoever has to say how bad it is and what to do.
+    pub fn named_reasons(&self, now: Timestamp) -> Vec<(Kind, String)> {
         // Of a route that is not configured any more another sentence speaks.
         let is_required = |name: &str| self.route(name).is_some_and(|route| route.required);
-        let mut reasons = self.troubles().lasting(now, self.settings().degraded_after, is_required);
-        reasons.extend(self.journal_trouble().clone());
-        reasons.extend(self.api_trouble().clone());
-        reasons.extend(self.unserved.reasons());
-        reasons.extend(self.reload_trouble().clone());
-        reasons.extend(self.stranded().iter().map(|(route, marks)| stranded::sentence(route, *marks)));
-        reasons.extend(self.seen().reasons());
+        let routes = self.troubles().lasting(now, self.settings().degraded_after, is_required);
+        let mut reasons: Vec<(Kind, String)> = routes.into_iter().map(|why| (Kind::Route, why)).collect();
+        reasons.extend(self.journal_trouble().clone().map(|why| (Kind::Journal, why)));
+        reasons.extend(self.api_trouble().clone().map(|why| (Kind::Unserved, why)));
+        reasons.extend(self.unserved.reasons().into_iter().map(|why| (Kind::Unserved, why)));
+        reasons.extend(self.reload_trouble().clone().map(|why| (Kind::Reload, why)));
+        let stranded = self.stranded();
+        let stranded = stranded.iter().map(|(route, marks)| stranded::sentence(route, *marks));
+        reasons.extend(stranded.map(|why| (Kind::Stranded, why)));
+        reasons.extend(self.seen().reasons().into_iter().map(|(word, why)| (Kind::of_fault(word), why)));
         reasons
     }
 

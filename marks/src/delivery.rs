@@ -43,6 +43,9 @@ impl State {
         Self::Cancelled,
     ];
 
+    /// What an open mark is where one of its deliveries is: the first of these that is one, for that one needs somebody most.
+    pub(crate) const NOTABLE: [Self; 4] = [Self::Quarantined, Self::Held, Self::Parked, Self::InFlight];
+
     /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
     /// nothing of a route that is not required, and not which step of a chain has it (`has_to`: neither of the two).
     pub fn at_the_end(how: Settlement, has_to: bool) -> Self {
@@ -55,21 +58,24 @@ impl State {
 
     /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
     /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
-    /// the first two; to wait for another step of its chain is no hold); one is `in-flight`; one is `parked`; else `pending`.
+    /// the first two; to wait for another step of its chain is no hold); one is `parked`; one is `in-flight`; else `pending`.
     pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
-        if let Some(how) = settled {
-            return Self::at_the_end(how, true);
+        match settled {
+            Some(how) => Self::at_the_end(how, true),
+            None => {
+                let deliveries = deliveries.iter();
+                Self::of_open(is_held, deliveries.map(|delivery| (delivery.state, delivery.waits_in_chain())))
+            }
         }
-        let has = |state| deliveries.iter().any(|delivery| delivery.state == state);
-        let is_kept = |delivery: &Delivery| delivery.state == Self::Held && !delivery.waits_in_chain();
-        if has(Self::Quarantined) {
-            Self::Quarantined
-        } else if is_held || deliveries.iter().any(is_kept) {
-            Self::Held
-        } else {
-            let rest = [Self::InFlight, Self::Parked].into_iter().find(|state| has(*state));
-            rest.unwrap_or(Self::Pending)
-        }
+    }
+
+    /// The same of an open mark, by the states of its deliveries, each with whether it waits for another step of its chain.
+    pub fn of_open(is_held: bool, deliveries: impl IntoIterator<Item = (Self, bool)>) -> Self {
+        let said = |(state, waits): (Self, bool)| if waits { Self::Pending } else { state };
+        let states: Vec<Self> =
+            deliveries.into_iter().map(said).chain(is_held.then_some(Self::Held)).collect();
+        let first = Self::NOTABLE.into_iter().find(|state| states.contains(state));
+        first.unwrap_or(Self::Pending)
     }
 
     /// The word in the journal and on every screen.
@@ -234,6 +240,20 @@ mod tests {
             };
             assert_eq!(into, wanted, "{from:?}");
         }
+    }
+
+    /// The broken variant looks at what is in flight first: the word of a mark that is parked would change with each attempt.
+    #[test]
+    fn an_open_mark_is_what_needs_somebody_most() {
+        use State::{Held, InFlight, Parked, Pending, Quarantined};
+        let of =
+            |is_held, states: &[State]| State::of_open(is_held, states.iter().map(|state| (*state, false)));
+        assert_eq!(of(false, &[InFlight, Parked]), Parked);
+        assert_eq!(of(false, &[InFlight, Pending]), InFlight);
+        assert_eq!([of(true, &[Parked]), of(false, &[Parked, Held]), of(true, &[])], [Held; 3]);
+        assert_eq!(of(true, &[Held, Quarantined]), Quarantined);
+        assert_eq!([of(false, &[]), of(false, &[State::Acknowledged])], [Pending; 2]);
+        assert_eq!(State::of_open(false, [(Held, true), (InFlight, false)]), InFlight, "another step's turn");
     }
 
     #[test]

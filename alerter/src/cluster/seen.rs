@@ -126,19 +126,16 @@ impl Seen {
         self.connections.insert(node, connection);
     }
 
-    /// Everything that somebody should look at, one sentence each.
-    pub fn reasons(&self) -> Vec<String> {
-        let faults = self.faults.iter().map(|(_, fault)| fault.clone());
-        let write = self.write_fault.iter().map(|fault| writing(fault));
-        faults.chain(write).chain(self.evidence.iter().cloned()).collect()
-    }
-
-    /// The same with a word for machines in front of each; nothing is known where there was no look yet.
-    pub fn named_reasons(&self) -> Option<Vec<Fault>> {
-        self.view.as_ref()?;
+    /// Everything that somebody should look at, one sentence each, with a word for machines in front.
+    pub fn reasons(&self) -> Vec<Fault> {
         let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
-        Some(self.faults.iter().cloned().chain(write).chain(evidence).collect())
+        self.faults.iter().cloned().chain(write).chain(evidence).collect()
+    }
+
+    /// The same; nothing is known where there was no look yet.
+    pub fn named_reasons(&self) -> Option<Vec<Fault>> {
+        self.view.as_ref().map(|_| self.reasons())
     }
 
     /// Every host that is gone without having been fenced, and for how long.

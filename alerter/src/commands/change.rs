@@ -202,6 +202,7 @@ mod tests {
             cluster: None,
             groups: Vec::new(),
             orders: Vec::new(),
+            reasons: Vec::new(),
         };
         let wait = |name: Option<&str>| {
             let options = cli::SendTest { route: name.map(str::to_owned), notice: None, reason: None };

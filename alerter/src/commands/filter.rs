@@ -14,7 +14,7 @@ use marks::register::Tools;
 use marks::time::Timestamp;
 
 use super::merged::LIMIT;
-use super::report::{DeliveryReport, MarkReport};
+use super::report::MarkReport;
 use crate::cli::{self, Cli};
 use crate::config::{self, Members, Settings, suggest};
 use crate::policy::Hold;
@@ -131,18 +131,14 @@ impl Filter {
     }
 }
 
+/// By the same word as `status`, the page and the metrics; or by one that is narrower or wider.
 fn is_in(report: &MarkReport, word: &str) -> bool {
-    if let Some((how, _)) = report.mark.settled {
-        return how.as_str() == word;
-    }
-    let any = |state: State| report.deliveries.iter().any(|delivery| delivery.state == state);
-    match word {
-        OPEN => true,
-        "held" => !report.holds.is_empty() || report.deliveries.iter().any(DeliveryReport::is_held),
-        "quarantined" => !report.damaged.is_empty() || any(State::Quarantined),
-        "pending" | "in-flight" | "parked" => State::parse(word).is_some_and(any),
-        word => report.holds.iter().any(|hold| hold.as_str() == word),
-    }
+    let by_hold = || report.holds.iter().any(|hold| hold.as_str() == word);
+    let narrower = match report.mark.settled {
+        Some((how, _)) => how.as_str() == word,
+        None => word == OPEN || by_hold(),
+    };
+    narrower || report.stage().as_str() == word
 }
 
 fn is_settlement(word: &str) -> bool {
@@ -288,6 +284,29 @@ mod tests {
         assert!(error(&both).starts_with("--since is not before --until"));
         let said = error(&cli::Filter { groups: some("rack1"), ..cli::Filter::default() });
         assert!(said.starts_with("who is in a group stands in the configuration"), "{said}");
+    }
+
+    /// The broken variant goes by each delivery: the marks of a storm would be pending too, and `status` counts them as held.
+    #[test]
+    fn a_mark_is_in_the_state_that_status_says() {
+        use super::super::trouble::tests::{MINUTE, delivery, proven};
+        let words_of = |report: &MarkReport| -> Vec<&str> {
+            words().into_iter().filter(|word| is_in(report, word)).collect()
+        };
+        let with = |states: &[State]| MarkReport {
+            deliveries: states.iter().map(|state| delivery(*state)).collect(),
+            ..proven("c1", MINUTE)
+        };
+        assert_eq!(words_of(&with(&[State::Pending])), [OPEN, "pending"]);
+        assert_eq!(words_of(&with(&[State::InFlight, State::Parked])), [OPEN, "parked"]);
+        let storm = MarkReport { holds: vec![Hold::Storm], ..with(&[State::Pending]) };
+        assert_eq!(words_of(&storm), [OPEN, "held", "storm"]);
+        let mut expired = with(&[State::Cancelled]);
+        expired.mark.settled = Some((Settlement::Expired, expired.mark.made_at));
+        assert_eq!(words_of(&expired), ["cancelled", "expired"]);
+        for report in [with(&[State::Held]), with(&[State::Quarantined, State::Held]), storm] {
+            assert!(words_of(&report).contains(&report.stage().as_str()), "{report:?}");
+        }
     }
 
     #[test]

@@ -184,22 +184,15 @@ impl MarkReport {
         }
     }
 
-    /// Its state in one of the words that every surface uses (contract of pages, metrics and commands): the one that needs
-    /// somebody most.
-    pub(super) fn stage(&self) -> &'static str {
-        if self.mark.settled.is_some() {
-            return self.state;
+    /// Its state in one of the words that every surface uses: [`State::of_mark`].
+    pub(super) fn stage(&self) -> State {
+        if let Some((how, _)) = self.mark.settled {
+            return State::at_the_end(how, true);
         }
-        let open =
-            || self.deliveries.iter().filter(|delivery| delivery.required && !delivery.state.is_final());
-        let is = |state: State| open().any(|delivery| delivery.state == state);
-        match () {
-            () if !self.damaged.is_empty() || is(State::Quarantined) => State::Quarantined.as_str(),
-            () if !self.holds.is_empty() || open().any(DeliveryReport::is_held) => State::Held.as_str(),
-            () if is(State::Parked) => State::Parked.as_str(),
-            () if is(State::InFlight) => State::InFlight.as_str(),
-            () => State::Pending.as_str(),
-        }
+        let waits = |delivery: &DeliveryReport| delivery.state == State::Held && !delivery.is_held();
+        let sound = self.deliveries.iter().map(|delivery| (delivery.state, waits(delivery)));
+        let damaged = self.damaged.iter().map(|_| (State::Quarantined, false));
+        State::of_open(!self.holds.is_empty(), sound.chain(damaged))
     }
 
     /// Whether one of the routes can still tell it.

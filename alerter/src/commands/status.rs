@@ -233,7 +233,7 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
     let mut states: BTreeMap<&'static str, Stage> = BTreeMap::new();
     for report in &read.open {
         let (host, at) = (&report.mark.node, report.mark.failure_time);
-        let stage = states.entry(report.stage()).or_insert_with(|| Stage {
+        let stage = states.entry(report.stage().as_str()).or_insert_with(|| Stage {
             marks: 0,
             oldest_host: host.to_string(),
             oldest_at: at,

@@ -132,7 +132,8 @@ fn held(report: &MarkReport) -> String {
     }
     let words: Vec<&str> = report.holds.iter().map(|hold| hold.as_str()).collect();
     out += &format!("  held by         {}\n", words.join(", "));
-    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string()))
+    let why = report.held.as_ref().filter(|_| !first.is_doubt()).map(|held| held.why.as_str());
+    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string(), why))
 }
 
 /// A step's place in its chain, and its time.

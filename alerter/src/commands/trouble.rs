@@ -10,10 +10,10 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use super::report::{DeliveryReport, MarkReport};
+use super::report::{DeliveryReport, HeldReport, MarkReport};
 use super::text::{span, time};
-use crate::control::api::{Daemon, RouteStatus};
-use crate::policy::Hold;
+use crate::control::api::{Daemon, Kind, RouteStatus};
+use crate::policy::{Hold, why};
 
 /// So many hosts are named; the others are counted.
 const NAMED: usize = 3;
@@ -188,7 +188,7 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
             "{count} damaged row(s) in the journal, never sent and never dropped: {}",
             rows.join(", ")
         );
-        let then = "see whom it is about with `nova-host-alerter show`, tell the controller by hand, then `nova-host-alerter unmark` the mark; look at the disk";
+        let then = "see whom it is about with `nova-host-alerter show HOST`, tell the controller by hand, then `nova-host-alerter unmark HOST`; look at the disk";
         all.push(trouble(Level::Critical, "damaged", what, then));
     }
     all
@@ -198,8 +198,10 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
 fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
     let Some(daemon) = sight.daemon else { return Vec::new() };
     let is_stopped = daemon.cluster.as_ref().is_some_and(|cluster| !cluster.permitted);
-    let reasons = daemon.health.reasons.iter().filter(|reason| !reason.starts_with("route "));
-    let mut all: Vec<Trouble> = reasons.map(|reason| of_reason(reason, is_stopped)).collect();
+    let mut all: Vec<Trouble> = reasons(daemon)
+        .into_iter()
+        .filter_map(|(kind, why)| of_reason(kind, &why, is_stopped, sight))
+        .collect();
     if is_stopped && all.iter().all(|trouble| trouble.level < Level::Critical) {
         let what =
             "the cluster has not been looked at for two seconds, so that nothing may be told now".to_owned();
@@ -219,26 +221,76 @@ fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
     all
 }
 
-/// The daemon's sentence, with a word and a command for it.
-fn of_reason(reason: &str, is_stopped: bool) -> Trouble {
-    const PACEMAKER: &str = "look at Pacemaker on this controller: `crm_mon -1`, its log";
-    const DISK: &str = "look at the journal's disk: `df`, `mount`, `dmesg`; make room, or mount it writable: the alerter goes on by itself";
-    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+/// What the daemon says, with what it is about.
+fn reasons(daemon: &Daemon) -> Vec<(Kind, String)> {
+    if daemon.reasons.is_empty() {
+        let all = daemon.health.reasons.iter();
+        return all.map(|why| (guessed(why), why.clone())).collect();
+    }
+    daemon.reasons.iter().map(|reason| (reason.kind, reason.message.clone())).collect()
+}
+
+/// Of a daemon that was begun before this program was here: it says its sentences alone.
+fn guessed(why: &str) -> Kind {
+    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    match () {
+        () if why.starts_with("route ") => Kind::Route,
+        () if has(&["quorum"]) => Kind::Quorum,
+        () if has(&["evidence"]) => Kind::Evidence,
+        () if has(&["the register", "the CIB", "the fencing history"]) => Kind::Cluster,
+        () if has(&["no room", "cannot be written", "journal", ".db"]) => Kind::Journal,
+        () => Kind::Other,
+    }
+}
+
+/// The daemon's sentence, with a word and a command for it. Routes are spoken of by themselves.
+fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Option<Trouble> {
     let cluster = if is_stopped { Level::Critical } else { Level::Warning };
-    let (kind, level, then) = match () {
-        () if has(&["quorum"]) => (
+    let is_file_wrong = sight.config.is_some_and(|(_, problems)| !problems.is_empty());
+    let (kind, level, then) = match kind {
+        Kind::Route => return None,
+        Kind::Stranded => return of_stranded(why, sight),
+        // It is said of the file itself.
+        Kind::Reload if is_file_wrong => return None,
+        Kind::Reload => (
+            "configuration",
+            Level::Warning,
+            "correct it, see `nova-host-alerter check-config`, then run `nova-host-alerter reload`",
+        ),
+        Kind::Unserved => (
+            "not-served",
+            Level::Warning,
+            "look who has that address: `ss -lntxp`; or correct it in the configuration and `nova-host-alerter reload`",
+        ),
+        Kind::Quorum => (
             "no-quorum",
             Level::Critical,
             "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
         ),
-        () if has(&["evidence"]) => ("evidence", Level::Warning, "look at the file, and remove it"),
-        () if has(&["the register", "the CIB", "the fencing history"]) => ("cluster", cluster, PACEMAKER),
-        () if has(&["no room", "cannot be written", "journal", ".db"]) => {
-            ("journal-unwritable", Level::Critical, DISK)
+        Kind::Evidence => ("evidence", Level::Warning, "look at the file, and remove it"),
+        Kind::Cluster => ("cluster", cluster, "look at Pacemaker on this controller: `crm_mon -1`, its log"),
+        Kind::Journal => (
+            "journal-unwritable",
+            Level::Critical,
+            "look at the journal's disk: `df`, `mount`, `dmesg`; make room, or mount it writable: the alerter goes on by itself",
+        ),
+        Kind::Other => {
+            ("degraded", Level::Warning, "look into the alerter's log: `journalctl -t nova-host-alerter`")
         }
-        () => ("degraded", Level::Warning, "look into the alerter's log: `journalctl -t nova-host-alerter`"),
     };
-    trouble(level, kind, reason.to_owned(), then)
+    Some(trouble(level, kind, why.to_owned(), then))
+}
+
+/// Of marks that another route can tell; the others are spoken of by themselves.
+fn of_stranded(why: &str, sight: &Sight<'_>) -> Option<Trouble> {
+    let route = why.split(' ').nth(1).unwrap_or("NAME");
+    let gone = |report: &MarkReport| sight.routes.and_then(|routes| without_route(report, routes));
+    let is_said = sight.open.iter().filter_map(gone).any(|gone| gone.split(", ").any(|name| name == route));
+    let then = format!(
+        "configure {route} again and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`"
+    );
+    let all = trouble(Level::Warning, "stranded", why.to_owned(), &then);
+    (!is_said).then(|| Trouble { route: Some(route.to_owned()), ..all })
 }
 
 /// What is wrong with a route: the daemon's word, or that of the last one that ran here.
@@ -415,7 +467,7 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
         hosts: several.hosts(),
         since: Some(several.since),
         until: several.until,
-        ..trouble(level, &alike.kind, what, &hold_advice(hold, several, sight))
+        ..trouble(level, &alike.kind, what, &hold.advice(&several.target(), Some(&alike.why)))
     })
 }
 
@@ -427,35 +479,6 @@ fn meaning(hold: Hold) -> &'static str {
         Hold::Unproven => "only the register says that it was fenced",
         Hold::OutcomeUnknown => "it may have been told before, and the host is back",
         _ => "a rule holds it",
-    }
-}
-
-/// The command with what it needs, as far as that is known.
-fn hold_advice(hold: Hold, several: &Several, sight: &Sight<'_>) -> String {
-    let host = several.target();
-    let order = |is_meant: fn(&About) -> bool| sight.orders.iter().find(|order| is_meant(&order.about));
-    match hold {
-        Hold::Pause => match order(|about| matches!(about, About::Pause { .. })) {
-            Some(order) => format!("when the reason is gone: `{}`", end_of(order)),
-            None => hold.advice(&host),
-        },
-        Hold::Maintenance => {
-            format!(
-                "it ends by itself; to end it now: `nova-host-alerter maintenance end {host}` (`maintenance list` shows all)"
-            )
-        }
-        Hold::Storm => {
-            let group = sight
-                .daemon
-                .iter()
-                .flat_map(|daemon| &daemon.groups)
-                .find(|group| group.storm_since.is_some());
-            let group = group.map_or("NAME", |group| group.name.as_str());
-            format!(
-                "look for a common cause (power, switch); are they really down: `nova-host-alerter release --group {group} --reason TEXT`; else `nova-host-alerter unmark HOST`"
-            )
-        }
-        hold => hold.advice(&host),
     }
 }
 
@@ -585,9 +608,9 @@ fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
 fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
-        let why =
-            |report: &MarkReport| report.held.as_ref().is_some_and(|held| held.why.contains(&order.reason));
-        sight.open.iter().any(|report| report.holds.first() == Some(&Hold::Pause) && why(report))
+        let why = why::of_decision(order);
+        let is_why = |held: &HeldReport| Some(held.why.as_str()) == why.as_deref();
+        sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_why))
     };
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
 }
@@ -639,7 +662,7 @@ pub(super) fn waiting(open: &[MarkReport]) -> impl Iterator<Item = &MarkReport> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use marks::delivery::Attempt;
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
@@ -647,12 +670,11 @@ mod tests {
     use marks::mark::{Doubt, Proof, Source, Standing};
 
     use super::*;
-    use crate::commands::report::HeldReport;
-    use crate::control::api::{ClusterStatus, Health};
+    use crate::control::api::{ClusterStatus, Health, Reason};
     use crate::policy;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
-    const MINUTE: Duration = Duration::from_secs(60);
+    pub(in crate::commands) const MINUTE: Duration = Duration::from_secs(60);
 
     fn daemon() -> Daemon {
         Daemon {
@@ -664,6 +686,7 @@ mod tests {
             cluster: None,
             groups: Vec::new(),
             orders: Vec::new(),
+            reasons: Vec::new(),
         }
     }
 
@@ -735,7 +758,7 @@ mod tests {
         }
     }
 
-    fn delivery(state: State) -> DeliveryReport {
+    pub(in crate::commands) fn delivery(state: State) -> DeliveryReport {
         DeliveryReport {
             route: "recovery".into(),
             required: true,
@@ -751,7 +774,7 @@ mod tests {
         }
     }
 
-    fn proven(host: &str, age: Duration) -> MarkReport {
+    pub(in crate::commands) fn proven(host: &str, age: Duration) -> MarkReport {
         mark(host, age, Standing::Proven(Proof::Alert))
     }
 
@@ -836,7 +859,7 @@ mod tests {
         let young = of(MINUTE);
         assert_eq!((young.level, young.kind.as_str()), (Level::Warning, "unconfirmed"));
         assert!(young.what.starts_with("compute1 is held (unconfirmed) since"), "{}", young.what);
-        assert!(young.then.contains("`nova-host-alerter release compute1`"), "{}", young.then);
+        assert!(young.then.contains("`nova-host-alerter release compute1 --reason TEXT`"), "{}", young.then);
         assert_eq!(of(MINUTE * 20).level, Level::Critical);
         let open = [mark("compute1", MINUTE, Standing::Doubtful(Doubt::Unproven))];
         assert_eq!(kinds(&troubles(&sight(Some(&daemon()), &open))), [(Level::Warning, "unproven")]);
@@ -903,6 +926,50 @@ mod tests {
         assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
     }
 
+    fn decision(about: About, reason: &str) -> Decision {
+        let (id, at, actor) = (NoteId::generate(), NOW - MINUTE, "alice".to_owned());
+        Decision { id, about, at, actor, reason: reason.to_owned() }
+    }
+
+    fn pause(group: &str, reason: &str) -> Decision {
+        decision(About::Pause { scope: Scope::Group(group.into()), until: None }, reason)
+    }
+
+    /// The broken variant names the first order, or the first storm, that there is: both lines would say the same.
+    #[test]
+    fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
+        let of = |hold, why: &str| {
+            let open = [held("c1", hold, why, None)];
+            troubles(&sight(Some(&daemon()), &open)).remove(0).then
+        };
+        let paused = |order: &Decision| of(Hold::Pause, &why::of_decision(order).unwrap());
+        let (one, other) = (pause("rack1", "move"), pause("rack2", "move"));
+        assert!(paused(&one).contains("`nova-host-alerter resume --group rack1`"), "{}", paused(&one));
+        assert!(paused(&other).contains("`nova-host-alerter resume --group rack2`"), "{}", paused(&other));
+        let all = decision(About::Pause { scope: Scope::All, until: None }, "move");
+        assert!(paused(&all).contains("`nova-host-alerter resume`"), "{}", paused(&all));
+        let worked_on = |scope| {
+            let order = decision(About::Maintenance { scope, until: NOW + MINUTE }, "disk");
+            of(Hold::Maintenance, &why::of_decision(&order).unwrap())
+        };
+        let of_group = worked_on(Scope::Group("rack1".into()));
+        assert!(of_group.contains("`nova-host-alerter maintenance end --group rack1`"), "{of_group}");
+        let of_host = worked_on(Scope::Host(HostName::parse("c9").unwrap()));
+        assert!(of_host.contains("`nova-host-alerter maintenance end c9`"), "{of_host}");
+        let storm = of(Hold::Storm, &why::of_storm("rack2"));
+        assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
+    }
+
+    /// The broken variant looks for the pause's reason in what holds: "move" is in "remove the old ones" too.
+    #[test]
+    fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
+        let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
+        let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
+        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
+        assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
+    }
+
     #[test]
     fn without_quorum_nothing_is_told_and_that_is_critical() {
         let cluster = ClusterStatus {
@@ -919,6 +986,40 @@ mod tests {
             "route a has accepted nothing for 301 s (connect): look at its endpoint".into(),
         ];
         assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "no-quorum")]);
+    }
+
+    /// The broken variant guesses by the sentence: one of a path or of a word in the configuration is the disk's, and critical.
+    #[test]
+    fn what_the_daemon_says_is_what_it_calls_it() {
+        let of = |kind, message: &str| {
+            let message = message.to_owned();
+            let health = Health { reasons: vec![message.clone()], ..daemon().health };
+            let reasons = vec![Reason { kind, message }];
+            let daemon = Daemon { health, reasons, ..daemon() };
+            kinds(&troubles(&sight(Some(&daemon), &[])))
+                .iter()
+                .map(|(level, kind)| (*level, (*kind).to_owned()))
+                .collect::<Vec<_>>()
+        };
+        let one = |level, kind: &str| vec![(level, kind.to_owned())];
+        let refused =
+            "the new configuration is not in force: unknown word journal for [log] to: use journald";
+        assert_eq!(of(Kind::Reload, refused), one(Level::Warning, "configuration"));
+        assert_eq!(of(Kind::Unserved, "/run/quorum.sock is not served"), one(Level::Warning, "not-served"));
+        assert_eq!(of(Kind::Journal, "there is no more"), one(Level::Critical, "journal-unwritable"));
+        assert_eq!(
+            of(Kind::Stranded, "route old is not configured any more"),
+            one(Level::Warning, "stranded")
+        );
+        assert_eq!(of(Kind::Route, "route a has accepted nothing"), []);
+        assert_eq!(of(Kind::Other, "a quorum of journals"), one(Level::Warning, "degraded"));
+        let kind = |word: &str| serde_json::from_str::<Kind>(word).unwrap();
+        assert_eq!((kind("\"journal\""), kind("\"of-tomorrow\"")), (Kind::Journal, Kind::Other));
+        let former = Daemon { reasons: Vec::new(), ..daemon() };
+        let health = Health { reasons: vec!["the journal has no room".to_owned()], ..daemon().health };
+        let former = Daemon { health, ..former };
+        let all = troubles(&sight(Some(&former), &[]));
+        assert_eq!(kinds(&all), [(Level::Critical, "journal-unwritable")]);
     }
 
     #[test]

@@ -17,6 +17,51 @@ pub struct Health {
     pub reasons: Vec<String>,
 }
 
+/// Why the daemon works, but not well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// What it is about.
+    pub kind: Kind,
+    /// One sentence.
+    pub message: String,
+}
+
+/// What a reason is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A route has accepted nothing for long.
+    Route,
+    /// The journal cannot be written.
+    Journal,
+    /// One of our own addresses is not served.
+    Unserved,
+    /// A new configuration is not in force.
+    Reload,
+    /// Marks wait for a route that is not configured any more.
+    Stranded,
+    /// The cluster has no quorum, or that cannot be asked for.
+    Quorum,
+    /// The register, the CIB or the fencing history cannot be read or written.
+    Cluster,
+    /// The evidence of Pacemaker's alerts cannot be used.
+    Evidence,
+    /// Something that this program does not know: the daemon is newer.
+    #[serde(other)]
+    Other,
+}
+
+impl Kind {
+    /// By the word of what was seen of the cluster.
+    pub fn of_fault(word: &str) -> Self {
+        match word {
+            "no-quorum" | "quorum-unknown" => Self::Quorum,
+            "evidence" => Self::Evidence,
+            _ => Self::Cluster,
+        }
+    }
+}
+
 /// `GET /v1/status`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Daemon {
@@ -36,6 +81,9 @@ pub struct Daemon {
     pub groups: Vec<GroupStatus>,
     /// Pauses and maintenances that are in force, one sentence each.
     pub orders: Vec<String>,
+    /// The reasons of `health` once more, each with what it is about; empty where a former version answers.
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
 }
 
 /// What the daemon has seen of the cluster.

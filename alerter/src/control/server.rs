@@ -29,8 +29,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{
-    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, ReleaseRequest, RetryRequest, RouteStatus,
-    TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, Reason, ReleaseRequest, RetryRequest,
+    RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
 };
 use super::caller::{Caller, OPERATOR};
 use super::{decisions, events, reload, remote};
@@ -188,7 +188,10 @@ async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 fn health_of(shared: &Shared) -> Health {
-    let reasons = shared.reasons(Timestamp::now());
+    health_for(shared.reasons(Timestamp::now()))
+}
+
+fn health_for(reasons: Vec<String>) -> Health {
     Health { healthy: true, degraded: !reasons.is_empty(), reasons }
 }
 
@@ -202,7 +205,7 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
 pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
     let orders = decisions::sentences(journal, now)?;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared, now)?);
-    let settings = shared.settings();
+    let (settings, named) = (shared.settings(), shared.named_reasons(now));
     let routes = settings.routes.iter().map(|route| {
         let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
         route_status(shared, route, count)
@@ -211,11 +214,12 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.controller.clone(),
-        health: health_of(shared),
+        health: health_for(named.iter().map(|(_, message)| message.clone()).collect()),
         routes: routes.collect(),
         cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
+        reasons: named.into_iter().map(|(kind, message)| Reason { kind, message }).collect(),
     })
 }
 

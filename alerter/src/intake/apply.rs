@@ -311,7 +311,7 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     match (&row.fqdn, row.standing) {
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
-            error!(mark = %id, host = %node, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id}`");
+            error!(mark = %id, host = %node, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id} --reason TEXT`");
         }
         (Some(fqdn), _) => info!(mark = %id, host = %node, "{node} was fenced and will be told as {fqdn}"),
         (None, _) if clash.is_some() => {}

@@ -122,7 +122,7 @@ impl Intake<'_> {
             (Some(mark), _) => {
                 let row = self.find_sound(mark)?;
                 if row.is_some_and(|row| row.settled.is_none() && row.standing.doubt().is_some()) {
-                    warn!(mark = %mark, "{actor} released it on another controller, which proves nothing here: if the host is off, run `nova-host-alerter release {mark}` again");
+                    warn!(mark = %mark, "{actor} released it on another controller, which proves nothing here: if the host is off, run `nova-host-alerter release {mark} --reason TEXT` again");
                 }
             }
             (None, Some(scope)) => {

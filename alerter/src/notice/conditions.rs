@@ -204,8 +204,11 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
             mark: Some(mark.id.to_string()),
             route: None,
         };
-        let message =
-            format!("{} was fenced and is held ({word}): {}", mark.node, hold.advice(&mark.id.to_string()));
+        let message = format!(
+            "{} was fenced and is held ({word}): {}",
+            mark.node,
+            hold.advice(&mark.id.to_string(), None)
+        );
         add(found, held_key(mark.id, hold), mark.made_at, about, &message);
     }
 }
@@ -224,7 +227,7 @@ fn of_kept(found: &mut Conditions, due: &DueDelivery) {
     let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
     of_delivery(found, due, |kind| {
         format!(
-            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id}`, else `unmark`",
+            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`",
             route = due.delivery.route,
             host = mark.node,
             id = mark.id

@@ -42,7 +42,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
 }
 
 fn sentence(hold: Hold, held: &HeldTogether) -> String {
-    let advice = hold.advice("HOST");
+    let advice = hold.advice("HOST", Some(&held.why));
     format!("{} mark(s) are held ({}) since {}: {advice}", held.marks, held.word, held.why)
 }
 

@@ -145,7 +145,8 @@ impl Held {
         let held = recent.held.as_ref()?;
         let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
         let (why, until) = (Some(held.why.clone()), held.until);
-        Some(Self { why, until, ..Self::new(hold, &recent.mark, held.since) })
+        let advice = hold.advice(&recent.mark.id.to_string(), why.as_deref());
+        Some(Self { why, until, advice, ..Self::new(hold, &recent.mark, held.since) })
     }
 
     fn by_terms(recent: &Recent) -> Option<Self> {
@@ -157,7 +158,7 @@ impl Held {
             route: Some(delivery.route.clone()),
             why: last.map(|last| last.detail.clone()),
             advice: format!(
-                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `unmark`"
+                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`"
             ),
             since: last.map_or(recent.mark.made_at, |last| last.at),
             until: None,
@@ -165,7 +166,7 @@ impl Held {
     }
 
     fn new(hold: Hold, mark: &MarkRow, since: Timestamp) -> Self {
-        let (word, advice) = (hold.as_str().to_owned(), hold.advice(&mark.id.to_string()));
+        let (word, advice) = (hold.as_str().to_owned(), hold.advice(&mark.id.to_string(), None));
         Self { word, route: None, why: None, advice, since, until: None }
     }
 }

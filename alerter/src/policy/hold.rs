@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use marks::journal::MarkRow;
 use marks::mark::Doubt;
+use marks::register::Scope;
 use marks::time::Timestamp;
 use serde::Serialize;
+
+use super::why;
 
 /// The node attribute (true) of hosts that are not told of.
 pub const SKIP: &str = "host-failure-skip";
@@ -85,31 +88,34 @@ impl Hold {
         self <= Self::OutcomeUnknown
     }
 
-    /// What a person can do about it, for a mark or a group.
-    pub fn advice(self, target: &str) -> String {
+    /// What a person can do about it. `target` is a mark or its host; `why` is the sentence of what holds it, where it is known.
+    pub fn advice(self, target: &str, why: Option<&str>) -> String {
+        let release = format!("run `nova-host-alerter release {target} --reason TEXT`");
+        let unmark = format!("`nova-host-alerter unmark {target}`");
         match self {
             Self::NoFqdn => {
                 "set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`"
                     .to_owned()
             }
-            Self::Unconfirmed => format!(
-                "look at the host: if it is off, run `nova-host-alerter release {target}`; if it lives, `unmark`"
-            ),
+            Self::Unconfirmed => format!("look at the host: if it is off, {release}; if it lives, {unmark}"),
             Self::Unproven => format!(
-                "only the register says so; if the host is off, run `nova-host-alerter release {target}`, else `unmark`, and ask who wrote it"
+                "only the register says so; if the host is off, {release}, else {unmark}, and ask who wrote it"
             ),
-            Self::OutcomeUnknown => format!(
-                "ask the recovery controller: if it does not know it, run `nova-host-alerter release {target}`, else `unmark`"
-            ),
-            Self::Skip => format!(
-                "remove the host's node attribute {SKIP}, or run `nova-host-alerter release {target}`"
-            ),
-            Self::Maintenance => "it ends by itself, or by `nova-host-alerter maintenance end`".to_owned(),
-            Self::Pause => "when the reason is gone, run `nova-host-alerter resume`".to_owned(),
-            Self::Confirm => format!(
-                "the host answers: if it is off all the same, run `nova-host-alerter release {target}`; if it lives, `unmark`"
-            ),
-            Self::Storm => "look for a common cause; then run `nova-host-alerter release --group`".to_owned(),
+            Self::OutcomeUnknown => {
+                format!("ask the recovery controller: if it does not know it, {release}, else {unmark}")
+            }
+            Self::Skip => format!("remove the host's node attribute {SKIP}, or {release}"),
+            Self::Maintenance => format!("it ends by itself; to end it now, run {}", end_of_maintenance(why)),
+            Self::Pause => format!("when the reason is gone, run {}", end_of_pause(why)),
+            Self::Confirm => {
+                format!("the host answers: if it is off all the same, {release}; if it lives, {unmark}")
+            }
+            Self::Storm => {
+                let group = why.and_then(why::stormy_group).unwrap_or("NAME");
+                format!(
+                    "look for a common cause (power, switch); if they are really down, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST`"
+                )
+            }
             Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),
         }
     }
@@ -117,6 +123,24 @@ impl Hold {
     /// Whether it ends by itself within moments, so that nobody need be woken for it.
     pub fn passes(self) -> bool {
         matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
+    }
+}
+
+/// A pause of all groups ends with all pauses.
+fn end_of_pause(why: Option<&str>) -> String {
+    match why.and_then(why::scope) {
+        Some(Scope::Group(name)) => format!("`nova-host-alerter resume --group {name}`"),
+        Some(_) => "`nova-host-alerter resume`".to_owned(),
+        None => "`nova-host-alerter resume`, or `nova-host-alerter resume --group NAME`".to_owned(),
+    }
+}
+
+fn end_of_maintenance(why: Option<&str>) -> String {
+    match why.and_then(why::scope) {
+        Some(Scope::Group(name)) => format!("`nova-host-alerter maintenance end --group {name}`"),
+        Some(Scope::Host(host)) => format!("`nova-host-alerter maintenance end {host}`"),
+        _ => "`nova-host-alerter maintenance end HOST`, or `nova-host-alerter maintenance end --group NAME`"
+            .to_owned(),
     }
 }
 

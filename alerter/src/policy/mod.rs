@@ -9,6 +9,7 @@ mod storm;
 mod tally;
 #[cfg(test)]
 mod tests;
+pub mod why;
 
 pub use hold::{Held, Hold, SKIP, doubts};
 pub use storm::Storm;

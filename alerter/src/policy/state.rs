@@ -14,6 +14,7 @@ use super::hold::{Held, Hold, SKIP};
 use super::rules::{Limit, Rules};
 use super::storm::Storm;
 use super::tally::{Span, Tally};
+use super::why;
 
 /// What the policy knows of one mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +128,7 @@ pub struct GroupState {
 impl GroupState {
     /// A group without hosts.
     pub fn new(name: &str, rules: Rules, probes: bool) -> Self {
-        let storm_sentence = format!("too many hosts of group {name} are down at once").into();
+        let storm_sentence = why::of_storm(name).into();
         let crowd_sentence = match rules.serial {
             true => format!("the hosts of group {name} are told one after another"),
             false => format!("as many hosts of group {name} as may be are being told"),

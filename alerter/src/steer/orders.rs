@@ -9,6 +9,7 @@ use marks::time::Timestamp;
 
 use crate::config::Settings;
 use crate::policy::state::{Order, Whom};
+use crate::policy::why;
 use crate::shared::Shared;
 
 /// Controllers' clocks may differ by so much.
@@ -39,10 +40,10 @@ impl Orders {
     fn add(&mut self, settings: &Settings, decision: &Decision, now: Timestamp) {
         match &decision.about {
             About::Pause { scope, until } => {
-                self.pauses.extend(order(settings, decision, scope, *until, "paused"));
+                self.pauses.extend(order(settings, decision, scope, *until));
             }
             About::Maintenance { scope, until } => {
-                self.maintenance.extend(order(settings, decision, scope, Some(*until), "in maintenance"));
+                self.maintenance.extend(order(settings, decision, scope, Some(*until)));
             }
             // One that is dated later than now would release what nobody has seen yet.
             About::ReleaseGroup(_) if decision.at > now + SKEW => {}
@@ -63,20 +64,13 @@ impl Orders {
 }
 
 /// None for a group that is not configured any more: its hosts are in others.
-fn order(
-    settings: &Settings,
-    decision: &Decision,
-    scope: &Scope,
-    until: Option<Timestamp>,
-    how: &str,
-) -> Option<Order> {
-    let (whom, what) = match scope {
-        Scope::All => (Whom::All, "everything is".to_owned()),
-        Scope::Group(name) => (Whom::Group(index_of(settings, name)?), format!("group {name} is")),
-        Scope::Host(host) => (Whom::Host(host.clone()), format!("{host} is")),
+fn order(settings: &Settings, decision: &Decision, scope: &Scope, until: Option<Timestamp>) -> Option<Order> {
+    let whom = match scope {
+        Scope::All => Whom::All,
+        Scope::Group(name) => Whom::Group(index_of(settings, name)?),
+        Scope::Host(host) => Whom::Host(host.clone()),
     };
-    let why = format!("{what} {how} by {}: {}", decision.actor, decision.reason);
-    Some(Order { whom, until, why: why.into() })
+    Some(Order { whom, until, why: why::of_decision(decision)?.into() })
 }
 
 fn index_of(settings: &Settings, name: &str) -> Option<usize> {

@@ -1,0 +1,77 @@
+//! The sentences that say what an operator's decision or a storm holds, written here, and read here for whoever has to say how
+//! it ends.
+
+use marks::host::HostName;
+use marks::register::{About, Decision, Scope};
+
+const PAUSED: &str = "paused";
+const IN_MAINTENANCE: &str = "in maintenance";
+const EVERYTHING: &str = "everything";
+
+/// Of a pause or a maintenance; none of a decision that holds nothing.
+pub fn of_decision(decision: &Decision) -> Option<String> {
+    let (scope, how) = match &decision.about {
+        About::Pause { scope, .. } => (scope, PAUSED),
+        About::Maintenance { scope, .. } => (scope, IN_MAINTENANCE),
+        About::Release(_) | About::ReleaseGroup(_) => return None,
+    };
+    let what = match scope {
+        Scope::All => EVERYTHING.to_owned(),
+        Scope::Group(name) => format!("group {name}"),
+        Scope::Host(host) => host.to_string(),
+    };
+    Some(format!("{what} is {how} by {}: {}", decision.actor, decision.reason))
+}
+
+/// Of a storm in a group.
+pub fn of_storm(group: &str) -> String {
+    format!("{IN_GROUP}{group}{ARE_DOWN}")
+}
+
+const IN_GROUP: &str = "too many hosts of group ";
+const ARE_DOWN: &str = " are down at once";
+
+/// The group of a storm's sentence.
+pub(super) fn stormy_group(why: &str) -> Option<&str> {
+    why.strip_prefix(IN_GROUP)?.strip_suffix(ARE_DOWN)
+}
+
+/// Whom the sentence of a pause or a maintenance is about.
+pub(super) fn scope(why: &str) -> Option<Scope> {
+    let ends = [PAUSED, IN_MAINTENANCE].map(|how| format!(" is {how} by "));
+    let at = ends.iter().filter_map(|end| why.find(end.as_str())).min()?;
+    let what = &why[..at];
+    match what.strip_prefix("group ") {
+        Some(name) => Some(Scope::Group(name.to_owned())),
+        None if what == EVERYTHING => Some(Scope::All),
+        None => HostName::parse(what).ok().map(Scope::Host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use marks::id::NoteId;
+    use marks::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn who_is_held_can_be_read_in_what_was_said() {
+        let until = Timestamp(0) + Duration::from_secs(60);
+        let said = |about| {
+            let (actor, reason) = ("alice".to_owned(), "group x is paused by bob: why".to_owned());
+            of_decision(&Decision { id: NoteId::generate(), about, at: Timestamp(0), actor, reason })
+        };
+        let host = Scope::Host(HostName::parse("compute1").unwrap());
+        for whom in [Scope::All, Scope::Group("rack1".into()), host] {
+            let pause = said(About::Pause { scope: whom.clone(), until: None }).unwrap();
+            let maintenance = said(About::Maintenance { scope: whom.clone(), until }).unwrap();
+            assert_eq!([scope(&pause), scope(&maintenance)], [Some(whom.clone()), Some(whom)], "{pause}");
+        }
+        assert_eq!(said(About::ReleaseGroup("rack1".into())), None);
+        assert_eq!((stormy_group(&of_storm("rack 1")), stormy_group("a storm")), (Some("rack 1"), None));
+        assert_eq!(scope("nobody knows"), None);
+    }
+}
