@@ -60,6 +60,8 @@ pub struct Shared {
     pub reloads: Reloads,
     lanes: Mutex<HashMap<String, Lane>>,
     reported: Mutex<HashSet<Damage>>,
+    /// Those of them that were not damaged any more when the journal was counted last.
+    mended: Mutex<HashSet<Damage>>,
     /// Hosts of which it was said that they are in more than one group.
     grouped_twice: Mutex<HashSet<HostName>>,
     seen: Mutex<Seen>,
@@ -92,6 +94,7 @@ impl Shared {
             reloads: Reloads::default(),
             lanes: Mutex::default(),
             reported: Mutex::default(),
+            mended: Mutex::default(),
             grouped_twice: Mutex::default(),
             seen: Mutex::default(),
             steering: Mutex::default(),
@@ -239,18 +242,32 @@ impl Shared {
         }
     }
 
-    /// The damaged rows of a table, as far as this daemon has met them, in the order of their keys.
+    /// The damaged rows of a table, as far as this daemon has met them and nobody has mended them, in the order of their keys.
     pub fn damage_of(&self, table: &str) -> Vec<Damage> {
-        let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
-        let mut found: Vec<Damage> =
-            reported.iter().filter(|damage| damage.table == table).cloned().collect();
+        let mended = self.mended.lock().expect("a panic anywhere ends the whole daemon");
+        let mut found = self.known_damage();
+        found.retain(|damage| damage.table == table && !mended.contains(damage));
         found.sort_by(|a, b| a.key.cmp(&b.key));
         found
     }
 
-    /// How many damaged rows this daemon has met.
+    /// Every damaged row that this daemon has met, mended or not.
+    pub fn known_damage(&self) -> Vec<Damage> {
+        let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
+        reported.iter().cloned().collect()
+    }
+
+    /// Of the known damaged rows these still are.
+    pub fn put_damage(&self, known: &[Damage], still: &[Damage]) {
+        let still: HashSet<&Damage> = still.iter().collect();
+        let mended = known.iter().filter(|damage| !still.contains(damage)).cloned().collect();
+        *self.mended.lock().expect("a panic anywhere ends the whole daemon") = mended;
+    }
+
+    /// How many damaged rows this daemon has met that nobody has mended.
     pub fn damaged(&self) -> usize {
-        self.reported.lock().expect("a panic anywhere ends the whole daemon").len()
+        let mended = self.mended.lock().expect("a panic anywhere ends the whole daemon").len();
+        self.known_damage().len().saturating_sub(mended)
     }
 
     /// Says once of each damaged row that it is damaged.

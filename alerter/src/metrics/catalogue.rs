@@ -122,6 +122,9 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "oldest_open_mark_age" in "seconds" [] "How long ago the host of the oldest open mark failed; 0 where none is open.", |sight, s| {
         s.real(&[], age(sight.figures.journal.oldest_open, sight.now))
     }),
+    metric!(Gauge "oldest_waiting_mark_age" in "seconds" [] "The same of the open marks that nobody has decided to hold: no pause, no maintenance, no storm, no attribute, no probe.", |sight, s| {
+        s.real(&[], age(sight.figures.journal.oldest_waiting, sight.now))
+    }),
     metric!(Gauge "marks_without_route" [] "Open marks that no configured route can tell.", |sight, s| {
         s.add(&[], sight.figures.journal.without_route)
     }),
@@ -178,11 +181,20 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "journal_size" in "bytes" [] "The size of the journal with its log.", |sight, s| {
         s.add(&[], sight.figures.journal.bytes)
     }),
+    metric!(Gauge "journal_used" in "bytes" [] "How much of the journal is in use; what is not is used again.", |sight, s| {
+        s.add(&[], sight.figures.journal.used)
+    }),
+    metric!(Gauge "journal_limit" in "bytes" [] "`max-size` of `[history]`: above so much in use the oldest history goes before its time.", |sight, s| {
+        s.add(&[], sight.journal_limit)
+    }),
     metric!(Gauge "journal_unwritable" [] "1 while the journal cannot be written; nothing is told then.", |sight, s| {
         s.add(&[], usize::from(sight.is_unwritable))
     }),
-    metric!(Gauge "journal_damaged_rows" [] "Damaged rows that this daemon has met; none of them is sent or dropped.", |sight, s| {
+    metric!(Gauge "journal_damaged_rows" [] "Damaged rows that this daemon has met and that nobody has mended or ended; none of them is sent or dropped.", |sight, s| {
         s.add(&[], sight.damaged)
+    }),
+    metric!(Counter "log_lines_suppressed" [] "Lines of the log that were folded into others of the same cause.", |_, s| {
+        s.count(&[], crate::log::suppressed())
     }),
     metric!(Gauge "counted_time" in "seconds" [] "When the journal was counted last, in seconds since 1970; 0 before the first time.", |sight, s| {
         s.real(&[], sight.figures.journal.at.map_or(0.0, seconds))

@@ -76,10 +76,9 @@ impl Metrics {
         self.register_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many notices wait for a target.
-    pub fn notices_wait(&self, target: &str, count: usize) {
-        let count = u64::try_from(count).unwrap_or(u64::MAX);
-        lock(&self.notices).insert(target.to_owned(), count);
+    /// So many notices wait for each target; of no other target anything is said from now on.
+    pub fn notices_wait(&self, counts: BTreeMap<String, u64>) {
+        *lock(&self.notices) = counts;
     }
 
     pub(super) fn attempts(&self) -> BTreeMap<(String, &'static str), u64> {
@@ -96,7 +95,7 @@ impl Metrics {
         [("read", read(&self.register_reads)), ("write", read(&self.register_writes))]
     }
 
-    pub(super) fn notices(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn notices(&self) -> BTreeMap<String, u64> {
         lock(&self.notices).clone()
     }
 }

@@ -135,6 +135,8 @@ struct Counting {
 impl Counting {
     fn count(&mut self, journal: &Journal, shared: &Shared) -> Result<Figures, JournalError> {
         let counted = self.count_journal(journal, shared)?;
+        let damage = shared.known_damage();
+        shared.put_damage(&damage, &journal.still_damaged(&damage)?);
         let groups = self.groups.count(shared, &counted.nodes);
         Ok(Figures { journal: counted, groups })
     }

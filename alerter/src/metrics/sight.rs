@@ -24,6 +24,8 @@ pub(super) struct Sight {
     pub(super) reasons: usize,
     pub(super) is_unwritable: bool,
     pub(super) damaged: usize,
+    /// In bytes.
+    pub(super) journal_limit: u64,
     /// By route and outcome.
     pub(super) attempts: BTreeMap<(String, &'static str), u64>,
     /// Of the routes that tell, by their names.
@@ -78,6 +80,7 @@ impl Sight {
             reasons: shared.reasons(now).len(),
             is_unwritable: shared.journal_trouble().is_some(),
             damaged: shared.damaged(),
+            journal_limit: shared.settings().history.max_bytes,
             attempts,
             register_errors: metrics.register_errors(),
             notices: metrics.notices(),

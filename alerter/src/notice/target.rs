@@ -51,6 +51,7 @@ async fn tell(shared: Arc<Shared>, exchanges: &mut JoinSet<Exchanged>) {
     loop {
         teller.follow_configuration().await;
         if teller.targets.is_empty() {
+            teller.count();
             teller.shared.looked.notified().await;
             continue;
         }
@@ -194,10 +195,11 @@ impl<'e> Teller<'e> {
     /// Says how much each target does not know yet.
     fn count(&self) {
         let now = Timestamp::now();
-        for target in &self.targets {
+        let of = |target: &Target| {
             let count = target.memory.outstanding(&self.conditions, now);
-            self.shared.metrics().notices_wait(&target.name, count);
-        }
+            (target.name.clone(), u64::try_from(count).unwrap_or(u64::MAX))
+        };
+        self.shared.metrics().notices_wait(self.targets.iter().map(of).collect());
     }
 
     /// Copies into the journal what has changed. Where that fails, memory has it.
@@ -437,6 +439,24 @@ mod tests {
         teller.choose();
         teller.keep().await;
         teller.send();
+    }
+
+    /// The broken variant says what it knows of each target that there is: one that a reload took away would wait for ever.
+    #[tokio::test]
+    async fn nothing_waits_for_a_target_that_is_not_configured_any_more() {
+        let room = tempfile::tempdir().unwrap();
+        let (shared, mut exchanges) = (shared(&room), JoinSet::new());
+        let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
+        teller.count();
+        let waits = |shared: &Shared| -> Vec<String> { shared.metrics().notices().into_keys().collect() };
+        assert_eq!(waits(&shared), ["desk", "log"]);
+        let without = CONFIG.split("[notice.log]").next().unwrap();
+        std::fs::write(room.path().join("alerter.toml"), without).unwrap();
+        shared.put_settings(Arc::new(config::load(&room.path().join("alerter.toml")).unwrap()));
+        teller.follow_configuration().await;
+        assert!(teller.targets.is_empty());
+        teller.count();
+        assert_eq!(waits(&shared), Vec::<String>::new());
     }
 
     /// The broken variant is a daemon with a young trouble: it is woken when that is old enough.

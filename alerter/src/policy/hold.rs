@@ -211,6 +211,9 @@ mod tests {
     fn words_round_trip_and_stand_in_the_order_of_precedence() {
         assert!(Hold::ALL.into_iter().all(|hold| Hold::parse(hold.as_str()) == Some(hold)));
         assert!(Hold::ALL.is_sorted());
+        let passing: Vec<&str> =
+            Hold::ALL.into_iter().filter(|hold| hold.passes()).map(Hold::as_str).collect();
+        assert_eq!(passing, marks::journal::PASSING);
         assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 4);
     }
 }

@@ -17,7 +17,7 @@ use crate::mark::Proof;
 use crate::register::{About, Decision, Ending, Scope};
 use crate::time::Timestamp;
 
-const COLUMNS: &str = "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.digest";
+pub(super) const COLUMNS: &str = "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.digest";
 const ENDING: &str = "e.decision, e.at, e.actor, e.reason, e.digest";
 
 /// How long the release of a group counts: longer than anything that it lets go is held.
@@ -422,7 +422,7 @@ fn ending_digest(ending: &Ending) -> Vec<u8> {
     Digest::of("ending").text(&id.to_string()).int(at.0).text(actor).text(reason).finish()
 }
 
-fn decode(row: &Row<'_>) -> Checked<Decision> {
+pub(super) fn decode(row: &Row<'_>) -> Checked<Decision> {
     let damage = || Damage { table: "decision", key: printable_key(row) };
     let decision = decode_unchecked(row).ok_or_else(damage)?;
     let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;

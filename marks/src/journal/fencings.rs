@@ -11,7 +11,7 @@ use crate::host::HostName;
 use crate::id::{FencingId, MarkId};
 use crate::time::Timestamp;
 
-const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
+pub(super) const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
 
 /// A row whose digest does not fit: never sent, never dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -170,7 +170,7 @@ fn digest(fencing: &Fencing) -> Vec<u8> {
         .finish()
 }
 
-fn decode(row: &Row<'_>) -> Checked<Fencing> {
+pub(super) fn decode(row: &Row<'_>) -> Checked<Fencing> {
     let damage = || Damage { table: "fencing", key: printable_key(row) };
     let fencing = decode_unchecked(row).ok_or_else(damage)?;
     let kept: Vec<u8> = row.get(11).map_err(|_| damage())?;

@@ -24,6 +24,9 @@ use crate::time::Timestamp;
 /// Something of each route.
 type ByRoute<T> = BTreeMap<String, T>;
 
+/// The words of what holds a mark for moments alone, and which nobody decided.
+pub const PASSING: [&str; 3] = ["delay", "returning", "max-in-flight"];
+
 /// The word of a mark that has no name under which it could be told.
 const NO_FQDN: &str = "no-fqdn";
 
@@ -66,6 +69,8 @@ pub struct Figures {
     pub marks: Counts,
     /// When the host of the oldest open mark failed.
     pub oldest_open: Option<Timestamp>,
+    /// The same of those that nothing holds but a doubt or what passes in moments: they should have been told.
+    pub oldest_waiting: Option<Timestamp>,
     /// Deliveries by the names of their routes; also of routes that are not configured any more.
     pub deliveries: BTreeMap<String, Counts>,
     /// Of the held ones of each route those that wait for another step of their mark's chain: nobody has to look at them.
@@ -80,6 +85,8 @@ pub struct Figures {
     pub nodes: BTreeMap<String, u64>,
     /// The size of the journal with its log, in bytes.
     pub bytes: u64,
+    /// How much of it is in use, without its log, in bytes.
+    pub used: u64,
 }
 
 impl Figures {
@@ -132,6 +139,7 @@ impl Journal {
             at: Some(now),
             marks: self.count_marks(nodes.values().sum())?,
             oldest_open,
+            oldest_waiting: self.oldest_waiting(oldest_open)?,
             deliveries,
             in_chain,
             holds: self.count_holds()?,
@@ -139,7 +147,25 @@ impl Journal {
             without_route: 0,
             nodes,
             bytes: self.size(),
+            used: self.used()?,
         })
+    }
+
+    /// Where nothing is decided, that is the oldest one.
+    fn oldest_waiting(&self, oldest_open: Option<Timestamp>) -> Result<Option<Timestamp>, JournalError> {
+        let others = PASSING
+            .iter()
+            .fold("h.words".to_owned(), |words, word| format!("replace({words}, '{word}', '')"));
+        let is_decided = format!("trim({others}) <> ''");
+        if self.one(&format!("SELECT EXISTS (SELECT 1 FROM hold h WHERE {is_decided})"))? == 0 {
+            return Ok(oldest_open);
+        }
+        let sql = format!(
+            "SELECT min(m.failure_time) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL
+             AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = m.id AND {is_decided})"
+        );
+        let found = self.counted(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(found.first().copied().flatten().map(Timestamp))
     }
 
     /// Reads rows, and counts them as they come: to group them SQLite would keep all of them in memory.
@@ -438,6 +464,41 @@ mod tests {
         assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());
         journal.dismiss(nameless.id, "by hand", "alice", NOW).unwrap();
         assert_eq!(figures(&journal).holds.get("no-fqdn"), None);
+    }
+
+    /// The broken variant takes the oldest open one: a mark that is on maintenance for hours would make a young one look late.
+    #[test]
+    fn the_oldest_that_waits_is_held_by_no_decision() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let old = marked(&mut journal, "c1", NOW - MINUTE * 9);
+        let oldest = |journal: &Journal| {
+            let counted = figures(journal);
+            assert_eq!(counted.oldest_open, Some(NOW - MINUTE * 9));
+            counted.oldest_waiting
+        };
+        assert_eq!(oldest(&journal), Some(NOW - MINUTE * 9));
+        hold(&mut journal, old, &["maintenance", "delay"]);
+        assert_eq!(oldest(&journal), None);
+        marked_as(&mut journal, "c2", NOW, Standing::Doubtful(Doubt::Unproven));
+        assert_eq!(oldest(&journal), Some(NOW), "a doubt is no decision");
+        hold(&mut journal, old, &["delay", "max-in-flight"]);
+        assert_eq!(oldest(&journal), Some(NOW - MINUTE * 9), "it passes by itself");
+    }
+
+    #[test]
+    fn what_is_free_in_the_file_is_not_in_use() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let before = figures(&journal).used;
+        home.raw()
+            .execute_batch("CREATE TABLE storm (x); INSERT INTO storm VALUES (zeroblob(1000000))")
+            .unwrap();
+        assert!(figures(&journal).used > before + 1_000_000);
+        home.raw().execute_batch("DROP TABLE storm").unwrap();
+        let after = figures(&journal);
+        assert!(after.used < before + 100_000 && after.bytes > after.used + 900_000, "{after:?}");
+        marked(&mut journal, "c1", NOW);
     }
 
     /// The broken variant asks for one route only: what waits on the other one alone is untold then.
