@@ -277,7 +277,7 @@ impl Shared {
             let mark = damage.key.split([' ', '/']).next().filter(|id| MarkId::parse(id).is_ok());
             error!(
                 mark,
-                "the {} row {} is damaged; it is not sent and not dropped: look at it with `nova-host-alerter show`",
+                "the {} row {} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`",
                 damage.table,
                 damage.key
             );

@@ -14,7 +14,7 @@ pub enum Origin {
     Fencer,
     /// The agent was run by hand or by a script.
     Shell,
-    /// An operator gave the word with `nova-host-alerter mark`.
+    /// An operator gave the word with the command `mark` of the alerter.
     Operator,
     /// A client of the API said so over the network, which proves nothing.
     Api,

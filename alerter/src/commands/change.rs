@@ -88,31 +88,57 @@ pub(super) fn retry(cli: &Cli, options: &cli::Retry) -> anyhow::Result<ExitCode>
     retried(cli, answer, &left)
 }
 
-/// What is still open when nothing is or the time is over, by route.
-async fn until_taken(daemon: &client::Daemon, limit: Duration) -> Result<Vec<(String, usize)>, ClientError> {
+/// What is still open.
+#[derive(Debug, Default)]
+struct Left {
+    /// Deliveries by route.
+    routes: Vec<(String, usize)>,
+    /// Marks that are held: no retry takes them anywhere.
+    held: usize,
+}
+
+impl Left {
+    fn of(status: Daemon) -> Self {
+        let held = status.groups.iter().flat_map(|group| group.held.values()).sum();
+        let waiting = status.routes.into_iter().filter(|route| route.waiting > 0);
+        Self { routes: waiting.map(|route| (route.name, route.waiting)).collect(), held }
+    }
+
+    /// One sentence.
+    fn said(&self) -> String {
+        let open: Vec<String> =
+            self.routes.iter().map(|(route, count)| format!("{count} to {route}")).collect();
+        let held = match self.held {
+            0 => String::new(),
+            held => format!(" ({held} mark(s) are held, and wait for no endpoint)"),
+        };
+        match open.is_empty() {
+            true => "nothing waits any more".to_owned(),
+            false => format!("still open: {}{held}: see `nova-host-alerter status`", open.join(", ")),
+        }
+    }
+}
+
+/// What is still open when nothing is or the time is over.
+async fn until_taken(daemon: &client::Daemon, limit: Duration) -> Result<Left, ClientError> {
     let end = Instant::now() + limit;
     let (mut progress, mut most) = (None, 0);
     loop {
         let status: Daemon = daemon.get("/v1/status").await?;
-        let waiting = status.routes.into_iter().filter(|route| route.waiting > 0);
-        let left: Vec<(String, usize)> = waiting.map(|route| (route.name, route.waiting)).collect();
-        let open = left.iter().map(|(_, count)| *count as u64).sum();
+        let left = Left::of(status);
+        let open = left.routes.iter().map(|(_, count)| *count as u64).sum();
         most = most.max(open);
         progress.get_or_insert_with(|| Progress::of("taken", Some(most))).at(most - open);
-        if left.is_empty() || Instant::now() >= end {
+        if left.routes.is_empty() || Instant::now() >= end {
             return Ok(left);
         }
         tokio::time::sleep(PACE).await;
     }
 }
 
-fn retried(cli: &Cli, answer: ChangeAnswer, left: &[(String, usize)]) -> anyhow::Result<ExitCode> {
-    let is_done = left.is_empty();
-    let open: Vec<String> = left.iter().map(|(route, count)| format!("{count} to {route}")).collect();
-    let rest = match is_done {
-        true => "nothing waits any more".to_owned(),
-        false => format!("still open: {}: see `nova-host-alerter status`", open.join(", ")),
-    };
+fn retried(cli: &Cli, answer: ChangeAnswer, left: &Left) -> anyhow::Result<ExitCode> {
+    let is_done = left.routes.is_empty();
+    let rest = left.said();
     let message = format!("{}; {rest}", answer.message);
     changed(cli, ChangeAnswer { message, ..answer })?;
     Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -188,6 +214,16 @@ mod tests {
             detail: None,
             refuses: false,
         }
+    }
+
+    /// The broken variant says only that it is still open: nothing that is held is taken by trying it again.
+    #[test]
+    fn what_is_held_is_told_apart() {
+        let left = |held| Left { routes: vec![("recovery".to_owned(), 3)], held };
+        let said = "still open: 3 to recovery (2 mark(s) are held, and wait for no endpoint): see `nova-host-alerter status`";
+        assert_eq!(left(2).said(), said);
+        assert_eq!(left(0).said(), "still open: 3 to recovery: see `nova-host-alerter status`");
+        assert_eq!(Left::default().said(), "nothing waits any more");
     }
 
     /// The broken variant waits for all alike: the slowest route there can be takes 300 s.

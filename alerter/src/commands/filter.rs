@@ -201,7 +201,7 @@ impl Groups {
     }
 }
 
-/// Known are the configured ones, and those of open deliveries: one that was taken out of the configuration is just what
+/// Known are the configured ones, and those that the journal has: one that was taken out of the configuration is just what
 /// somebody may look for.
 fn routes(cli: &Cli, asked: &[String], journal: Option<&Journal>) -> anyhow::Result<Vec<String>> {
     if asked.is_empty() {
@@ -214,10 +214,13 @@ fn routes(cli: &Cli, asked: &[String], journal: Option<&Journal>) -> anyhow::Res
     known.extend(
         settings.into_iter().flat_map(|settings| settings.routes).map(|route| route.name.to_string()),
     );
-    match asked.iter().find(|word| is_certain && !known.contains(*word)) {
-        Some(word) => Err(unknown("route", word, known.iter().map(String::as_str))),
-        None => Ok(asked.to_vec()),
+    for word in asked.iter().filter(|word| is_certain && !known.contains(*word)) {
+        // It may have been taken out of the configuration long ago: the history still has it.
+        if !journal.map(|journal| journal.knows_route(word)).transpose()?.unwrap_or_default() {
+            return Err(unknown("route", word, known.iter().map(String::as_str)));
+        }
     }
+    Ok(asked.to_vec())
 }
 
 fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>) -> anyhow::Error {
@@ -229,6 +232,8 @@ fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>)
 
 #[cfg(test)]
 mod tests {
+    use marks::journal::{NewHistory, Role};
+
     use super::*;
 
     fn filter(asked: &cli::Filter) -> Filter {
@@ -307,6 +312,30 @@ mod tests {
         for report in [with(&[State::Held]), with(&[State::Quarantined, State::Held]), storm] {
             assert!(words_of(&report).contains(&report.stage().as_str()), "{report:?}");
         }
+    }
+
+    /// The broken variant knows what is configured and what is open alone.
+    #[test]
+    fn a_route_that_was_taken_out_is_found_in_what_it_did() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let room = tempfile::tempdir().unwrap();
+        let config = room.path().join("alerter.toml");
+        std::fs::write(
+            &config,
+            "[store]\nregister = \"none\"\n[http.recovery]\nurl = \"http://127.0.0.1:9/\"\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let cli = Cli { config, json: false, command: cli::Command::Run };
+        let mut journal = Journal::open(&room.path().join("marks.db"), Role::Alerter).unwrap();
+        let (at, detail, actor) = (Timestamp(0), "the route was tried", "nova-host-alerter");
+        let row =
+            NewHistory { at, event: "refused", mark: None, node: None, route: Some("former"), detail, actor };
+        journal.append_history(&row).unwrap();
+        let read = |word: &str| routes(&cli, &some(word), Some(&journal));
+        assert_eq!(read("former").unwrap(), ["former"]);
+        assert_eq!(read("recovery").unwrap(), ["recovery"]);
+        assert!(read("formr").unwrap_err().to_string().starts_with("there is no route formr"));
     }
 
     #[test]

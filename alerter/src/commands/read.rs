@@ -19,6 +19,8 @@ use crate::cli::{self, Cli};
 
 /// So many marks are looked at, at the most, where only some of the settled ones are wanted.
 const LOOKED_AT: u32 = 1_000_000;
+/// How much further back is looked where too few are found.
+const FURTHER: u32 = 8;
 /// So many lines of the history are in memory at once where only some are wanted.
 const PAGE: u32 = 1000;
 
@@ -72,28 +74,39 @@ fn unmarked(sources: &Sources, filter: &Filter) -> anyhow::Result<Vec<Vec<String
 
 /// The wanted marks, oldest first: what is unfinished, from the oldest on, or also what is settled, the newest.
 fn reports(sources: &Sources, filter: &Filter, all: bool, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
+    if all {
+        return newest(sources, filter, limit);
+    }
     let (journal, look) = (sources.journal.as_ref(), &sources.look);
-    let mut found = match all {
-        true => {
-            let most = if filter.is_empty() && limit > 0 { limit.saturating_add(1) } else { LOOKED_AT };
-            let rows = sound(journal.map(|journal| journal.recent_marks(most)).transpose()?);
-            merged::marks(journal, rows, look, |_| true)?
-        }
-        false => {
-            let rows = sound(journal.map(Journal::unfinished_marks).transpose()?);
-            report::maybe_unfinished(journal, rows, look)?
-        }
-    };
+    let rows = sound(journal.map(Journal::unfinished_marks).transpose()?);
+    let mut found = report::maybe_unfinished(journal, rows, look)?;
     found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
-    if all {
+    let is_wanted = |report: &MarkReport| report.is_unfinished() && filter.takes_report(report);
+    Ok(first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?)
+}
+
+/// As many as are wanted are mostly among the newest: only where they are not, more are read.
+fn newest(sources: &Sources, filter: &Filter, limit: u32) -> anyhow::Result<Cut<MarkReport>> {
+    let (journal, look) = (sources.journal.as_ref(), &sources.look);
+    let mut most = if limit == 0 { LOOKED_AT } else { limit.saturating_add(1).min(LOOKED_AT) };
+    loop {
+        let rows = journal.map(|journal| journal.recent_marks(most)).transpose()?;
+        let is_all = most >= LOOKED_AT || rows.as_ref().is_none_or(|rows| rows.count() < most as usize);
+        let rows = if is_all { sound(rows) } else { rows.map_or_else(Vec::new, |rows| rows.sound) };
+        // What others know of older ones comes behind rows that were not read yet.
+        let oldest = rows.iter().map(|row| row.id).min().filter(|_| !is_all);
+        let mut found =
+            merged::marks(journal, rows, look, |mark| oldest.is_none_or(|oldest| mark.id >= oldest))?;
+        found.retain(|found| filter.takes(&found.mark.node, found.mark.failure_time));
         found.reverse();
+        let is_wanted = |report: &MarkReport| filter.takes_report(report);
+        let mut some = first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?;
+        if is_all || some.is_cut {
+            some.shown.reverse();
+            return Ok(some);
+        }
+        most = most.saturating_mul(FURTHER).min(LOOKED_AT);
     }
-    let is_wanted = |report: &MarkReport| (all || report.is_unfinished()) && filter.takes_report(report);
-    let mut some = first(&found, limit, |found| Ok(Some(sources.report(found)?).filter(is_wanted)))?;
-    if all {
-        some.shown.reverse();
-    }
-    Ok(some)
 }
 
 /// The first `limit` of what comes of these; no more is looked at than is needed for that.

@@ -80,7 +80,7 @@ pub(super) async fn patch(
 }
 
 const NOT_ITS_HOST: &str = "this token says nothing of this host: name the host in hosts of its table";
-const NO_PROOF: &str = "register = \"none\", so there is no cluster to confirm that the host was fenced: run `nova-host-alerter mark` on the controller, or set trust-marks for this token";
+const NO_PROOF: &str = "register = \"none\", so there is no cluster to confirm that the host was fenced: run `nova-host-alerter mark HOST --fenced --reason TEXT` on the controller, or set trust-marks for this token";
 
 fn mark(
     journal: &mut Journal,

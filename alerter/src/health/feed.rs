@@ -20,10 +20,12 @@ pub fn beat(ttl: Option<Duration>) -> Duration {
 
 /// What an error of the journal says of it: some pass, and the first of these is no failure yet.
 pub fn journal_fault(error: &JournalError) -> Fault {
-    match error.may_pass() {
-        true => Fault::Lost(error.to_string()),
-        false => Fault::Failed(error.to_string()),
-    }
+    // Where the file is, is nobody's business who may ask here.
+    let why = format!(
+        "the journal cannot be used ({}): look at its disk, and at `nova-host-alerter status`",
+        error.kind()
+    );
+    if error.may_pass() { Fault::Lost(why) } else { Fault::Failed(why) }
 }
 
 /// A pass of the loop has ended. What warns at most is said anew in any case; that the loop came round only where it got through.
@@ -38,10 +40,20 @@ pub fn after_pass(shared: &Shared, got_through: bool) {
         format!("more hosts of group {group} are down than its limit allows, so what is not told yet is held: look at `nova-host-alerter status`")
     });
     say(shared, Check::Storm, storm);
-    let unserved = shared.unserved.reasons().into_iter().next();
-    let config = shared.health.config_trouble().or_else(|| shared.api_trouble().clone()).or(unserved);
-    say(shared, Check::Config, config);
+    say(shared, Check::Config, config(shared).map(str::to_owned));
 }
+
+/// What stands in the files, and where our own addresses are, is said where only operators read it.
+fn config(shared: &Shared) -> Option<&'static str> {
+    let is_unserved = || shared.api_trouble().is_some() || !shared.unserved.reasons().is_empty();
+    match shared.health.config_trouble() {
+        Some(_) => Some(REFUSED),
+        None => is_unserved().then_some(UNSERVED),
+    }
+}
+
+const REFUSED: &str = "a new configuration is not in force, and the one before goes on: look at `nova-host-alerter check-config`, and at `nova-host-alerter status`";
+const UNSERVED: &str = "an address of the alerter's own is not served: look at `nova-host-alerter status`, and at the configuration";
 
 fn say(shared: &Shared, check: Check, trouble: Option<String>) {
     match trouble {
@@ -54,11 +66,15 @@ fn say(shared: &Shared, check: Check, trouble: Option<String>) {
 fn drivers(shared: &Shared) {
     for route in &shared.settings().routes {
         let name = route.name.as_str();
-        let trouble = shared.troubles().of(name).map(|trouble| {
-            format!(
-                "route {name} accepts nothing ({}) and is tried again: look at its endpoint",
+        let is_parked = || shared.lanes().get(name).is_some_and(|lane| lane.endpoint.is_parked());
+        let trouble = shared.troubles().of(name).map(|trouble| match is_parked() {
+            false => {
+                format!("route {name} accepts nothing ({}) and is tried again: look at its endpoint", trouble.kind)
+            }
+            true => format!(
+                "route {name} refuses every mark ({}), and will until somebody changes something: correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
                 trouble.kind
-            )
+            ),
         });
         say(shared, Check::Driver(name.to_owned()), trouble);
     }
@@ -69,10 +85,11 @@ fn queue(shared: &Shared) -> Option<String> {
     let counted = shared.figures();
     let figures = &counted.journal;
     let of = |state| figures.marks.of(state) > 0;
-    let known: [(bool, &str); 4] = [
+    let known: [(bool, &str); 5] = [
         (of(State::Quarantined) || shared.damaged() > 0, DAMAGED),
         (of(State::Parked), PARKED),
         (figures.without_route > 0, WITHOUT_ROUTE),
+        (!shared.stranded().is_empty(), STRANDED),
         (figures.exhausted > 0, EXHAUSTED),
     ];
     let known = known.into_iter().find(|(holds, _)| *holds).map(|(_, sentence)| sentence.to_owned());
@@ -84,12 +101,15 @@ const DAMAGED: &str =
 const PARKED: &str = "marks are parked, since their endpoints refuse them: look at `nova-host-alerter status`, and at the endpoints";
 const WITHOUT_ROUTE: &str =
     "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes";
+const STRANDED: &str =
+    "marks wait for a route that is not configured any more: look at `nova-host-alerter status`";
 const EXHAUSTED: &str =
     "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`";
 
 /// Marks that have waited for a route for longer than it is said to be well.
 fn overdue(shared: &Shared) -> Option<String> {
-    let is_required = |name: &str| shared.route(name).is_none_or(|route| route.required);
+    // Of a route that is not configured any more another sentence speaks.
+    let is_required = |name: &str| shared.route(name).is_some_and(|route| route.required);
     let limit = shared.settings().degraded_after;
     let troubles = shared.troubles();
     let name = *troubles.long(Timestamp::now(), limit, is_required).first()?;

@@ -299,7 +299,7 @@ impl<'a> Intake<'a> {
 
 pub(super) fn too_old(node: &HostName, at: Timestamp) -> String {
     format!(
-        "a fencing of {node} from {at} (epoch seconds) was found too late and is not told: see [intake] horizon; if its machines are still down, run `nova-host-alerter mark {node}`"
+        "a fencing of {node} from {at} (epoch seconds) was found too late and is not told: see [intake] horizon; if its machines are still down, run `nova-host-alerter mark {node} --fenced --reason TEXT`"
     )
 }
 

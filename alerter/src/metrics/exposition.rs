@@ -26,7 +26,7 @@ pub enum Form {
 impl Form {
     /// What a client that accepts this gets.
     pub fn of(accept: &str) -> Self {
-        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Plain }
+        if accept.split(',').any(wants_open_metrics) { Self::OpenMetrics } else { Self::Plain }
     }
 
     /// The content type.
@@ -36,6 +36,14 @@ impl Form {
             Self::Plain => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
+}
+
+/// Whether this part of `Accept` names it, and does not refuse it with a weight of zero.
+fn wants_open_metrics(part: &str) -> bool {
+    let mut words = part.split(';').map(|word| word.trim().to_ascii_lowercase());
+    let is_named = words.next().is_some_and(|kind| kind == "application/openmetrics-text");
+    let is_zero = |word: String| word.strip_prefix("q=").is_some_and(|weight| weight.parse() == Ok(0.0));
+    is_named && !words.any(is_zero)
 }
 
 /// Everything as it is now, from memory.
@@ -123,4 +131,23 @@ fn plain(text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant looks for the name alone.
+    #[test]
+    fn a_form_of_no_weight_is_not_wanted() {
+        for (accept, form) in [
+            ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3", Form::OpenMetrics),
+            ("text/plain, Application/OpenMetrics-Text", Form::OpenMetrics),
+            ("application/openmetrics-text; q=0.0, text/plain", Form::Plain),
+            ("text/plain", Form::Plain),
+            ("", Form::Plain),
+        ] {
+            assert_eq!(Form::of(accept), form, "{accept}");
+        }
+    }
 }

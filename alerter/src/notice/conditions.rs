@@ -284,7 +284,7 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
 fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
     let Damage { table, key } = damage;
     let message = format!(
-        "the {table} row {key} is damaged; it is not sent and not dropped: look at it with `nova-host-alerter show`, and tell the controller by hand"
+        "the {table} row {key} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`, and tell the controller by hand"
     );
     let about = About { kind: (*table).to_owned(), ..About::default() };
     add(found, damage_key(damage), now, about, &message);

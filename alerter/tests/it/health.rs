@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::config::HealthFormat;
+use alerter::delivery::endpoint::{Endpoint, Sign};
+use alerter::delivery::lane::Lane;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Report, Shown, Status};
 use alerter::moment::Moment;
 use alerter::shared::Shared;
@@ -481,7 +483,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
     shared.troubles().failed("recovery", "connect", &detail, Timestamp(0));
-    shared.health.note_config(Some("the new configuration is not in force: run check-config".into()));
+    shared.health.note_config(Some("the new configuration /etc/secret.toml is not in force".into()));
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
         let met = shared.health.track(Check::Store, health::journal_fault, async { Err::<(), _>(full()) });
@@ -500,8 +502,19 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let words = [system.release(), system.version(), system.machine()];
     let of_the_machine = words.map(|word| word.to_string_lossy().to_lowercase());
     let told = format!("{head}{}", body.to_lowercase());
-    let never =
-        ["linux", "rust", "sqlite", "hyper", "axum", "tokio", "127.0.0.1", SECRET, env!("CARGO_PKG_VERSION")];
+    let never = [
+        "linux",
+        "rust",
+        "sqlite",
+        "hyper",
+        "axum",
+        "tokio",
+        "127.0.0.1",
+        "/etc/",
+        "marks.db",
+        SECRET,
+        env!("CARGO_PKG_VERSION"),
+    ];
     for word in never.into_iter().chain(of_the_machine.iter().map(String::as_str)) {
         assert!(!told.contains(word), "{word}: {told}");
     }
@@ -509,4 +522,32 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let root = serde_json::from_str::<Value>(&body).unwrap();
     let host = &shared.controller;
     assert_eq!(root["notes"], json!({ "host": host, "hostname": host }));
+}
+
+/// The broken variants: an endpoint that refuses is said to be tried again, as if nobody had to do anything; and what was in trouble
+/// when its route was taken out of the configuration is late for ever.
+#[tokio::test]
+async fn what_somebody_has_to_change_is_told_apart() {
+    let served = Served::new("");
+    let shared = &served.shared;
+    let said = |check: Check| {
+        health::after_pass(shared, true);
+        shown(&shared.health, &check).1.unwrap_or_default()
+    };
+    shared.troubles().failed("former", "connect", "refused", Timestamp(0));
+    assert_eq!(said(Check::Queue), "");
+    shared.stranded().insert("former".into(), 1);
+    assert!(said(Check::Queue).contains("not configured any more"));
+    shared.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
+    let recovery = || said(driver("recovery"));
+    assert!(recovery().contains("is tried again"), "{}", recovery());
+    let mut endpoint = Endpoint::new(4);
+    endpoint.begin();
+    endpoint.end(&Sign::Refuses, None, Instant::now(), 0.5);
+    shared.lanes().insert("recovery".into(), Lane::new(endpoint));
+    assert!(
+        recovery().contains("refuses every mark") && recovery().contains("retry --all"),
+        "{}",
+        recovery()
+    );
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
 mod accounts;
+mod advice;
 mod api;
 mod api_config;
 mod certificates;

@@ -31,6 +31,13 @@ pub struct Rows<T> {
     pub damaged: Vec<Damage>,
 }
 
+impl<T> Rows<T> {
+    /// How many were read, whether they can be believed or not.
+    pub fn count(&self) -> usize {
+        self.sound.len() + self.damaged.len()
+    }
+}
+
 /// A row that could be read but not believed.
 pub(super) type Checked<T> = Result<T, Damage>;
 

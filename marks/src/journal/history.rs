@@ -139,6 +139,15 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
 }
 
 impl Journal {
+    /// Whether anything was ever delivered, or written down, of this route. It may read all of the history.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1) OR EXISTS (SELECT 1 FROM history WHERE route = ?1)";
+        self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
+    }
+
     /// Gives `visit` every row behind the row number `after`, in the order of writing, without having all of them in memory,
     /// and without holding a snapshot for longer than a page: a writer is never kept from moving its log. A damaged row is
     /// given as damage with its number. What is written meanwhile is given too; ends where `visit` says so.

@@ -430,6 +430,8 @@ fn marks_and_lines_are_found_by_what_they_are() {
     assert_eq!(hosts(&site, &["list", "--host", "r1-*"]), ["r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--group", "rack1", "--all"]), ["r1-1", "r1-2", "r1-3"]);
     assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--group", "rack1"]), ["r1-1"]);
+    // It is older than three others: one that looks at the newest two alone finds none.
+    assert_eq!(hosts(&site, &["list", "--state", "acknowledged", "--limit", "1"]), ["r1-1"]);
     assert_eq!(hosts(&site, &["list", "--group", "default", "--route", "recovery"]), ["compute7"]);
     assert_eq!(hosts(&site, &["list", "--state", "held"]), Vec::<String>::new());
     assert_eq!(hosts(&site, &["list", "--state", "open", "--until", "1h"]), Vec::<String>::new());
