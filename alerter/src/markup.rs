@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Display, Write};
 
+use crate::plain::is_hidden;
+
 /// Finished markup. Names of elements and attributes are the program's own; every text and every value is escaped on its
-/// way in, and there is no other way in.
+/// way in, and there is no other way in. What is not seen becomes a sign that is: two host names could look the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markup(String);
 
@@ -89,19 +91,12 @@ impl Write for Escaping<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\r' | '\t' => self.0.push(' '),
-                odd if is_unseen(odd) => self.0.push(char::REPLACEMENT_CHARACTER),
+                odd if is_hidden(odd) => self.0.push(char::REPLACEMENT_CHARACTER),
                 plain => self.0.push(plain),
             }
         }
         Ok(())
     }
-}
-
-/// Control characters, and what turns the order of a line around or hides in it: two host names could look the same.
-fn is_unseen(letter: char) -> bool {
-    let hides = matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    letter.is_control() || hides
 }
 
 #[cfg(test)]

@@ -58,10 +58,11 @@ impl<'a> Line<'a> {
     /// One line of JSON. What a terminal would not show is escaped, which JSON knows how to read.
     fn json(&self) -> io::Result<String> {
         let text = serde_json::to_string(self)?;
-        let show = |c: char| match is_hidden(c) {
-            true => format!("\\u{:04x}", u32::from(c)),
-            false => c.to_string(),
+        // A character above U+FFFF is two escapes (RFC 8259, section 7).
+        let escape = |c: char| -> String {
+            c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
         };
+        let show = |c: char| if is_hidden(c) { escape(c) } else { c.to_string() };
         Ok(text.chars().map(show).collect::<String>() + "\n")
     }
 
@@ -367,9 +368,10 @@ mod tests {
         assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "a\\u{d}\\u{a}\\u{1b}[31m\\u{202e},alice (uid 0)");
     }
 
+    /// The broken variant writes U+E0041 as five digits, of which a reader of JSON takes four.
     #[test]
     fn a_line_of_json_is_one_line_and_shows_everything() {
-        let nasty = "a\n\u{1b}\u{9b}\u{202e}\"";
+        let nasty = "a\n\u{1b}\u{9b}\u{202e}\u{e0041}\"";
         let line = exported(Format::Jsonl, nasty);
         assert!(line.ends_with('\n') && !line.trim_end().chars().any(is_hidden), "{line:?}");
         let read: serde_json::Value = serde_json::from_str(&line).unwrap();

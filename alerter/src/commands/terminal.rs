@@ -6,6 +6,8 @@ use std::os::fd::AsFd;
 
 use terminal_size::{Height, Width};
 
+use crate::plain::blanked;
+
 /// Colours of what is said. They only add to the words: without them nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colour {
@@ -115,9 +117,9 @@ pub(super) fn size(of: &impl AsFd) -> Option<(usize, usize)> {
     (columns > 0 && rows > 0).then_some((columns.into(), rows.into()))
 }
 
-/// The same text without control characters: what an endpoint or another program said must not move our cursor.
+/// The same text with nothing hidden in it: what an endpoint or another program said must not move our cursor.
 pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    blanked(text).collect()
 }
 
 #[cfg(test)]

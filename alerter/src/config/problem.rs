@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::plain::is_hidden;
+
 /// One thing that is wrong, and where. It never holds a value or a line of the file: these may be secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -166,7 +168,7 @@ fn in_order(mut found: Vec<(usize, Problem)>) -> Vec<Problem> {
 
 /// A path on one line: a file's name may hold anything.
 fn printable(file: &Path) -> String {
-    file.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    file.to_string_lossy().chars().map(|c| if is_hidden(c) { '?' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::body::Strict;
 use super::caller::Caller;
 use super::server::{Answer, Refusal, plain};
 use crate::delivery::schedule;
+use crate::plain::is_hidden;
 use crate::shared::Shared;
 
 /// Longest reference in characters.
@@ -82,11 +83,12 @@ fn says(request: &MarkRequest) -> Result<Says, Refusal> {
 
 /// It is kept as it is, or not at all: half of a name is none.
 fn reference(text: &str) -> Result<String, Refusal> {
-    let is_plain = !text.trim().is_empty() && !text.chars().any(char::is_control);
+    let is_plain = !text.trim().is_empty() && !text.chars().any(is_hidden);
     match is_plain && text.chars().count() <= REFERENCE {
         true => Ok(text.to_owned()),
         false => {
-            let message = format!("a reference has 1 to {REFERENCE} characters, and no control character");
+            let message =
+                format!("a reference has 1 to {REFERENCE} characters, and no control or hidden character");
             Err(Refusal::bad("reference", &message))
         }
     }

@@ -38,6 +38,7 @@ use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::listen;
+use crate::plain::blanked;
 use crate::shared::Shared;
 use crate::steer::groups;
 
@@ -540,7 +541,7 @@ const TEXT_MAX: usize = 1024;
 
 /// A text as far as it is safe in a log, and no longer than the register keeps it.
 pub(super) fn plain(text: &str) -> String {
-    let letters = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(512);
+    let letters = blanked(text.trim()).take(512);
     let mut room = TEXT_MAX;
     let fits = |c: &char| {
         room = room.saturating_sub(c.len_utf8());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::check::Check;
 use super::summary::{Item, Report, Status, sum_up};
 use crate::moment::Moment;
+use crate::plain::blanked;
 
 /// The loop that has not come round for so long is stalled: three times as long as it ever waits.
 const STALLED: Duration = Duration::from_secs(90);
@@ -219,5 +220,5 @@ impl Health {
 
 /// On one line, and no longer than somebody reads.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+    blanked(text).take(LONGEST).collect()
 }

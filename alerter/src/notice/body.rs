@@ -5,6 +5,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 use super::{About, Key, Notice, State, What};
+use crate::plain::blanked;
 
 /// Longest sentence in characters.
 pub(super) const MESSAGE: usize = 512;
@@ -68,9 +69,9 @@ impl Notice {
     }
 }
 
-/// A sentence as it may be sent: on one line, without control characters, cut at [`MESSAGE`] characters.
+/// A sentence as it may be sent: on one line, with nothing hidden, cut at [`MESSAGE`] characters.
 pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MESSAGE).collect()
+    blanked(text).take(MESSAGE).collect()
 }
 
 /// What is said of the end of a condition.
