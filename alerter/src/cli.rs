@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use marks::time::Timestamp;
 
 use crate::span;
 
@@ -114,7 +115,7 @@ pub struct Filter {
     /// expired, or what holds them, such as no-fqdn or storm
     #[arg(long = "state", value_name = "WORD", value_delimiter = ',')]
     pub states: Vec<String>,
-    /// Only from then on: 2026-11-22T03:00:00Z, or how long ago: 30d, 2h
+    /// Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only before then
@@ -177,9 +178,14 @@ pub struct Events {
     /// Only rows of the history behind this one: the seq of the last line that was read
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     pub after: Option<i64>,
-    /// Only what is not older: a number with s, m, h or d behind it
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
-    pub since: Option<Duration>,
+    /// Only what is not older: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+}
+
+/// A time, or how long ago it was.
+fn moment(text: &str) -> Result<Timestamp, String> {
+    span::moment(text, Timestamp::now())
 }
 
 /// What else can be done with the history.
@@ -196,11 +202,11 @@ pub struct Export {
     #[arg(long, value_enum, default_value_t = Format::Jsonl)]
     pub format: Format,
     /// Only what happened from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
     /// Only what happened before then
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
     /// Only rows behind this number: where an earlier export ended
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub after: i64,
@@ -222,11 +228,11 @@ pub enum Format {
 #[derive(Debug, Args)]
 pub struct Report {
     /// From then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d
-    #[arg(long, value_name = "TIME", default_value = "30d")]
-    pub since: String,
+    #[arg(long, value_name = "TIME", default_value = "30d", value_parser = moment)]
+    pub since: Timestamp,
     /// Until then, and not now
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
     /// Into this file, which only its owner can read, instead of stdout
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -469,10 +475,18 @@ mod tests {
             "x history export --since 30d --until 2026-11-22 --output f",
             "x report",
             "x report --since 90d --output f --json",
+            "x events --since 2026-11-22",
+            "x events --follow --since 2h",
         ] {
             assert!(parse(right).is_ok(), "{right}");
         }
-        for wrong in ["x history export --format xml", "x history export compute1"] {
+        for wrong in [
+            "x history export --format xml",
+            "x history export compute1",
+            "x history export --since yesterday",
+            "x report --until 2026-13-01",
+            "x events --since 2w",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
         let Ok(Cli { command: Command::History(history), .. }) = parse("x history export") else { panic!() };

@@ -59,18 +59,20 @@ pub fn of_seconds(seconds: u64) -> Result<Duration, SpanError> {
     if span.is_zero() || span > LONGEST { Err(SpanError::Range) } else { Ok(span) }
 }
 
-/// Reads a time: as RFC 3339 has it, or so long before `now`.
+/// Reads a time: as RFC 3339 has it, the beginning of a day in UTC, or so long before `now`.
 ///
 /// # Errors
 /// What may be written instead, one sentence.
 pub fn moment(text: &str, now: Timestamp) -> Result<Timestamp, String> {
-    if let Ok(at) = text.parse::<jiff::Timestamp>() {
-        return Ok(Timestamp(at.as_millisecond()));
+    if let Ok(ago) = parse(text) {
+        return Ok(now - ago);
     }
-    let ago = parse(text).map_err(|_| {
-        "write a time as 2026-11-22T03:00:00Z, or how long ago it was as 90s, 30m, 2h or 30d (366d at most)".to_owned()
-    })?;
-    Ok(now - ago)
+    let day = format!("{text}T00:00:00Z");
+    let at = [text, &day].into_iter().find_map(|text| text.parse::<jiff::Timestamp>().ok());
+    at.map(|at| Timestamp(at.as_millisecond())).ok_or_else(|| {
+        "write a time as 2026-11-22T03:00:00Z or 2026-11-22, or how long ago it was as 90s, 30m, 2h or 30d (366d at most)"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +111,8 @@ mod tests {
         for same in ["2027-01-15T08:00:00Z", "2027-01-15 08:00:00Z", "2027-01-15T09:00:00+01:00"] {
             assert_eq!(moment(same, Timestamp(0)), Ok(now), "{same}");
         }
-        for wrong in ["", "yesterday", "2027-01-15", "2027-13-01T00:00:00Z", "-2h", "367d"] {
+        assert_eq!(moment("2027-01-15", now), Ok(now - Duration::from_secs(8 * 3600)));
+        for wrong in ["", "yesterday", "2027-13-01", "2027-13-01T00:00:00Z", "-2h", "367d"] {
             assert!(moment(wrong, now).is_err(), "{wrong}");
         }
     }

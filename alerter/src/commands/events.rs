@@ -88,7 +88,7 @@ struct Followed {
 impl Followed {
     fn start(cli: &Cli, options: &cli::Events) -> anyhow::Result<Self> {
         let journal = reader(cli)?;
-        let asked_since = options.since.map(|since| Timestamp::now() - since);
+        let asked_since = options.since;
         let after = match options.after {
             Some(after) => after,
             None if options.follow && asked_since.is_none() => journal.newest_history()?,

@@ -16,7 +16,6 @@ use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
 use crate::plain::is_hidden;
 use crate::report::{self, Numbers};
-use crate::span;
 use crate::timeline::{self, Timeline};
 
 /// The first line of CSV.
@@ -158,12 +157,12 @@ impl<W: Write> Exporter<W> {
 }
 
 pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCode> {
-    let (now, journal) = (Timestamp::now(), reader(cli)?);
+    let journal = reader(cli)?;
     let mut exporter = Exporter {
         out: Out::open(options.output.as_deref())?,
         format: options.format,
-        since: options.since.as_deref().map(|text| point(text, now)).transpose()?,
-        until: options.until.as_deref().map(|text| point(text, now)).transpose()?,
+        since: options.since,
+        until: options.until,
         rows: 0,
         damaged: 0,
         last: options.after,
@@ -194,9 +193,7 @@ fn tell(sentence: &str) {
 }
 
 pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCode> {
-    let now = Timestamp::now();
-    let from = point(&options.since, now)?;
-    let to = options.until.as_deref().map_or(Ok(now), |text| point(text, now))?;
+    let (from, to) = (options.since, options.until.unwrap_or_else(Timestamp::now));
     anyhow::ensure!(from < to, "--since must lie before --until");
     let (journal, mut progress) = (reader(cli)?, Progress::new("rows read"));
     let facts = report::read::read(&journal, from, to, |rows| progress.at(rows))?;
@@ -218,25 +215,6 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
         tell(&format!("{} damaged rows are not counted in it", numbers.damaged));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A time, or how long ago.
-///
-/// # Errors
-/// One sentence.
-fn point(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
-    if let Ok(ago) = span::parse(text) {
-        return Ok(now - ago);
-    }
-    let day = format!("{text}T00:00:00Z");
-    let at = [text, &day].into_iter().find_map(|text| text.parse::<jiff::Timestamp>().ok());
-    let at = at.with_context(|| {
-        let text = text.escape_default();
-        format!(
-            "{text} is no time: write 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, as in 30d or 12h"
-        )
-    })?;
-    Ok(Timestamp(at.as_millisecond()))
 }
 
 /// Where it goes: stdout, or a file that is put in place when it is whole.
@@ -408,15 +386,5 @@ mod tests {
         assert_eq!(fs::read_to_string(&target).unwrap(), "new");
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1, "no draft is left");
-    }
-
-    #[test]
-    fn a_time_is_a_point_or_an_age() {
-        let now = Timestamp(1_800_000_000_000);
-        let of = |text| point(text, now).map(|at| at.seconds() - now.seconds());
-        assert_eq!(of("30d").unwrap(), -30 * 86_400);
-        assert_eq!(of("2027-01-15T08:00:01Z").unwrap(), 1);
-        assert_eq!(of("2027-01-15").unwrap(), -8 * 3600);
-        assert!(of("yesterday").is_err() && of("2027-13-01").is_err());
     }
 }
