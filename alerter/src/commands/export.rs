@@ -12,6 +12,7 @@ use marks::journal::{Damage, HistoryRow, Journal};
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::progress::Progress;
 use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
 use crate::plain::is_hidden;
@@ -20,8 +21,6 @@ use crate::timeline::{self, Timeline};
 
 /// The first line of CSV.
 const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";
-/// Progress is drawn after so many rows.
-const PACE: u64 = 10_000;
 
 /// A row as it is exported.
 #[derive(Serialize)]
@@ -140,15 +139,17 @@ impl<W: Write> Exporter<W> {
     }
 
     /// Everything that was there when it began: a journal that is written all the time has no end.
-    fn run(&mut self, journal: &Journal) -> anyhow::Result<()> {
+    fn run(&mut self, journal: &Journal, mut progress: Option<Progress>) -> anyhow::Result<()> {
         let newest = journal.newest_history()?;
-        let (mut fault, mut progress) = (self.begin().err(), Progress::new("rows exported"));
+        let mut fault = self.begin().err();
         journal.each_history(self.last, |seq, row| {
             if seq > newest || fault.is_some() {
                 return ControlFlow::Break(());
             }
             fault = self.take(seq, row).err();
-            progress.at(self.rows);
+            if let Some(progress) = &mut progress {
+                progress.at(self.rows);
+            }
             ControlFlow::Continue(())
         })?;
         drop(progress);
@@ -167,7 +168,10 @@ pub(super) fn export(cli: &Cli, options: &cli::Export) -> anyhow::Result<ExitCod
         damaged: 0,
         last: options.after,
     };
-    match exporter.run(&journal).and_then(|()| exporter.out.finish()) {
+    // Rows that go to a terminal themselves are progress enough.
+    let is_seen = options.output.is_none() && io::stdout().is_terminal();
+    let progress = (!is_seen).then(|| Progress::of("rows exported", None));
+    match exporter.run(&journal, progress).and_then(|()| exporter.out.finish()) {
         Err(error) if is_gone(&error) && options.output.is_none() => return Ok(ExitCode::SUCCESS),
         done => done?,
     }
@@ -195,7 +199,7 @@ fn tell(sentence: &str) {
 pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCode> {
     let (from, to) = (options.since, options.until.unwrap_or_else(Timestamp::now));
     anyhow::ensure!(from < to, "--since must lie before --until");
-    let (journal, mut progress) = (reader(cli)?, Progress::new("rows read"));
+    let (journal, mut progress) = (reader(cli)?, Progress::of("rows read", None));
     let facts = report::read::read(&journal, from, to, |rows| progress.at(rows))?;
     drop(progress);
     let numbers = Numbers::of(&facts, from, to);
@@ -270,34 +274,6 @@ impl Drop for Out {
     fn drop(&mut self) {
         if let Self::Draft { draft, is_done: false, .. } = self {
             let _nobody_can_help = fs::remove_file(draft);
-        }
-    }
-}
-
-/// One line on stderr that is drawn again in place, where stderr is a terminal.
-struct Progress {
-    what: &'static str,
-    is_shown: bool,
-    is_drawn: bool,
-}
-
-impl Progress {
-    fn new(what: &'static str) -> Self {
-        Self { what, is_shown: io::stderr().is_terminal(), is_drawn: false }
-    }
-
-    fn at(&mut self, done: u64) {
-        if self.is_shown && done > 0 && done.is_multiple_of(PACE) {
-            say(&format!("\r{done} {}", self.what), &mut io::stderr());
-            self.is_drawn = true;
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.is_drawn {
-            say("\r\x1b[K", &mut io::stderr());
         }
     }
 }
