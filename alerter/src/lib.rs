@@ -22,6 +22,7 @@ pub mod notice;
 pub mod online;
 pub mod openstack;
 pub mod page;
+pub mod percentile;
 mod plain;
 pub mod policy;
 pub mod probes;

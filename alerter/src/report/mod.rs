@@ -13,7 +13,8 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use crate::timeline::{self, Episode};
+use crate::percentile::percentile;
+use crate::timeline::Episode;
 pub use render::page;
 use spans::{holds, trouble};
 
@@ -176,8 +177,9 @@ pub struct Event {
 
 impl Percentiles {
     /// None of nothing.
-    pub fn of(values: Vec<u64>) -> Option<Self> {
-        let at = |percent| timeline::percentile(&values, percent);
+    pub fn of(mut values: Vec<u64>) -> Option<Self> {
+        values.sort_unstable();
+        let at = |percent| percentile(&values, percent);
         Some(Self { count: values.len(), p50: at(50)?, p90: at(90)?, p99: at(99)?, max: at(100)? })
     }
 }

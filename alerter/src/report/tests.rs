@@ -8,7 +8,7 @@ use marks::id::FencingId;
 use marks::mark::{Proof, Source, Standing};
 
 use super::*;
-use crate::timeline::Timeline;
+use crate::timeline::{self, Timeline};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 

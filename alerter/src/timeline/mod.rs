@@ -63,16 +63,6 @@ impl Episode {
     }
 }
 
-/// The value that so many of a hundred do not exceed (nearest rank); none of nothing.
-///
-/// `percent` above 100 counts as 100.
-pub fn percentile<T: Copy + Ord>(values: &[T], percent: u8) -> Option<T> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable();
-    let rank = (sorted.len() * usize::from(percent.min(100))).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied()
-}
-
 /// How much is drawn; the rest is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeline {

@@ -121,17 +121,3 @@ fn no_time_is_too_odd() {
     }
     assert!(drawn(&[]).contains("no outage in this time"));
 }
-
-#[test]
-fn a_percentile_is_a_value_that_was_there() {
-    let values: Vec<u32> = (1..=100).rev().collect();
-    let of = |percent| percentile(&values, percent);
-    assert_eq!(
-        (of(0), of(50), of(99), of(100), of(200)),
-        (Some(1), Some(50), Some(99), Some(100), Some(100))
-    );
-    assert_eq!(
-        (percentile(&[7], 50), percentile(&[1, 2], 50), percentile::<u8>(&[], 50)),
-        (Some(7), Some(1), None)
-    );
-}

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use alerter::percentile::percentile;
+
 /// Prints a figure with its name.
 pub(crate) fn line(name: &str, figure: impl fmt::Display) {
     println!("{name:<44} {figure}");
@@ -29,10 +31,10 @@ impl Times {
         self.0.push(time.as_secs_f64() * 1000.0);
     }
 
-    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+    pub(crate) fn percentile(&self, percent: u8) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len().saturating_sub(1) * percent / 100).copied().unwrap_or(f64::NAN)
+        percentile(&sorted, percent).unwrap_or(f64::NAN)
     }
 
     pub(crate) fn median(&self) -> f64 {
