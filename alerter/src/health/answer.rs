@@ -18,12 +18,13 @@ use uuid::Uuid;
 use super::check::{Check, VERSION};
 use super::manager::Pulse;
 use super::summary::{Report, Shown, Status};
-use crate::config::{CacheControl, HealthFormat, Served};
-use crate::follow::follow;
-use crate::listen::{self, Endpoint};
+use crate::config::{CacheControl, HealthFormat, Settings};
+use crate::listen::follow_and_run;
 use crate::moment::Moment;
 use crate::shared::Shared;
 
+/// The path, and no other.
+const PATH: &str = "/health";
 /// What the answer is, whatever its format.
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/health+json");
 
@@ -38,15 +39,13 @@ pub fn service_id(controller: &str) -> Uuid {
 
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    let serve = |served: &Served, stop| listen::run(endpoint(&shared, served), stop);
-    follow(Arc::clone(&shared), |settings| settings.healthcheck.served.clone(), serve, stop).await;
+    let pick = |settings: &Settings| settings.healthcheck.served.clone();
+    follow_and_run(shared, PATH, pick, |shared, _| router(shared), stop).await;
 }
 
-/// What is served there.
-pub fn endpoint(shared: &Arc<Shared>, served: &Served) -> Endpoint {
-    let router = Router::new().route("/health", get(answer)).with_state(Arc::clone(shared));
-    let Served { addresses, owner } = served.clone();
-    Endpoint { what: "/health", addresses, owner, router, unserved: shared.unserved.clone() }
+/// Answers `GET /health`.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new().route(PATH, get(answer)).with_state(shared)
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {

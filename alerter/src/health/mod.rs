@@ -8,7 +8,7 @@ mod feed;
 mod manager;
 mod summary;
 
-pub use answer::{body, endpoint, run, service_id};
+pub use answer::{body, router, run, service_id};
 pub use check::{Check, RegisterName};
 pub use feed::{after_look, after_pass, beat, journal_fault};
 pub use manager::{Fault, Health, Pulse, any};

@@ -2,11 +2,13 @@
 //! from being everybody's. Nothing here asks who a client is: these answers are for reading, and each has its own address.
 
 mod address;
+mod follow;
 mod serve;
 mod socket;
 mod unserved;
 
 pub use address::{Address, Host, parse};
+pub use follow::follow_and_run;
 pub use serve::{Endpoint, run};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;

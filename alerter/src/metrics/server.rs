@@ -11,9 +11,8 @@ use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
 use super::exposition::{Form, write};
-use crate::config::Served;
-use crate::follow::follow;
-use crate::listen::{self, Endpoint};
+use crate::config::Settings;
+use crate::listen::follow_and_run;
 use crate::shared::Shared;
 
 /// The path, and no other.
@@ -21,12 +20,8 @@ const PATH: &str = "/metrics";
 
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    let serve = |served: &Served, stop| {
-        let Served { addresses, owner } = served.clone();
-        let (router, unserved) = (router(Arc::clone(&shared)), shared.unserved.clone());
-        listen::run(Endpoint { what: PATH, addresses, owner, router, unserved }, stop)
-    };
-    follow(Arc::clone(&shared), |settings| settings.metrics.clone(), serve, stop).await;
+    let pick = |settings: &Settings| settings.metrics.clone();
+    follow_and_run(shared, PATH, pick, |shared, _| router(shared), stop).await;
 }
 
 /// Answers `GET /metrics`.

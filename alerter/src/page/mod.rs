@@ -16,9 +16,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Served;
-use crate::follow::follow;
-use crate::listen::{self, Endpoint};
+use crate::config::{Served, Settings};
+use crate::listen::follow_and_run;
 use crate::shared::Shared;
 use crate::timeline;
 use guard::Names;
@@ -30,13 +29,9 @@ const HTML: &str = "text/html; charset=utf-8";
 
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    let serve = |served: &Served, stop| {
-        let Served { addresses, owner } = served.clone();
-        let (router, unserved) =
-            (router(Arc::clone(&shared), Names::of(&addresses)), shared.unserved.clone());
-        listen::run(Endpoint { what: "the status page", addresses, owner, router, unserved }, stop)
-    };
-    follow(Arc::clone(&shared), |settings| settings.page.clone(), serve, stop).await;
+    let pick = |settings: &Settings| settings.page.clone();
+    let router = |shared, served: &Served| router(shared, Names::of(&served.addresses));
+    follow_and_run(shared, "the status page", pick, router, stop).await;
 }
 
 fn router(shared: Arc<Shared>, names: Names) -> Router {

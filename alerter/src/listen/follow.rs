@@ -1,0 +1,27 @@
+//! Serves what the configuration says, where it says so, and elsewhere after a reload that says so.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio_util::sync::CancellationToken;
+
+use super::serve::{Endpoint, run};
+use crate::config::{Served, Settings};
+use crate::follow::follow;
+use crate::shared::Shared;
+
+/// Serves `what` until `stop`: `pick` takes of the configuration where, if anywhere, and `router` answers there.
+pub async fn follow_and_run(
+    shared: Arc<Shared>,
+    what: &'static str,
+    pick: impl Fn(&Settings) -> Option<Served>,
+    router: impl Fn(Arc<Shared>, &Served) -> Router,
+    stop: CancellationToken,
+) {
+    let serve = |served: &Served, stop| {
+        let Served { addresses, owner } = served.clone();
+        let (router, unserved) = (router(Arc::clone(&shared), served), shared.unserved.clone());
+        run(Endpoint { what, addresses, owner, router, unserved }, stop)
+    };
+    follow(Arc::clone(&shared), pick, serve, stop).await;
+}
