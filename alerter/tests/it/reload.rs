@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerter::control::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
+use alerter::control::api::{ChangeAnswer, Daemon, DismissRequest, Kind, ReloadAnswer, ReloadRequest};
 use alerter::control::client::{self, ClientError};
 use alerter::control::server::ControlSocket;
 use alerter::engine::Engine;
@@ -259,6 +259,10 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
         reasons.len() == 1 && reasons[0].contains(&place) && reasons[0].contains("stays in force"),
         "{reasons:?}"
     );
+    // Whatever words of other troubles stand in it, it says what it is about.
+    let status: Daemon = running.socket().get("/v1/status").await.unwrap();
+    let said: Vec<(Kind, &String)> = status.reasons.iter().map(|one| (one.kind, &one.message)).collect();
+    assert_eq!((said, &status.health.reasons), (vec![(Kind::Reload, &reasons[0])], &reasons));
     let mark = running.fence("c1").await;
     running.until(mark, "all", State::Acknowledged).await;
     assert_eq!(running.reload(&good).await, changed(&[]));
