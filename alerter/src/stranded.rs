@@ -13,8 +13,7 @@ use crate::shared::Shared;
 /// # Errors
 /// As any read.
 pub fn look(journal: &Journal, shared: &Shared) -> Result<(), JournalError> {
-    let mut found: BTreeMap<String, usize> = journal.waiting_required()?;
-    found.retain(|route, _| shared.route(route).is_none());
+    let found: BTreeMap<String, usize> = journal.waiting_required(|route| shared.route(route).is_none())?;
     let mut known = shared.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
         warn!("{}", sentence(route, *marks));

@@ -60,6 +60,7 @@ impl Step {
 
     /// Another step is next.
     pub fn leave(&mut self, now: Timestamp) {
+        self.exhausted_at = None;
         (self.until, self.left) = (Some(self.until.map_or(now, |until| until.min(now))), None);
     }
 }
@@ -73,12 +74,19 @@ pub struct Seen {
     pub state: State,
     /// Whether it is held because it is another step's turn.
     pub waits: bool,
+    /// Whether its route is configured: else nobody can be told there.
+    pub is_there: bool,
 }
 
 impl Seen {
     /// Whether it is the one that may be told.
     pub fn is_current(&self) -> bool {
         !self.waits && !self.state.is_final() && self.state != State::Quarantined
+    }
+
+    /// Whether it can be its turn.
+    fn can_come(&self) -> bool {
+        self.waits && self.is_there
     }
 }
 
@@ -89,6 +97,8 @@ pub enum Why {
     Refused,
     /// It had its time.
     TimeOut,
+    /// Its route is not configured any more.
+    Missing,
     /// Its delivery has ended or is damaged.
     Gone,
 }
@@ -118,7 +128,9 @@ pub enum Next {
 }
 
 /// What becomes of a chain now. The next step comes only when the current one was refused, has had its time, or is gone, and
-/// never while an attempt of it is under way (P10). A mark that may not go keeps its place, and its clock stands.
+/// never while an attempt of it is under way (P10). A step whose route is not configured is passed over: nobody could be told
+/// there. Where no route of the chain is left one such step is the current one all the same, so that somebody is asked about
+/// it. A mark that may not go keeps its place, and its clock stands.
 pub fn next(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     if steps.iter().any(|seen| seen.state == State::Acknowledged) {
         let can_end = |seen: &Seen| !seen.state.is_final() && seen.state != State::InFlight;
@@ -138,11 +150,18 @@ fn of_held(step: &Step, at: usize) -> Next {
 }
 
 fn of_current(steps: &[Seen], at: usize, now: Timestamp) -> Next {
-    let Seen { step, state, .. } = &steps[at];
-    if step.exhausted_at.is_some() {
+    let Seen { step, state, is_there, .. } = &steps[at];
+    let other = another(steps).filter(|_| !is_there && *state != State::InFlight);
+    if let Some(to) = other {
+        return Next::Escalate { from: Some(at), to, why: Why::Missing };
+    }
+    let next = earliest(steps, |seen| seen.can_come() && seen.step.link.step > step.link.step);
+    if step.exhausted_at.is_some() && (next.is_none() || *state == State::InFlight) {
         return Next::Stay;
     }
     let is_over = match step.until {
+        // The route of a later step has come back.
+        _ if step.exhausted_at.is_some() => true,
         // What was left of it when the mark was held.
         None if step.left == Some(Duration::ZERO) => true,
         None if *state != State::Parked => return Next::Run(at),
@@ -158,21 +177,25 @@ fn of_current(steps: &[Seen], at: usize, now: Timestamp) -> Next {
         _ if is_over => Why::TimeOut,
         _ => return Next::Stay,
     };
-    let comes_after = |seen: &Seen| seen.waits && seen.step.link.step > step.link.step;
-    match earliest(steps, comes_after) {
+    match next {
         Some(to) => Next::Escalate { from: Some(at), to, why },
         None => Next::Exhaust(at, why),
     }
 }
 
-/// The current step is gone: the next that was never told, else the last that was, so that the mark is told for as long as
-/// there is a step that can.
+/// The current step is gone.
 fn replace(steps: &[Seen]) -> Next {
-    let new = earliest(steps, |seen| seen.waits && !seen.step.has_begun());
-    match new.or_else(|| latest(steps, |seen| seen.waits)) {
+    let last = || latest(steps, |seen| seen.waits);
+    match another(steps).or_else(last) {
         Some(to) => Next::Escalate { from: None, to, why: Why::Gone },
         None => Next::Stay,
     }
+}
+
+/// The next step that was never told, else the last that was, so that the mark is told for as long as there is a step that can.
+fn another(steps: &[Seen]) -> Option<usize> {
+    let new = earliest(steps, |seen| seen.can_come() && !seen.step.has_begun());
+    new.or_else(|| latest(steps, Seen::can_come))
 }
 
 fn order(steps: &[Seen], at: usize) -> u32 {

@@ -192,10 +192,10 @@ impl Delivery {
         self.chain.is_some() && self.state == State::Held && is_chains
     }
 
-    /// What its chain sees of it.
-    pub fn seen(&self) -> Option<Seen> {
+    /// What its chain sees of it. `is_there` says whether its route is configured.
+    pub fn seen(&self, is_there: bool) -> Option<Seen> {
         let waits = self.waits_in_chain();
-        self.chain.map(|step| Seen { step, state: self.state, waits })
+        self.chain.map(|step| Seen { step, state: self.state, waits, is_there })
     }
 }
 

@@ -426,7 +426,7 @@ pub(super) mod tests {
         };
         let chain = [to("recovery", 1), to("pager", 2)];
         journal.make_mark(&row, Taken::Fencing(&first), &chain, NOW).unwrap();
-        journal.advance_chains(&|_| true, NOW).unwrap();
+        journal.advance_chains(&|_| true, &|_| true, NOW).unwrap();
         let nothing = look(vec![]);
         let shown = report(Some(&journal), &nothing, &found(Some(&journal), &nothing)[0]).unwrap();
         let line = text::line(&shown).pop().unwrap();

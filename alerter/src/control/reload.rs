@@ -76,56 +76,85 @@ async fn dismiss(
         let message = "it is not known yet which group each host is in: ask again in a moment";
         return Err(Refusal::bad("groups", message));
     }
-    let (state, name) = (Arc::clone(&shared), route.clone());
+    let (state, asked, name) = (Arc::clone(&shared), route.clone(), route.clone());
     let end = move |journal: &mut Journal| {
         // In the journal's thread: no reload can bring the route back meanwhile.
-        if state.route(&name).is_some() {
+        if state.route(&asked).is_some() {
             return Ok(None);
         }
-        start::dismiss_route(journal, &state, (&name, &reason, &user), Timestamp::now()).map(Some)
+        start::dismiss_route(journal, &state, (&asked, &reason, &user), Timestamp::now()).map(Some)
     };
     let ended = shared.store.run(end).await?;
     let route = plain(&route);
-    let Some(Unrouted { changed, under_way }) = ended else {
+    let Some(unrouted) = ended else {
         let message = format!(
             "route {route} is configured, and its marks are told there: end single ones with `unmark`, or take the route out of the configuration first"
         );
         return Err(Refusal::bad("route", &message));
     };
+    if unrouted == Unrouted::default() && !shared.store.run(move |journal| journal.knows_route(&name)).await?
+    {
+        let message = format!("nobody knows a route {route}: see `nova-host-alerter status`");
+        return Err(Refusal::absent(&message));
+    }
     shared.seen().news = true;
     shared.poke.notify_one();
-    let message = dismissed(&route, changed, under_way);
-    Ok(Json(ChangeAnswer { changed, message }))
+    let message = dismissed(&route, unrouted);
+    Ok(Json(ChangeAnswer { changed: unrouted.left.changed, message }))
 }
 
 /// What has come of it, and what is left to do.
-fn dismissed(route: &str, changed: usize, under_way: usize) -> String {
-    let done = match (changed, under_way) {
-        (0, 0) => return format!("no mark waits for a route {route}: see `nova-host-alerter status`"),
-        (0, _) => String::new(),
-        _ => {
-            format!("{changed} mark(s) wait no longer for route {route}; what other routes have to do stays")
-        }
-    };
-    if under_way == 0 {
-        return done;
+fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
+    let mut said = Vec::new();
+    if left.changed > 0 {
+        said.push(format!(
+            "{} mark(s) wait no longer for route {route}; what other routes have to do stays",
+            left.changed
+        ));
     }
-    let semicolon = if done.is_empty() { "" } else { "; " };
-    format!(
-        "{done}{semicolon}{under_way} mark(s) are being told on route {route} at this moment and were left alone: run it once more when their answers have come, which takes no longer than the route's timeout"
-    )
+    if left.ended > 0 {
+        said.push(format!(
+            "{} of them ended by it, since they waited for nobody else, and {} of these were told to nobody",
+            left.ended, left.untold
+        ));
+    }
+    if under_way > 0 {
+        said.push(format!(
+            "{under_way} mark(s) are being told on route {route} at this moment and were left alone: run it once more when their answers have come, which takes no longer than the route's timeout"
+        ));
+    }
+    if left.damaged > 0 {
+        said.push(format!(
+            "{} mark(s) have a damaged row of route {route}: see `nova-host-alerter list`, and end them with `unmark`",
+            left.damaged
+        ));
+    }
+    if said.is_empty() {
+        said.push(format!("no mark waits for a route {route}: see `nova-host-alerter status`"));
+    }
+    said.join("; ")
 }
 
 #[cfg(test)]
 mod tests {
+    use marks::journal::LeftRoute;
+
     use super::*;
 
-    /// The broken variant says of a mark that is just being told that nothing waits.
+    /// The broken variant says of a mark that is just being told that nothing waits, and of one that nobody took nothing at all.
     #[test]
-    fn what_is_under_way_is_said() {
-        assert!(dismissed("r", 0, 0).starts_with("no mark waits for a route r"));
-        assert!(dismissed("r", 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));
-        assert!(dismissed("r", 2, 0).ends_with("what other routes have to do stays"));
-        assert!(dismissed("r", 2, 1).contains("stays; 1 mark(s) are being told"));
+    fn what_has_come_of_it_is_said() {
+        let of = |changed, ended, untold, damaged, under_way| {
+            dismissed("r", Unrouted { left: LeftRoute { changed, ended, untold, damaged }, under_way })
+        };
+        assert!(of(0, 0, 0, 0, 0).starts_with("no mark waits for a route r"));
+        assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));
+        assert!(of(2, 0, 0, 0, 0).ends_with("what other routes have to do stays"));
+        assert!(of(2, 0, 0, 0, 1).contains("stays; 1 mark(s) are being told"));
+        assert!(
+            of(3, 2, 1, 0, 0)
+                .contains("; 2 of them ended by it, since they waited for nobody else, and 1 of")
+        );
+        assert!(of(0, 0, 0, 1, 0).ends_with("end them with `unmark`"));
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::delivery::Delivery;
+use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
-use marks::journal::{Journal, MarkRow, NewDelivery, PAGE, Position, Resolved};
+use marks::journal::{Journal, LeftRoute, MarkRow, NewDelivery, PAGE, Position, Resolved};
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
@@ -119,10 +119,10 @@ fn serve(journal: &mut Journal, shared: &Shared, rows: &[MarkRow], now: Timestam
 }
 
 /// What has come of the end of a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unrouted {
-    /// Of how many marks.
-    pub changed: usize,
+    /// Of how many marks, and how many of these have ended by it.
+    pub left: LeftRoute,
     /// How many are being told there and were left alone.
     pub under_way: usize,
 }
@@ -143,9 +143,9 @@ pub fn dismiss_route(
         serve(journal, shared, &open_of(journal, marks)?, now)?;
     }
     let under_way = journal.under_way_on(route)?;
-    let changed = journal.dismiss_on(route, reason, user, now)?;
+    let left = journal.dismiss_on(route, reason, user, now)?;
     stranded::look(journal, shared)?;
-    Ok(Unrouted { changed, under_way })
+    Ok(Unrouted { left, under_way })
 }
 
 /// Those of the marks that are sound and not settled.
@@ -276,16 +276,22 @@ fn missing_routes(journal: &Journal, shared: &Shared, mark: &Mark) -> Done<Vec<N
     let told = recipients(shared, &settings, &mark.node);
     let mut missing = match told {
         // A chain that is under way is gone through as it was made.
-        Recipients::Chain(_) if is_under_way(shared, &existing.sound) => Vec::new(),
+        Recipients::Chain(_) if is_under_way(shared, &told, &existing.sound) => Vec::new(),
         _ => deliveries_of(&told, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
     Ok(missing)
 }
 
-/// Whether anybody is still to be told, on a route that is there.
-fn is_under_way(shared: &Shared, existing: &[Delivery]) -> bool {
-    existing.iter().any(|old| old.required && shared.route(&old.route).is_some())
+/// Whether anybody is still to be told on a route that is there, or a step of a chain has it. What another route has come to is
+/// no word of the controllers in the chain.
+fn is_under_way(shared: &Shared, told: &Recipients<'_>, existing: &[Delivery]) -> bool {
+    let chain = told.routes();
+    existing.iter().any(|old| {
+        let is_step = || old.chain.is_some() || chain.iter().any(|route| route.name.as_str() == old.route);
+        let is_awaited = !old.state.is_final() && shared.route(&old.route).is_some();
+        old.required && (is_awaited || (old.state == State::Acknowledged && is_step()))
+    })
 }
 
 /// Gives marks that were held for want of a name the one that they have now.

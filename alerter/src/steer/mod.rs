@@ -205,11 +205,13 @@ fn advance_chains(
 ) -> Result<(), JournalError> {
     let mut steering = shared.steering();
     let may_go = |mark| is_permitted && steering.holds_of(mark).is_empty();
+    let settings = shared.settings();
+    let is_there = |name: &str| settings.routes.iter().any(|route| route.name.as_str() == name);
     let is_recent = |at: Timestamp| at <= now && now.since(at) < ALL_CHAINS;
     let looks_at_all = !steering.all_chains.is_some_and(is_recent);
     let advanced = match looks_at_all {
-        true => journal.advance_chains(&may_go, now)?,
-        false => journal.advance_stirred(&steering.said, &may_go, now)?,
+        true => journal.advance_chains(&may_go, &is_there, now)?,
+        false => journal.advance_stirred(&steering.said, &may_go, &is_there, now)?,
     };
     steering.said.clear();
     if looks_at_all {

@@ -335,6 +335,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     running.reload(&all).await;
     let answer = running.dismiss("gone", "the old site is closed").await.unwrap();
     assert_eq!(answer.changed, 1, "{}", answer.message);
+    assert!(answer.message.contains("1 of them ended by it"), "{}", answer.message);
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged), "the other one has it");
     assert!(running.deliveries(mark).await.contains(&("gone".to_owned(), State::Dismissed)));
     let history = move |journal: &mut Journal| journal.history(&HistoryFilter::default());
@@ -343,6 +344,8 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     assert!(row.detail.contains("the old site is closed") && row.actor.contains("alice"), "{row:?}");
     assert!(running.reasons().is_empty());
     assert_eq!(running.dismiss("gone", "once more").await.unwrap().changed, 0);
+    let unknown = running.dismiss("gnoe", "a typo").await.unwrap_err().to_string();
+    assert!(unknown.contains("nobody knows a route gnoe"), "{unknown}");
 }
 
 /// The mark of a route that is gone is told to whoever is told of its host now, and ends when that one has it. The broken
@@ -362,6 +365,52 @@ async fn a_mark_of_a_route_that_is_gone_is_told_to_the_others() {
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
 }
 
+fn chain(names: &[&str]) -> String {
+    let link = |name: &&str| format!("{{ route = \"{name}\", timeout = 3600 }}");
+    let links = names.iter().map(link).collect::<Vec<_>>().join(", ");
+    format!("[groups.g]\nhosts = [\"c1\"]\nchain = [{links}]\n")
+}
+
+/// A route that has a mark is no recovery controller's word: the chain of a new configuration is told of it too, before the
+/// route ends that is gone. The broken variant looks at the acknowledged one, and ends the mark with the operator's word.
+#[tokio::test]
+async fn a_mark_that_another_route_has_gets_the_chain_of_a_new_configuration() {
+    let (wiki, (takes, leave)) = (Endpoint::saying(OK).await, slow().await);
+    let wiki = route("wiki", &wiki.url(), "");
+    let running = Running::with(&(wiki.clone() + &route("recovery", NOBODY, ""))).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "wiki", State::Acknowledged).await;
+    let new = route("new1", &takes.url(), "") + &route("new2", NOBODY, "");
+    running.reload(&(chain(&["new1", "new2"]) + &wiki + &new)).await;
+    said(&takes, 1).await;
+    let answer = running.dismiss("recovery", "replaced").await.unwrap();
+    assert!(answer.changed == 1 && !answer.message.contains("ended by it"), "{answer:?}");
+    assert_eq!(running.settled(mark).await, None, "the chain is still to have it");
+    leave.add_permits(1);
+    running.until(mark, "new1", State::Acknowledged).await;
+    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
+    assert!(running.deliveries(mark).await.contains(&("new2".to_owned(), State::Cancelled)));
+}
+
+/// A chain whose last route a reload takes away goes back to the one that is there. The broken variant, in which that route
+/// stays, tells nobody more.
+#[tokio::test]
+async fn a_chain_comes_back_from_a_route_that_is_gone() {
+    let refuses = Endpoint::saying("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n").await;
+    let takes = Endpoint::saying(OK).await;
+    let (b, rest) = (route("b", NOBODY, ""), route("rest", NOBODY, ""));
+    let text = chain(&["a", "b"]) + &route("a", &refuses.url(), "") + &b + &rest;
+    let running = Running::with(&text).await;
+    let mark = running.fence("c1").await;
+    running.until(mark, "b", State::Pending).await;
+    running.reload(&(chain(&["a", "b"]) + &route("a", &takes.url(), "") + &b + &rest)).await;
+    assert!(takes.requests().is_empty(), "it is another one's turn");
+    running.reload(&(chain(&["a"]) + &route("a", &takes.url(), "") + &rest)).await;
+    running.until(mark, "a", State::Acknowledged).await;
+    assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
+    assert!(running.reasons().iter().all(|reason| !reason.contains("not configured")));
+}
+
 /// Somebody may be taking a mark at this moment: it is left alone, in a chain too, where the next step would tell a second one
 /// meanwhile. The broken variant ends it, and has `b` told.
 #[tokio::test]
@@ -369,11 +418,6 @@ async fn an_exchange_that_is_under_way_is_not_dismissed_with_its_route() {
     let (takes, leave) = slow().await;
     let next = Endpoint::saying(OK).await;
     let (a, b) = (route("a", &takes.url(), ""), route("b", &next.url(), "") + &route("rest", NOBODY, ""));
-    let chain = |names: &[&str]| {
-        let link = |name: &&str| format!("{{ route = \"{name}\", timeout = 3600 }}");
-        let links = names.iter().map(link).collect::<Vec<_>>().join(", ");
-        format!("[groups.g]\nhosts = [\"c1\"]\nchain = [{links}]\n")
-    };
     let running = Running::with(&(chain(&["a", "b"]) + &a + &b)).await;
     let mark = running.fence("c1").await;
     said(&takes, 1).await;

@@ -10,11 +10,11 @@ fn step(order: u32) -> Step {
 }
 
 fn waiting(order: u32) -> Seen {
-    Seen { step: step(order), state: State::Held, waits: true }
+    Seen { step: step(order), state: State::Held, waits: true, is_there: true }
 }
 
 fn current(order: u32, state: State, until: Option<Timestamp>) -> Seen {
-    Seen { step: Step { until, ..step(order) }, state, waits: false }
+    Seen { step: Step { until, ..step(order) }, state, waits: false, is_there: true }
 }
 
 fn left(order: u32) -> Seen {
@@ -104,6 +104,37 @@ fn a_step_that_is_gone_hands_on_and_the_chain_falls_back_to_the_last_that_is_lef
     assert_eq!(next(&[left(1), waiting(3)], true, NOW), gone(1));
 }
 
+/// A route that a new configuration has not is no step: the chain goes to those that are there, and back to one that was left;
+/// what is under way is waited for. The broken variants are the same chains with all routes there.
+#[test]
+fn a_step_whose_route_is_gone_is_passed_over() {
+    let gone = |seen: Seen| Seen { is_there: false, ..seen };
+    let over = current(1, State::Pending, Some(NOW));
+    assert_eq!(next(&[over, waiting(2), waiting(3)], true, NOW), escalate(0, 1, Why::TimeOut));
+    assert_eq!(next(&[over, gone(waiting(2)), waiting(3)], true, NOW), escalate(0, 2, Why::TimeOut));
+    assert_eq!(next(&[over, gone(waiting(2))], true, NOW), Next::Exhaust(0, Why::TimeOut));
+    let runs = |order| current(order, State::Pending, Some(NOW + LIMIT));
+    assert_eq!(next(&[left(1), runs(2)], true, NOW), Next::Stay);
+    assert_eq!(next(&[left(1), gone(runs(2))], true, NOW), escalate(1, 0, Why::Missing));
+    assert_eq!(next(&[left(1), gone(runs(2)), waiting(3)], true, NOW), escalate(1, 2, Why::Missing));
+    assert_eq!(next(&[left(1), gone(runs(2))], false, NOW), Next::Stop(1));
+    let told = gone(current(2, State::InFlight, Some(NOW)));
+    assert_eq!(next(&[left(1), told, waiting(3)], true, NOW), Next::Stay);
+    assert_eq!(next(&[gone(left(1)), gone(runs(2))], true, NOW), Next::Stay, "somebody is asked");
+}
+
+/// The broken variant is the same one while the route of the later step is gone.
+#[test]
+fn the_last_step_hands_on_when_a_later_route_comes_back() {
+    let mut steps = [current(1, State::Pending, Some(NOW)), waiting(2)];
+    (steps[0].step.exhausted_at, steps[1].is_there) = (Some(NOW), false);
+    assert_eq!(next(&steps, true, NOW), Next::Stay);
+    steps[1].is_there = true;
+    assert_eq!(next(&steps, true, NOW), escalate(0, 1, Why::TimeOut));
+    steps[0].state = State::InFlight;
+    assert_eq!(next(&steps, true, NOW), Next::Stay, "it is waited for");
+}
+
 #[test]
 fn a_clock_that_was_set_back_leaves_no_more_than_the_limit() {
     let steps = [current(1, State::Pending, Some(NOW + LIMIT)), waiting(2)];
@@ -126,6 +157,8 @@ enum Event {
     Confirm(usize),
     Damage(usize),
     CancelCurrent,
+    /// The route of a step is configured from now on, or is not.
+    Configure(usize, bool),
     Hold(bool),
     Wait(u64),
 }
@@ -138,6 +171,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (0..4_usize).prop_map(Event::Confirm),
         1 => (0..4_usize).prop_map(Event::Damage),
         1 => Just(Event::CancelCurrent),
+        2 => (0..4_usize, any::<bool>()).prop_map(|(at, is_there)| Event::Configure(at, is_there)),
         2 => any::<bool>().prop_map(Event::Hold),
         4 => (1..90_u64).prop_map(Event::Wait),
     ]
@@ -188,6 +222,9 @@ impl Model {
                 let idle = self.current().filter(|seen| seen.state != State::InFlight);
                 idle.into_iter().for_each(|seen| seen.state = State::Cancelled);
             }
+            Event::Configure(at, is_there) => {
+                self.steps.get_mut(at).into_iter().for_each(|seen| seen.is_there = is_there);
+            }
             Event::Hold(hold) => self.may_go = !hold,
             Event::Wait(seconds) => self.now = self.now + Duration::from_secs(seconds),
         }
@@ -205,7 +242,7 @@ impl Model {
                     (self.steps[from].state, self.steps[from].waits) = (State::Held, true);
                 }
                 let step = Step::new(self.steps[to].step.link);
-                self.steps[to] = Seen { step, state: State::Pending, waits: false };
+                self.steps[to] = Seen { step, state: State::Pending, waits: false, ..self.steps[to] };
                 self.steps[to].step.run(now);
             }
             Next::Exhaust(at, _) => self.steps[at].step.exhausted_at = Some(now),
@@ -238,6 +275,9 @@ fn run(count: u32, events: &[Event], decide: Decide) -> Result<Model, String> {
         let held_back =
             matches!(next, Next::Escalate { .. } | Next::Exhaust(..) | Next::Run(_)) && !model.may_go;
         let before = under_way(&model);
+        if leads_nowhere(&model.steps, next) {
+            return Err(format!("{next:?} after {event:?}: nobody can be told there"));
+        }
         model.apply(next);
         if held_back || under_way(&model) != before {
             return Err(format!("{next:?} after {event:?}, with {was_under_way:?} under way"));
@@ -251,6 +291,12 @@ fn run(count: u32, events: &[Event], decide: Decide) -> Result<Model, String> {
         }
     }
     Ok(model)
+}
+
+/// Where another step could be told.
+fn leads_nowhere(steps: &[Seen], next: Next) -> bool {
+    let Next::Escalate { from, to, .. } = next else { return false };
+    !steps[to].is_there && (from.is_some() || steps.iter().any(|seen| seen.waits && seen.is_there))
 }
 
 fn under_way(model: &Model) -> Vec<u32> {
@@ -281,13 +327,22 @@ fn deaf(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
     next(&steps.iter().map(blind).collect::<Vec<_>>(), may_go, now)
 }
 
+/// Does not know which routes are there.
+fn lost(steps: &[Seen], may_go: bool, now: Timestamp) -> Next {
+    let blind = |seen: &Seen| Seen { is_there: true, ..*seen };
+    next(&steps.iter().map(blind).collect::<Vec<_>>(), may_go, now)
+}
+
 /// The broken variants of the property below.
 #[test]
 fn a_decision_that_is_wrong_is_noticed() {
     let late = [Event::Wait(1), Event::Begin, Event::Wait(80)];
     let held = [Event::Hold(true), Event::Wait(1)];
     let confirmed = [Event::Wait(1), Event::Confirm(0)];
-    for (events, broken) in [(&late[..], hasty as Decide), (&held, restless), (&confirmed, deaf)] {
+    let gone = [Event::Configure(1, false), Event::Wait(1), Event::Wait(80)];
+    for (events, broken) in
+        [(&late[..], hasty as Decide), (&held, restless), (&confirmed, deaf), (&gone, lost)]
+    {
         assert!(run(3, events, next).is_ok());
         assert!(run(3, events, broken).is_err());
     }
@@ -318,5 +373,8 @@ proptest! {
         let has_ended = model.steps.iter().all(|seen| seen.state.is_final());
         let exhausted = model.current().is_some_and(|seen| seen.step.exhausted_at.is_some());
         prop_assert!(has_ended || exhausted, "{:?}", model.steps);
+        let can_be_told = |seen: &Seen| seen.is_there && (seen.waits || seen.is_current());
+        let is_told = model.current().is_none_or(|seen| seen.is_there);
+        prop_assert!(is_told || !model.steps.iter().any(can_be_told), "{:?}", model.steps);
     }
 }

@@ -31,8 +31,8 @@ pub struct Advanced {
 
 impl Journal {
     /// Lets chains go on: from a step that was refused or has had its time to the next one, never while an attempt of it is
-    /// under way. `may_go` says whether the policy lets a mark go; the clock of one that it holds stands, and so does that
-    /// of a doubtful mark. Where nothing changes nothing is written, and of each open chain only an index is read: it may be
+    /// under way, and to no step of a route that `is_there` does not know. `may_go` says whether the policy lets a mark go;
+    /// the clock of one that it holds stands, and so does that of a doubtful mark. Where nothing changes nothing is written, and of each open chain only an index is read: it may be
     /// called before every turn. Damaged steps are put into quarantine on the way, of which the next [`Self::turn`] tells.
     ///
     /// # Errors
@@ -40,10 +40,11 @@ impl Journal {
     pub fn advance_chains(
         &mut self,
         may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
         now: Timestamp,
     ) -> Result<Advanced, JournalError> {
-        let chains = self.sqlite(self.open_chains(None))?;
-        self.advance_some(chains, may_go, now)
+        let chains = self.sqlite(self.open_chains(None, is_there))?;
+        self.advance_some(chains, may_go, is_there, now)
     }
 
     /// The same for those chains alone that may have something to do: of which something was written here since the last
@@ -57,15 +58,16 @@ impl Journal {
         &mut self,
         changed: &[MarkId],
         may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
         now: Timestamp,
     ) -> Result<Advanced, JournalError> {
         let mut marks = self.sqlite(self.stirred(now))?;
         marks.extend(changed);
         let mut chains = Vec::new();
         for mark in &marks {
-            chains.extend(self.sqlite(self.open_chains(Some(*mark)))?);
+            chains.extend(self.sqlite(self.open_chains(Some(*mark), is_there))?);
         }
-        let advanced = self.advance_some(chains, may_go, now)?;
+        let advanced = self.advance_some(chains, may_go, is_there, now)?;
         self.sqlite(self.forget_stirred(&marks))?;
         Ok(advanced)
     }
@@ -74,6 +76,7 @@ impl Journal {
         &mut self,
         chains: Vec<(MarkId, Vec<Seen>)>,
         may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
         now: Timestamp,
     ) -> Result<Advanced, JournalError> {
         let mut advanced = Advanced::default();
@@ -81,7 +84,7 @@ impl Journal {
             let (part, damaged) = self.write(|transaction| {
                 let (mut part, mut damaged) = (Advanced::default(), Vec::new());
                 for chain in page {
-                    advance(transaction, *chain, now, &mut part, &mut damaged)?;
+                    advance(transaction, *chain, is_there, now, &mut part, &mut damaged)?;
                 }
                 Ok((part, damaged))
             })?;
@@ -153,10 +156,14 @@ impl Journal {
     }
 
     /// The open steps of every mark, or of one.
-    fn open_chains(&self, only: Option<MarkId>) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
+    fn open_chains(
+        &self,
+        only: Option<MarkId>,
+        is_there: &dyn Fn(&str) -> bool,
+    ) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
         let one = if only.is_some() { "AND mark = ?1" } else { "" };
         let sql = format!(
-            "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind
+            "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind, route
              FROM delivery INDEXED BY delivery_chain
              WHERE step IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') {one} ORDER BY mark"
         );
@@ -172,7 +179,7 @@ impl Journal {
                 last = text;
             }
             if let Some((_, steps)) = chains.last_mut() {
-                steps.extend(raw(row));
+                steps.extend(raw(row, is_there));
             }
         }
         Ok(chains)
@@ -195,7 +202,7 @@ pub(super) fn stir(transaction: &Transaction<'_>, mark: &str) -> rusqlite::Resul
 }
 
 /// A step as it stands there; one that makes no sense is none.
-fn raw(row: &Row<'_>) -> Option<Seen> {
+fn raw(row: &Row<'_>, is_there: &dyn Fn(&str) -> bool) -> Option<Seen> {
     let number = |at: usize| row.get::<_, Option<i64>>(at).ok();
     let time = |at: i64| u64::try_from(at).ok().map(Duration::from_millis);
     let state = State::parse(&row.get::<_, String>(6).ok()?)?;
@@ -207,19 +214,21 @@ fn raw(row: &Row<'_>) -> Option<Seen> {
         left: number(4)?.and_then(time),
         exhausted_at: number(5)?.map(Timestamp),
     };
-    Some(Seen { step, state, waits: state == State::Held && kind.as_deref() == Some(CHAIN) })
+    let is_there = row.get::<_, String>(8).is_ok_and(|route| is_there(&route));
+    Some(Seen { step, state, waits: state == State::Held && kind.as_deref() == Some(CHAIN), is_there })
 }
 
 fn advance(
     transaction: &Transaction<'_>,
     (mark, may_go): (MarkId, bool),
+    is_there: &dyn Fn(&str) -> bool,
     now: Timestamp,
     advanced: &mut Advanced,
     damaged: &mut Vec<Damage>,
 ) -> Result<(), Fault> {
     let Some(row) = row::load(transaction, mark)? else { return Ok(()) };
     let Some(mut steps) = load(transaction, mark, now, damaged)? else { return Ok(()) };
-    let seen: Vec<Seen> = steps.iter().filter_map(Delivery::seen).collect();
+    let seen: Vec<Seen> = steps.iter().filter_map(|step| step.seen(is_there(&step.route))).collect();
     match chain::next(&seen, may_go, now) {
         Next::Stay => {}
         Next::Run(at) => set(transaction, &mut steps[at], |step| step.run(now))?,
@@ -323,6 +332,7 @@ fn reason(left: Option<&Delivery>, why: Why) -> String {
     let last = left.last.as_ref().map_or("nothing was heard of it", |last| last.kind.as_str());
     let limit = left.chain.map_or(0, |step| step.link.timeout.as_secs());
     match why {
+        Why::Missing => format!("route {route} is not configured any more"),
         Why::Refused => format!("route {route} refused it ({last})"),
         Why::TimeOut | Why::Gone => format!("route {route} did not acknowledge it within {limit} s ({last})"),
     }

@@ -198,21 +198,28 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
-        self.waiting_where("")
+        self.waiting_where("", &[])
     }
 
-    /// Of how many open marks each route has a delivery that the mark waits for, without those whose turn it is not in their
-    /// chain.
+    /// Of how many open marks each route for which `is_asked` has a delivery that the mark waits for, without those whose turn
+    /// it is not in their chain. Of the deliveries of the other routes an index alone is read.
     ///
     /// # Errors
     /// As any read.
-    pub fn waiting_required(&self) -> Result<BTreeMap<String, usize>, JournalError> {
-        self.waiting_where(
-            "AND d.required = 1 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL)",
-        )
+    pub fn waiting_required(
+        &self,
+        is_asked: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, usize>, JournalError> {
+        let mut waiting = BTreeMap::new();
+        for route in self.waiting()?.into_keys().filter(|route| is_asked(route)) {
+            let only = "AND d.route = ?1 AND d.required = 1
+             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL)";
+            waiting.extend(self.waiting_where(only, &[&route])?);
+        }
+        Ok(waiting)
     }
 
-    fn waiting_where(&self, only: &str) -> Result<BTreeMap<String, usize>, JournalError> {
+    fn waiting_where(&self, only: &str, given: &[&str]) -> Result<BTreeMap<String, usize>, JournalError> {
         let read = || {
             let mut waiting = BTreeMap::new();
             let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
@@ -220,7 +227,7 @@ impl Journal {
                 let sql =
                     format!("SELECT d.route, count(*) FROM delivery d WHERE {part} {only} GROUP BY d.route");
                 let mut query = self.connection.prepare_cached(&sql)?;
-                let mut rows = query.query([])?;
+                let mut rows = query.query(params_from_iter(given))?;
                 while let Some(row) = rows.next()? {
                     let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
                     // One damaged name costs its own row alone, which is told of as damaged where it is read as a whole.
@@ -252,6 +259,25 @@ impl Journal {
             "SELECT count(*) FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND d.route = ?1"
         );
         let count = self.sqlite(self.connection.query_row(&sql, [route], |row| row.get::<_, i64>(0)))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Whether there is any delivery of a route, ended ones too.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1)";
+        self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
+    }
+
+    /// How many deliveries a route has in quarantine.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(super) fn quarantined_on(&self, route: &str) -> Result<usize, JournalError> {
+        let sql = "SELECT count(*) FROM delivery d WHERE d.state = 'quarantined' AND d.route = ?1";
+        let count = self.sqlite(self.connection.query_row(sql, [route], |row| row.get::<_, i64>(0)))?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
@@ -461,15 +487,66 @@ pub(super) fn insert(
     new: &[NewDelivery],
     now: Timestamp,
 ) -> rusqlite::Result<()> {
+    let takes_chain = new.iter().any(|new| new.link.is_some()) && !has_any(transaction, mark)?;
+    insert_all(transaction, (mark, failure_time), new, takes_chain.then(Behind::default), now)
+}
+
+/// The same for a mark that may have deliveries of which nobody is told any more: it gets a chain all the same. Its steps come
+/// behind those that the mark has, and after one that is under way; where one of them has it nobody else is told.
+pub(super) fn insert_missing(
+    transaction: &Transaction<'_>,
+    (mark, failure_time): (MarkId, Timestamp),
+    new: &[NewDelivery],
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let behind = Behind::steps_of(transaction, mark)?;
+    insert_all(transaction, (mark, failure_time), new, behind, now)
+}
+
+/// What a mark's chain has already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// The last step's number.
+    last: u32,
+    /// A step of it is not over.
+    is_open: bool,
+}
+
+impl Behind {
+    /// None where the chain is over.
+    fn steps_of(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Option<Self>> {
+        let all = delivery_row::load_all(transaction, mark)?;
+        let steps = || all.iter().flatten().filter_map(|delivery| Some((delivery.chain?, delivery.state)));
+        if steps().any(|(_, state)| state == State::Acknowledged) {
+            return Ok(None);
+        }
+        let last = steps().map(|(step, _)| step.link.step).max().unwrap_or(0);
+        Ok(Some(Self { last, is_open: steps().any(|(_, state)| !state.is_final()) }))
+    }
+
+    fn link(self, link: Link) -> Link {
+        Link { step: link.step.saturating_add(self.last), ..link }
+    }
+}
+
+/// `behind` is none where no chain is to be made.
+fn insert_all(
+    transaction: &Transaction<'_>,
+    (mark, failure_time): (MarkId, Timestamp),
+    new: &[NewDelivery],
+    behind: Option<Behind>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
     let links = || new.iter().filter(|new| new.link.is_some());
-    let takes_chain = links().next().is_some() && !has_any(transaction, mark)?;
     let is_chain_required = links().any(|new| new.required);
-    let first = links().filter_map(|new| new.link).map(|link| link.step).min();
+    let is_open = behind.is_some_and(|behind| behind.is_open);
+    let first = links().filter_map(|new| new.link).map(|link| link.step).min().filter(|_| !is_open);
     for NewDelivery { route, body, required, link } in new {
-        if link.is_some() && !takes_chain {
+        if link.is_some() && behind.is_none() {
             continue;
         }
         let waits = link.is_some_and(|link| Some(link.step) != first);
+        let link = link.zip(behind).map(|(link, behind)| behind.link(link));
         let detail = || format!("route {route} is told when it is its turn in the chain");
         let delivery = Delivery {
             mark,

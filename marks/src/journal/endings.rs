@@ -1,5 +1,7 @@
 //! How a mark ends: every required route has it, an operator ends it, or it is too old to be told.
 
+use std::cell::Cell;
+
 use rusqlite::Transaction;
 
 use super::fencings::Checked;
@@ -10,6 +12,19 @@ use crate::delivery::{Delivery, State};
 use crate::id::MarkId;
 use crate::mark::Settlement;
 use crate::time::Timestamp;
+
+/// What has come of the end of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftRoute {
+    /// So many deliveries have ended, each of another mark.
+    pub changed: usize,
+    /// So many of these marks waited for no other route, and have ended with it.
+    pub ended: usize,
+    /// So many of those were told to nobody who counts.
+    pub untold: usize,
+    /// So many more have a damaged row there, which `unmark` ends.
+    pub damaged: usize,
+}
 
 impl Journal {
     /// Ends an open mark by an operator's word, or what is still open of one that is settled. Says whether there was
@@ -43,7 +58,7 @@ impl Journal {
 
     /// Ends what is open on a route by an operator's word, as where the route is there no more; a mark that waits for no other
     /// one ends with it, as dismissed where nobody took it who counts. What is under way there is left alone, since its answer
-    /// is awaited: a chain that went on would have two told at once. Says of how many marks.
+    /// is awaited: a chain that went on would have two told at once. A damaged row is left alone too.
     ///
     /// # Errors
     /// As any write.
@@ -53,17 +68,24 @@ impl Journal {
         reason: &str,
         actor: &str,
         now: Timestamp,
-    ) -> Result<usize, JournalError> {
+    ) -> Result<LeftRoute, JournalError> {
+        let (ended, untold) = (Cell::new(0), Cell::new(0));
         let detail = format!("route {route} is dismissed: {reason}");
         let condition = format!("d.route = ?3 AND {}", deliveries::NOT_UNDER_WAY);
-        self.change_each(&condition, &[route.to_owned().into()], now, |delivery, transaction| {
+        let given = [route.to_owned().into()];
+        let changed = self.change_each(&condition, &given, now, |delivery, transaction| {
             deliveries::move_to(delivery, State::Dismissed)?;
             delivery.ended_at = Some(now);
             delivery_row::update(transaction, delivery)?;
             let key = (delivery.mark, delivery.route.as_str());
             deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?;
-            settle_without(transaction, delivery, (reason, actor), now)
-        })
+            let how = settle_without(transaction, delivery, (reason, actor), now)?;
+            ended.set(ended.get() + usize::from(how.is_some()));
+            untold.set(untold.get() + usize::from(how == Some(Settlement::Dismissed)));
+            Ok(())
+        })?;
+        let (ended, untold, damaged) = (ended.get(), untold.get(), self.quarantined_on(route)?);
+        Ok(LeftRoute { changed, ended, untold, damaged })
     }
 
     /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Says whether it
@@ -106,24 +128,35 @@ pub(super) fn settle_if_done(
     Ok(true)
 }
 
-/// Ends the mark of a delivery that an operator has ended, where it waits for no other.
+/// Ends the mark of a delivery that an operator has ended, where it waits for no other. Says how.
 fn settle_without(
     transaction: &Transaction<'_>,
     ended: &Delivery,
-    (reason, actor): (&str, &str),
+    operator: (&str, &str),
     now: Timestamp,
-) -> Result<(), Fault> {
+) -> Result<Option<Settlement>, Fault> {
     let others = delivery_row::load_others(transaction, ended)?;
     if !is_done(ended, &others) {
-        return Ok(());
+        return Ok(None);
     }
-    let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(()) };
+    settle_by(transaction, ended.mark, &others, operator, now)
+}
+
+fn settle_by(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    others: &[Checked<Delivery>],
+    (reason, actor): (&str, &str),
+    now: Timestamp,
+) -> Result<Option<Settlement>, Fault> {
+    let Some(row) = row::load_open(transaction, mark)? else { return Ok(None) };
     let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
-    if others.iter().flatten().any(took) {
-        let why = "every required route acknowledged it, or was dismissed";
-        return settle(transaction, row, Settlement::Acknowledged, why, actor, now);
-    }
-    settle(transaction, row, Settlement::Dismissed, reason, actor, now)
+    let (how, why) = match others.iter().flatten().any(took) {
+        true => (Settlement::Acknowledged, "every required route acknowledged it, or was dismissed"),
+        false => (Settlement::Dismissed, reason),
+    };
+    settle(transaction, row, how, why, actor, now)?;
+    Ok(Some(how))
 }
 
 /// A mark that no required route took was told to nobody who counts.
@@ -277,16 +310,17 @@ mod tests {
         require_wiki(&mut journal, both);
         require_wiki(&mut journal, told);
         attempt(&mut journal, told, "wiki", &acknowledged());
-        assert_eq!(journal.waiting_required().unwrap()["recovery"], 3);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 3);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 0);
+        assert_eq!(journal.waiting_required(|_| true).unwrap()["recovery"], 3);
+        let left = LeftRoute { changed: 3, ended: 2, untold: 1, damaged: 0 };
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), left);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
         let ends = [alone, both, told].map(|mark| settled(&journal, mark));
         assert_eq!(ends, [Some(Settlement::Dismissed), None, Some(Settlement::Acknowledged)]);
         assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still told");
         assert_eq!(events(&journal, both).last().unwrap(), "dismissed");
         assert!(attempt(&mut journal, both, "wiki", &acknowledged()));
         assert_eq!(settled(&journal, both), Some(Settlement::Acknowledged));
-        assert!(!journal.waiting_required().unwrap().contains_key("recovery"));
+        assert!(!journal.waiting_required(|_| true).unwrap().contains_key("recovery"));
     }
 
     /// A flipped byte costs its own row, and not the count of the others. The broken variant, which reads every name as text,
@@ -300,7 +334,7 @@ mod tests {
             marked(&mut journal, "compute2", NOW);
             let flip = "UPDATE delivery SET route = CAST(x'ff' AS TEXT), state = ?2 WHERE mark = ?1";
             home.raw().execute(flip, [hurt.to_string().as_str(), state]).unwrap();
-            for waiting in [journal.waiting().unwrap(), journal.waiting_required().unwrap()] {
+            for waiting in [journal.waiting().unwrap(), journal.waiting_required(|_| true).unwrap()] {
                 assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [("recovery".to_owned(), 1)], "{state}");
             }
         }
@@ -314,13 +348,30 @@ mod tests {
         let mark = marked_for_two(&mut journal, "compute1", NOW);
         journal.begin_attempt(mark, "recovery").unwrap();
         assert_eq!(journal.under_way_on("recovery").unwrap(), 1);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 0);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 0);
         assert_eq!(states(&journal, mark), [State::InFlight, State::Pending]);
         assert_eq!(journal.marks_waiting_for("recovery").unwrap(), []);
         journal.recover(NOW).unwrap();
         assert_eq!(journal.under_way_on("recovery").unwrap(), 0);
-        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), 1);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 1);
         assert_eq!(settled(&journal, mark), Some(Settlement::Dismissed));
+    }
+
+    /// Whoever ends a route is told of the marks that another command ends. The broken variant says that none is left.
+    #[test]
+    fn what_is_damaged_on_a_route_is_left_and_counted() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let hurt = marked(&mut journal, "compute1", NOW);
+        let flip = "UPDATE delivery SET body = x'00' WHERE mark = ?1";
+        home.raw().execute(flip, [hurt.to_string()]).unwrap();
+        for _ in 0..2 {
+            let left = journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap();
+            assert_eq!(left, LeftRoute { damaged: 1, ..LeftRoute::default() });
+        }
+        assert_eq!(settled(&journal, hurt), None);
+        assert!(journal.dismiss(hurt, "gone", "alice", NOW).unwrap());
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
     }
 
     #[test]

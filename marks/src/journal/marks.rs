@@ -101,7 +101,8 @@ impl Journal {
         self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
     }
 
-    /// The same for many marks at once, in one transaction; nothing is written where there are none.
+    /// The same for many marks at once, in one transaction; nothing is written where there are none. Whoever asks has seen that
+    /// nobody is told of them by what they have: they get a chain too.
     ///
     /// # Errors
     /// As any write.
@@ -115,7 +116,7 @@ impl Journal {
         }
         self.write(|transaction| {
             for Resolved { mark, deliveries } in missing {
-                deliveries::insert(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+                deliveries::insert_missing(transaction, (mark.id, mark.failure_time), deliveries, now)?;
             }
             Ok(())
         })

@@ -59,6 +59,7 @@ pub use chains::Advanced;
 pub use concerns::{Oldest, Quarantined};
 pub use deliveries::{NewDelivery, Tried};
 pub use due::{DueDelivery, Gate, RETURN, Room};
+pub use endings::LeftRoute;
 pub use error::JournalError;
 use fencings::Checked;
 pub use fencings::{Damage, Rows};

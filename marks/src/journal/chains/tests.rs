@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fencing::Fencing;
 use crate::journal::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, row_of, states};
-use crate::journal::{HistoryFilter, NewDelivery, Role, Room, Taken, Verdict};
+use crate::journal::{HistoryFilter, NewDelivery, Resolved, Role, Room, Taken, Verdict};
 use crate::mark::{Doubt, Settlement, Standing};
 use crate::register::{Acknowledgement, Settled};
 use crate::terms::{IfReturned, Terms};
@@ -42,7 +42,7 @@ fn refusal() -> Verdict {
 }
 
 fn go(journal: &mut Journal, now: Timestamp) -> Advanced {
-    journal.advance_chains(&|_| true, now).unwrap()
+    journal.advance_chains(&|_| true, &|_| true, now).unwrap()
 }
 
 fn step(journal: &Journal, mark: MarkId, route: &str) -> Delivery {
@@ -113,6 +113,28 @@ fn the_steps_are_told_one_after_the_other_when_the_time_of_each_is_over() {
     assert_eq!(chain(&journal, mark), ["cancelled", "cancelled", "acknowledged"]);
     let why = details(&journal, mark, "settled");
     assert!(why[0].ends_with("every required route acknowledged"), "{why:?}");
+    assert!(home.open(Role::Reader).deliveries_of(mark).unwrap().damaged.is_empty());
+}
+
+/// S0-25: a route that the configuration has no more is no step, also for a daemon that starts with it; the mark comes back to
+/// the one that is there. The broken variant, which knows no routes, goes on to it and stays there.
+#[test]
+fn a_chain_goes_to_no_route_that_is_gone_and_comes_back_from_one() {
+    let home = Home::new();
+    let late = NOW + LIMIT;
+    let mark = chained(&mut home.open(Role::Alerter), 2);
+    let without = |gone: &'static str, now| {
+        let mut journal = home.open(Role::Alerter);
+        journal.advance_chains(&|_| true, &|route| route != gone, now).unwrap();
+        chain(&journal, mark)
+    };
+    assert_eq!(without("masakari", NOW), ["pending", "waits"]);
+    assert_eq!(without("masakari", late), ["pending", "waits"]);
+    assert!(step(&home.open(Role::Reader), mark, "nova").chain.unwrap().exhausted_at.is_some());
+    assert_eq!(without("", late), ["waits", "pending"], "it is there again");
+    assert_eq!(without("masakari", late), ["pending", "waits"], "and gone again");
+    let said = details(&home.open(Role::Reader), mark, "escalated");
+    assert_eq!(said.last().unwrap(), "route nova is told now: route masakari is not configured any more");
     assert!(home.open(Role::Reader).deliveries_of(mark).unwrap().damaged.is_empty());
 }
 
@@ -207,7 +229,7 @@ fn a_mark_that_may_not_go_keeps_its_place_and_its_time() {
     let home = Home::new();
     let mut journal = home.open(Role::Alerter);
     let mark = chained(&mut journal, 2);
-    let held = |journal: &mut Journal, now| journal.advance_chains(&|_| false, now).unwrap();
+    let held = |journal: &mut Journal, now| journal.advance_chains(&|_| false, &|_| true, now).unwrap();
     held(&mut journal, NOW);
     assert_eq!(step(&journal, mark, "nova").chain.unwrap().until, None);
     go(&mut journal, NOW);
@@ -488,6 +510,48 @@ fn a_running_chain_is_not_touched_by_another_configuration() {
     assert_eq!(states(&journal, plain), [State::Pending], "it goes on without one");
 }
 
+/// A mark that a new configuration has told to others: the new chain comes behind the one that it has, and after what is under
+/// way there. The broken variant, which does not look at what is there, has two told at once.
+#[test]
+fn another_chain_comes_behind_one_whose_routes_are_gone() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = chained(&mut journal, 1);
+    go(&mut journal, NOW);
+    assert_eq!(begun(&mut journal, NOW), ["nova"]);
+    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+    let new = Resolved { mark: told, deliveries: chain_of(3).split_off(1) };
+    journal.add_deliveries_to_all(&[new], NOW).unwrap();
+    let mut go = |journal: &mut Journal| {
+        journal.advance_chains(&|_| true, &|route| route != "nova", NOW).unwrap();
+        chain(journal, mark)
+    };
+    assert_eq!(go(&mut journal), ["in-flight", "waits", "waits"]);
+    journal.finish_attempt(mark, "nova", &again(NOW), NOW).unwrap();
+    assert_eq!(go(&mut journal), ["waits", "pending", "waits"]);
+    assert!(attempt(&mut journal, mark, "masakari", &acknowledged()));
+    assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
+}
+
+/// What is no step says nothing of a chain, and one that has it is the end of it.
+#[test]
+fn a_mark_gets_a_chain_beside_what_has_ended_but_not_behind_an_acknowledged_one() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let wiki = || NewDelivery { route: "wiki".into(), body: Vec::new(), required: true, link: None };
+    let gone = NewDelivery { route: "gone".into(), ..wiki() };
+    let mark = marked_as(&mut journal, "compute1", NOW, &[wiki(), gone]);
+    attempt(&mut journal, mark, "wiki", &acknowledged());
+    let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+    let new = |deliveries| Resolved { mark: told.clone(), deliveries };
+    journal.add_deliveries_to_all(&[new(chain_of(2))], NOW).unwrap();
+    assert_eq!(chain(&journal, mark), ["pending", "waits"]);
+    attempt(&mut journal, mark, "nova", &acknowledged());
+    assert_eq!(chain(&journal, mark), ["acknowledged", "cancelled"]);
+    journal.add_deliveries_to_all(&[new(chain_of(3).split_off(2))], NOW).unwrap();
+    assert_eq!(chain(&journal, mark).len(), 2);
+}
+
 /// A chain is required as a whole: the mark stays open until one step is acknowledged, and no longer.
 #[test]
 fn a_chain_counts_as_one_beside_other_routes() {
@@ -600,7 +664,7 @@ fn only_what_was_stirred_is_looked_at() {
     let mark = chained(&mut journal, 2);
     let until = |journal: &Journal| step(journal, mark, "nova").chain.unwrap().until;
     let stirred = |journal: &mut Journal, changed: &[MarkId], may_go: bool, now| {
-        journal.advance_stirred(changed, &|_| may_go, now).unwrap().escalated.len()
+        journal.advance_stirred(changed, &|_| may_go, &|_| true, now).unwrap().escalated.len()
     };
     stirred(&mut journal, &[], true, NOW);
     assert_eq!(until(&journal), Some(NOW + LIMIT), "it was made here");
@@ -615,7 +679,7 @@ fn only_what_was_stirred_is_looked_at() {
     go(&mut journal, NOW);
     assert_eq!(stirred(&mut journal, &[], true, NOW + LIMIT), 1, "its time is over");
     attempt(&mut journal, mark, "masakari", &refusal());
-    let exhausted = journal.advance_stirred(&[], &|_| true, NOW + LIMIT).unwrap().exhausted;
+    let exhausted = journal.advance_stirred(&[], &|_| true, &|_| true, NOW + LIMIT).unwrap().exhausted;
     assert_eq!(exhausted.len(), 1, "it was refused");
 }
 
@@ -732,12 +796,12 @@ impl World {
         let (may_go, now) = (self.may_go, self.now);
         if !std::mem::take(&mut self.is_new) {
             let changed = std::mem::take(&mut self.is_changed).then_some(self.mark);
-            self.journal.advance_stirred(changed.as_slice(), &|_| may_go, now).unwrap();
+            self.journal.advance_stirred(changed.as_slice(), &|_| may_go, &|_| true, now).unwrap();
             let before = self.steps();
-            self.journal.advance_chains(&|_| may_go, now).unwrap();
+            self.journal.advance_chains(&|_| may_go, &|_| true, now).unwrap();
             return if before == self.steps() { Ok(()) } else { Err(format!("not stirred: {before:?}")) };
         }
-        self.journal.advance_chains(&|_| may_go, now).unwrap();
+        self.journal.advance_chains(&|_| may_go, &|_| true, now).unwrap();
         Ok(())
     }
 
