@@ -32,7 +32,7 @@ fn a_storm_of_fencings() {
     site.assert_all_told();
 }
 
-/// W21, W22: three witnesses of one fencing without the agent. One mark.
+/// S4-35, W21, W22: three witnesses of one fencing without the agent. One mark.
 #[test]
 fn three_witnesses_of_one_fencing() {
     if lacks_evidence() {
@@ -70,7 +70,7 @@ fn three_witnesses_of_one_fencing() {
     }
 }
 
-/// W19: the host dies, returns and dies again within 20 s, with one route down. Two marks, in order on both routes.
+/// S4-35, W19: the host dies, returns and dies again within 20 s, with one route down. Two marks, in order on both routes.
 #[test]
 fn two_outages_within_twenty_seconds() {
     if lacks_evidence() {

@@ -14,7 +14,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_mark_device_that_is_nowhere_does_not_stop_the_fencing", a_mark_device_that_is_nowhere),
 ];
 
-/// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3
+/// The host is dead, but nobody can prove it: no mark, and nobody is told, until the power device works again. S1-3,
+/// S4-19
 fn a_dead_power_device_makes_no_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_dead(true);

@@ -18,7 +18,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 /// A killed host, and nobody listens for ten seconds: one event, told once, when somebody does; with the real agent and
-/// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42
+/// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42, S4-52
 fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Real)?;

@@ -263,7 +263,7 @@ fn a_ban_and_a_missing_alert_are_caught() {
     );
 }
 
-/// S1-46: nothing of ours runs on a compute host, nor is it looked for there.
+/// S1-20, S1-46: nothing of ours runs on a compute host, nor is it looked for there.
 fn the_alerter_stays_off_compute_hosts() {
     for tool in [Tool::Crmsh, Tool::Pcs] {
         let cluster = Cluster::with(tool, &tool.example());

@@ -108,6 +108,7 @@ fn until_well(site: &Site) {
     assert!(told.is_ok(), "{}", shown(site));
 }
 
+/// S3-50: `status` says it in sentences for people, and names what to type.
 fn an_endpoint_is_down() {
     let mut receiver = Receiver::on_loopback().unwrap();
     let mut site = well(&http(&receiver));

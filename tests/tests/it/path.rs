@@ -110,7 +110,7 @@ pub(crate) fn delivery(site: &Site, host: &str) -> Value {
     json(site, &["show", host])[0]["deliveries"][0].clone()
 }
 
-/// S1-2, S1-15, S1-35, S1-36, S1-37, S1-39: the event of a fenced host, in the seed's form and with nothing else.
+/// S1-2, S1-15, S1-35, S1-36, S1-37, S1-39, S1-44: the event of a fenced host, in the seed's form and with nothing else.
 fn a_fenced_host_is_told_and_settled() {
     let (receiver, site) = running();
     site.fence("compute1").unwrap();
