@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(pruner.rest(now), DOUBT);
     }
 
-    /// Whatever is configured, what the register still knows is not old.
+    /// S4-6: 400 days are kept. Whatever is configured, what the register still knows is not old.
     #[test]
     fn what_may_go_is_much_older_than_what_the_register_knows() {
         let (now, rules) = (Timestamp(1_800_000_000_000), HistoryRules::default());

@@ -17,6 +17,27 @@ pub(crate) fn written(at: Timestamp, format: &str) -> String {
     }
 }
 
+/// RFC 3339, UTC, to the millisecond: for programs, and people who read after them.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
+}
+
+/// A length of time in the largest unit that has at least two of it, rounded down: `90s`, `3m`, `2h`, `4d`.
+pub(crate) fn short(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A length of time that was measured: below ten seconds tenths count.
+pub(crate) fn measured(time: Duration) -> String {
+    if time.as_secs() < 10 { format!("{:.1} s", time.as_secs_f64()) } else { length(time) }
+}
+
 /// A length of time in its two largest units: `240 ms`, `4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 pub fn length(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -53,8 +74,23 @@ mod tests {
     }
 
     #[test]
+    fn a_short_length_has_one_unit_and_a_measured_one_its_tenths() {
+        let of = |seconds| short(Duration::from_secs(seconds));
+        assert_eq!(
+            [0, 119, 120, 7199, 7200, 172_799, 172_800].map(of),
+            ["0s", "119s", "2m", "119m", "2h", "47h", "2d"]
+        );
+        let of = |ms| measured(Duration::from_millis(ms));
+        assert_eq!(
+            [0, 1449, 9900, 119_000, 7_260_000].map(of),
+            ["0.0 s", "1.4 s", "9.9 s", "1 min 59 s", "2 h 1 min"]
+        );
+    }
+
+    #[test]
     fn a_time_is_written_in_utc() {
         assert_eq!(utc(Timestamp(1_800_000_000_999)), "2027-01-15 08:00:00Z");
+        assert_eq!(rfc3339(Timestamp(1_700_000_000_123)), "2023-11-14T22:13:20.123Z");
         assert_eq!(utc(Timestamp(i64::MAX)), "9223372036854775.807 s");
     }
 }

@@ -18,6 +18,7 @@ use super::{control, reader, say};
 use crate::cli::{self, Cli};
 use crate::control::client::{ClientError, Daemon};
 use crate::log::ring::{LogEvent, Page};
+use crate::words::rfc3339;
 
 /// How often the history is looked at: an indexed look, which writes nothing.
 const LOOK: Duration = Duration::from_millis(250);
@@ -175,21 +176,21 @@ fn why(error: &ClientError) -> String {
 
 fn of_history(row: &HistoryRow) -> Value {
     json!({
-        "type": "history", "seq": row.seq, "at": row.at, "time": time(row.at), "event": row.event, "mark": row.mark,
+        "type": "history", "seq": row.seq, "at": row.at, "time": rfc3339(row.at), "event": row.event, "mark": row.mark,
         "host": row.node, "route": row.route, "detail": row.detail, "actor": row.actor,
     })
 }
 
 fn of_log(run: &str, event: &LogEvent) -> Value {
     json!({
-        "type": "log", "run": run, "seq": event.seq, "at": event.at, "time": time(Timestamp(event.at)), "level": event.level,
+        "type": "log", "run": run, "seq": event.seq, "at": event.at, "time": rfc3339(Timestamp(event.at)), "level": event.level,
         "message": event.message, "fields": event.fields,
     })
 }
 
 fn of_daemon(answers: bool, message: &str) -> Value {
     let now = Timestamp::now();
-    json!({ "type": "daemon", "at": now, "time": time(now), "answers": answers, "message": message })
+    json!({ "type": "daemon", "at": now, "time": rfc3339(now), "answers": answers, "message": message })
 }
 
 fn lost(of: &str, count: u64) -> Value {
@@ -200,11 +201,6 @@ fn lost(of: &str, count: u64) -> Value {
         _ => format!("{count} row(s) of the history are older than what is kept"),
     };
     json!({ "type": "lost", "of": of, "count": count, "message": message })
-}
-
-/// RFC 3339, UTC, to the millisecond.
-fn time(at: Timestamp) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
 }
 
 /// One object a line, and whole lines at once.

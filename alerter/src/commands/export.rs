@@ -17,7 +17,7 @@ use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
 use crate::plain::is_hidden;
 use crate::report::{self, Numbers};
-use crate::timeline::{self, Timeline};
+use crate::timeline::Timeline;
 
 /// The first line of CSV.
 const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";
@@ -206,8 +206,8 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
     let text = match cli.json {
         true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
         false => {
-            let drawn = String::from(Timeline::of(&report::episodes(&facts), from, to));
-            report::page(&numbers, &controller(), (&drawn, timeline::CSS))
+            let drawn = Timeline::of(&report::episodes(&facts), from, to);
+            String::from(report::page(&numbers, &controller(), &drawn))
         }
     };
     let mut out = Out::open(options.output.as_deref())?;

@@ -1,32 +1,11 @@
 //! How answers look on a terminal.
 
-use std::time::Duration;
-
 use marks::fencing::Fencing;
-use marks::time::Timestamp;
 
 use super::merged::CLUSTER;
 use super::report::{ChainReport, DeliveryReport, MarkReport, Story, Taken};
 use super::story;
-
-/// UTC, to the second.
-pub(super) fn time(at: Timestamp) -> String {
-    match jiff::Timestamp::from_millisecond(at.0) {
-        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
-        Err(_) => format!("{at} s"),
-    }
-}
-
-/// In the largest unit that has at least two of it, rounded down.
-pub(super) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
+pub(super) use crate::words::{short as span, utc as time};
 
 /// Columns as wide as their widest cell, two spaces between them.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
@@ -205,6 +184,8 @@ fn lines(label: &str, sentences: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use marks::time::Timestamp;
+
     use super::*;
 
     #[test]
@@ -248,10 +229,5 @@ mod tests {
         assert_eq!(step(&chain), "step 2 of 3, not its turn yet");
         let chain = ChainReport { until: Some(Timestamp(0)), ..chain };
         assert_eq!(step(&chain), "step 2 of 3, left at 1970-01-01 00:00:00Z");
-    }
-
-    #[test]
-    fn times_are_utc() {
-        assert_eq!(time(Timestamp(1_500)), "1970-01-01 00:00:01Z");
     }
 }

@@ -306,6 +306,11 @@ impl Failure {
     }
 }
 
+/// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it tells nobody anything.
+pub fn is_step(route: &str) -> bool {
+    route.contains('.')
+}
+
 /// A text of others as it may be shown: on one line, with nothing hidden, cut at [`Failure::DETAIL`] characters.
 fn printable(text: &str) -> String {
     blanked(text).take(Failure::DETAIL).collect()

@@ -1,5 +1,6 @@
 //! The numbers of a report: what became of the outages of some days. Pure: what happened is an argument.
 
+mod history;
 pub mod read;
 mod render;
 mod spans;
@@ -7,38 +8,36 @@ mod spans;
 use std::collections::{BTreeMap, BTreeSet};
 
 use marks::delivery::{Delivery, TAKEN};
-use marks::id::MarkId;
 use marks::journal::{HistoryRow, MarkRow};
 use marks::mark::Settlement;
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use crate::drivers::is_step;
 use crate::percentile::percentile;
 use crate::timeline::Episode;
+pub use history::History;
 pub use render::page;
-use spans::{holds, trouble};
 
 /// So many of the slowest are named.
 const SLOWEST: usize = 10;
-/// So many causes of each.
-const CAUSES: usize = 4;
-/// What makes a mark slow, in the words of the history.
-const SLOW: [&str; 7] =
-    ["held", "not-accepted", "refused", "escalated", "exhausted", "interrupted", "quarantined"];
-/// Who does what nobody asked for.
-const MACHINES: [&str; 4] = ["nova-host-alerter", "fence_mark", "operator", "api"];
-/// What only people decide, also where the register told of it.
-const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenance-ended"];
-
 /// What happened in some days, as the journal has it.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// Marks of hosts that failed in these days, with their deliveries.
     pub outages: Vec<(MarkRow, Vec<Delivery>)>,
-    /// Rows of the history of these days, in the order of writing.
-    pub history: Vec<HistoryRow>,
+    /// What the history of these days comes to.
+    pub history: History,
     /// Rows of any kind that cannot be believed.
     pub damaged: usize,
+}
+
+impl Facts {
+    /// Of these marks; their history is still to be taken.
+    pub fn of(outages: Vec<(MarkRow, Vec<Delivery>)>) -> Self {
+        let history = History::of(slowest(&outages).into_iter().map(|(_, row)| row.id));
+        Self { outages, history, damaged: 0 }
+    }
 }
 
 /// All that a report says.
@@ -152,7 +151,7 @@ pub struct Trouble {
     pub route: String,
     /// From the first failed attempt, in milliseconds since the epoch,
     pub from: i64,
-    /// to the next acknowledgement; none where there was none yet.
+    /// to the next acknowledgement, or the end of the last mark that it did not take; none where it goes on.
     pub to: Option<i64>,
     /// What was said first.
     pub detail: String,
@@ -186,10 +185,8 @@ impl Percentiles {
 
 /// The outages as they are drawn.
 pub fn episodes(facts: &Facts) -> Vec<Episode> {
-    let stretches = spans::stretches(&facts.history);
     let episode = |(row, deliveries): &(MarkRow, Vec<Delivery>)| {
-        let held = stretches.get(row.id.to_string().as_str()).cloned().unwrap_or_default();
-        Episode::of(row, deliveries, held)
+        Episode::of(row, deliveries, facts.history.stretches.of(&row.id.to_string()))
     };
     facts.outages.iter().map(episode).collect()
 }
@@ -202,16 +199,16 @@ impl Numbers {
             from: from.0,
             to: to.0,
             outages: outages(&facts.outages),
-            held: holds(&facts.history, to),
-            parked: marks_with(&facts.history, "refused"),
-            duplicates: facts.history.iter().filter(|row| row.event == "fenced-again").count(),
+            held: facts.history.stretches.held(to),
+            parked: facts.history.refused.len(),
+            duplicates: facts.history.duplicates,
             acknowledged: Percentiles::of(facts.outages.iter().filter_map(took).collect()),
             by_route: by_route(&facts.outages),
-            slowest: slowest(facts),
+            slowest: slow(facts),
             repeated: repeated(&facts.outages),
-            ended: collapsed(facts.history.iter().filter(|row| is_end(row))),
-            trouble: trouble(&facts.history),
-            operators: collapsed(facts.history.iter().filter(|row| is_by_people(row))),
+            ended: facts.history.ended.clone(),
+            trouble: facts.history.troubles.all(),
+            operators: facts.history.operators.clone(),
             damaged: facts.damaged,
         }
     }
@@ -254,7 +251,7 @@ fn by_route(all: &[(MarkRow, Vec<Delivery>)]) -> BTreeMap<String, Percentiles> {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (row, deliveries) in all {
         for delivery in deliveries {
-            if let Some(at) = taken_at(delivery) {
+            if let Some(at) = taken_at(delivery).filter(|_| !is_step(&delivery.route)) {
                 times.entry(delivery.route.clone()).or_default().push(between(row.failure_time, at));
             }
         }
@@ -262,41 +259,23 @@ fn by_route(all: &[(MarkRow, Vec<Delivery>)]) -> BTreeMap<String, Percentiles> {
     times.into_iter().filter_map(|(route, times)| Some((route, Percentiles::of(times)?))).collect()
 }
 
-fn marks_with(history: &[HistoryRow], event: &str) -> usize {
-    let rows = history.iter().filter(|row| row.event == event);
-    rows.filter_map(|row| row.mark.as_deref()).collect::<BTreeSet<_>>().len()
-}
-
-fn slowest(facts: &Facts) -> Vec<Slow> {
-    let timed = facts.outages.iter().filter_map(|(row, deliveries)| Some((took(row, deliveries)?, row)));
+fn slowest(outages: &[(MarkRow, Vec<Delivery>)]) -> Vec<(u64, &MarkRow)> {
+    let timed = outages.iter().filter_map(|(row, deliveries)| Some((took(row, deliveries)?, row)));
     let mut timed: Vec<(u64, &MarkRow)> = timed.collect();
     timed.sort_by_key(|(took, row)| (std::cmp::Reverse(*took), row.id));
     timed.truncate(SLOWEST);
-    let mut causes = causes(&facts.history, &timed.iter().map(|(_, row)| row.id).collect());
-    let slow = timed.into_iter().map(|(took, row)| Slow {
+    timed
+}
+
+fn slow(facts: &Facts) -> Vec<Slow> {
+    let slow = slowest(&facts.outages).into_iter().map(|(took, row)| Slow {
         host: row.node.to_string(),
         mark: row.id.to_string(),
         failed: row.failure_time.0,
         took,
-        causes: causes.remove(&row.id).unwrap_or_default(),
+        causes: facts.history.causes.get(&row.id).cloned().unwrap_or_default(),
     });
     slow.collect()
-}
-
-/// The first sentences of each mark that say something new.
-fn causes(history: &[HistoryRow], marks: &BTreeSet<MarkId>) -> BTreeMap<MarkId, Vec<String>> {
-    let mut found: BTreeMap<MarkId, Vec<String>> = BTreeMap::new();
-    for row in history.iter().filter(|row| SLOW.contains(&row.event.as_str())) {
-        let mark = row.mark.as_deref().and_then(|mark| MarkId::parse(mark).ok());
-        let Some(mark) = mark.filter(|mark| marks.contains(mark)) else { continue };
-        let route = row.route.as_ref().map(|route| format!(" ({route})")).unwrap_or_default();
-        let cause = format!("{}{route}: {}", row.event, row.detail);
-        let known = found.entry(mark).or_default();
-        if known.len() < CAUSES && !known.contains(&cause) {
-            known.push(cause);
-        }
-    }
-    found
 }
 
 fn repeated(all: &[(MarkRow, Vec<Delivery>)]) -> Vec<Repeated> {
@@ -314,41 +293,11 @@ fn repeated(all: &[(MarkRow, Vec<Delivery>)]) -> Vec<Repeated> {
     found
 }
 
-/// What ended without an acknowledgement, and by whom.
+/// Whether a mark, or its way to a route, ended without an acknowledgement.
 fn is_end(row: &HistoryRow) -> bool {
     let is_settled = matches!(row.event.as_str(), "settled" | "settled-elsewhere");
     let is_other = is_settled && !row.detail.contains(" is acknowledged");
     is_other || matches!(row.event.as_str(), "dismissed" | "cancelled" | "expired")
-}
-
-fn is_by_people(row: &HistoryRow) -> bool {
-    !MACHINES.contains(&row.actor.as_str()) || DECIDED.contains(&row.event.as_str())
-}
-
-/// One line for what was done to many at once: the same word by the same person at the same time for the same reason.
-fn collapsed<'a>(rows: impl Iterator<Item = &'a HistoryRow>) -> Vec<Event> {
-    let mut events: Vec<Event> = Vec::new();
-    for row in rows {
-        let about = row.node.clone().or_else(|| row.route.clone()).unwrap_or_default();
-        let same = |event: &&mut Event| {
-            event.at == row.at.0
-                && event.event == row.event
-                && event.actor == row.actor
-                && event.detail == row.detail
-        };
-        match events.last_mut().filter(same) {
-            Some(event) => event.count += 1,
-            None => events.push(Event {
-                at: row.at.0,
-                event: row.event.clone(),
-                about,
-                actor: row.actor.clone(),
-                detail: row.detail.clone(),
-                count: 1,
-            }),
-        }
-    }
-    events
 }
 
 #[cfg(test)]

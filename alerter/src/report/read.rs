@@ -19,24 +19,32 @@ pub fn read(
     mut tick: impl FnMut(u64),
 ) -> Result<Facts, JournalError> {
     let is_in = |at: Timestamp| from <= at && at < to;
-    let mut facts = Facts::default();
+    let (outages, damaged) = outages(journal, from, to)?;
+    let mut facts = Facts { damaged, ..Facts::of(outages) };
     let mut seen = 0;
     journal.each_history(0, |_, row| {
         seen += 1;
         tick(seen);
         match row {
-            Ok(row) if is_in(row.at) => facts.history.push(row),
+            Ok(row) if is_in(row.at) => facts.history.take(&row),
             Ok(_) => {}
             Err(_) => facts.damaged += 1,
         }
         ControlFlow::Continue(())
     })?;
+    Ok(facts)
+}
+
+type Outages = Vec<(MarkRow, Vec<Delivery>)>;
+
+/// Marks of hosts that failed then, with their deliveries, and how many rows cannot be believed.
+fn outages(journal: &Journal, from: Timestamp, to: Timestamp) -> Result<(Outages, usize), JournalError> {
     let marks = journal.marks_between(from, to)?;
-    facts.damaged += marks.damaged.len();
+    let (mut outages, mut damaged) = (Vec::new(), marks.damaged.len());
     for mark in marks.sound {
         let deliveries = journal.deliveries_of(mark.id)?;
-        facts.damaged += deliveries.damaged.len();
-        facts.outages.push((mark, deliveries.sound) as (MarkRow, Vec<Delivery>));
+        damaged += deliveries.damaged.len();
+        outages.push((mark, deliveries.sound));
     }
-    Ok(facts)
+    Ok((outages, damaged))
 }

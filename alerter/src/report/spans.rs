@@ -1,11 +1,11 @@
 //! Spans of time between rows of the history: holds of marks, troubles of routes. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use marks::journal::HistoryRow;
 use marks::time::Timestamp;
 
-use super::{Held, Trouble, between};
+use super::{Held, Trouble, between, is_end};
 
 /// What ends a hold of a mark as a whole.
 const FREED: [&str; 9] = [
@@ -20,35 +20,39 @@ const FREED: [&str; 9] = [
     "acknowledged-elsewhere",
 ];
 
-/// Holds that began in the time; one that goes on counts until its end.
-pub(super) fn holds(history: &[HistoryRow], to: Timestamp) -> Held {
-    let stretches = stretches(history);
-    let all = stretches.values().flatten();
-    let spans: Vec<u64> = all.map(|(since, until)| between(*since, until.unwrap_or(to))).collect();
-    Held {
-        marks: stretches.len(),
-        times: spans.len(),
-        total_ms: spans.iter().fold(0, |all, span| all.saturating_add(*span)),
-        longest_ms: spans.into_iter().max().unwrap_or(0),
-    }
-}
+type Stretch = (Timestamp, Option<Timestamp>);
 
 /// From when to when each mark was held; without an end where it is held still.
-pub(super) fn stretches(history: &[HistoryRow]) -> BTreeMap<&str, Vec<Stretch>> {
-    let mut all: BTreeMap<&str, Vec<Stretch>> = BTreeMap::new();
-    for row in history {
-        let Some(mark) = row.mark.as_deref() else { continue };
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stretches(BTreeMap<String, Vec<Stretch>>);
+
+impl Stretches {
+    pub(super) fn take(&mut self, row: &HistoryRow) {
+        let Some(mark) = row.mark.as_deref() else { return };
         let is_end = FREED.contains(&row.event.as_str());
-        match all.get_mut(mark).and_then(|own| own.last_mut()).filter(|(_, end)| end.is_none()) {
+        match self.0.get_mut(mark).and_then(|own| own.last_mut()).filter(|(_, end)| end.is_none()) {
             Some((_, end)) if is_end => *end = Some(row.at),
-            None if begins(row) => all.entry(mark).or_default().push((row.at, None)),
+            None if begins(row) => self.0.entry(mark.to_owned()).or_default().push((row.at, None)),
             _ => {}
         }
     }
-    all
-}
 
-type Stretch = (Timestamp, Option<Timestamp>);
+    pub(super) fn of(&self, mark: &str) -> Vec<Stretch> {
+        self.0.get(mark).cloned().unwrap_or_default()
+    }
+
+    /// Holds that began in the time; one that goes on counts until its end.
+    pub(super) fn held(&self, to: Timestamp) -> Held {
+        let all = self.0.values().flatten();
+        let spans: Vec<u64> = all.map(|(since, until)| between(*since, until.unwrap_or(to))).collect();
+        Held {
+            marks: self.0.len(),
+            times: spans.len(),
+            total_ms: spans.iter().fold(0, |all, span| all.saturating_add(*span)),
+            longest_ms: spans.into_iter().max().unwrap_or(0),
+        }
+    }
+}
 
 /// A mark that is made without a proof or a name is held from its beginning.
 fn begins(row: &HistoryRow) -> bool {
@@ -59,24 +63,53 @@ fn begins(row: &HistoryRow) -> bool {
     }
 }
 
-/// From the first attempt of a route that failed to the next mark that it took.
-pub(super) fn trouble(history: &[HistoryRow]) -> Vec<Trouble> {
-    let (mut open, mut all): (BTreeMap<&str, usize>, Vec<Trouble>) = Default::default();
-    for row in history {
-        let Some(route) = row.route.as_deref() else { continue };
-        match row.event.as_str() {
-            "not-accepted" | "refused" if !open.contains_key(route) => {
-                open.insert(route, all.len());
-                let (route, detail) = (route.to_owned(), row.detail.clone());
-                all.push(Trouble { route, from: row.at.0, to: None, detail });
-            }
-            "acknowledged" | "accepted" => {
-                if let Some(number) = open.remove(route) {
-                    all[number].to = Some(row.at.0);
+/// Troubles of routes: from the first attempt that failed to the next mark that the route took, or to the end of the last
+/// mark that it did not take.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Troubles {
+    /// Of each route and of each of its further steps: its place in the list, and the marks that it did not take.
+    open: BTreeMap<String, (usize, BTreeSet<String>)>,
+    all: Vec<Trouble>,
+}
+
+impl Troubles {
+    pub(super) fn take(&mut self, row: &HistoryRow) {
+        let (route, mark) = (row.route.as_deref(), row.mark.clone().unwrap_or_default());
+        match (row.event.as_str(), route) {
+            ("not-accepted" | "refused", Some(route)) => self.fails(route, mark, row),
+            ("acknowledged" | "acknowledged-elsewhere" | "accepted", Some(route)) => {
+                if let Some((number, _)) = self.open.remove(route) {
+                    self.all[number].to = Some(row.at.0);
                 }
             }
+            _ if is_end(row) => self.ends(route, &mark, row.at),
             _ => {}
         }
     }
-    all
+
+    pub(super) fn all(&self) -> Vec<Trouble> {
+        self.all.clone()
+    }
+
+    fn fails(&mut self, route: &str, mark: String, row: &HistoryRow) {
+        let (_, marks) = self.open.entry(route.to_owned()).or_insert_with(|| {
+            // A further step is the route's own matter.
+            let (name, detail) = (route.split('.').next().unwrap_or(route).to_owned(), row.detail.clone());
+            self.all.push(Trouble { route: name, from: row.at.0, to: None, detail });
+            (self.all.len() - 1, BTreeSet::new())
+        });
+        marks.insert(mark);
+    }
+
+    /// A mark ended, or its way to one route.
+    fn ends(&mut self, route: Option<&str>, mark: &str, at: Timestamp) {
+        let all = &mut self.all;
+        self.open.retain(|own, (number, marks)| {
+            let is_over = route.is_none_or(|route| route == own) && marks.remove(mark) && marks.is_empty();
+            if is_over {
+                all[*number].to = Some(at.0);
+            }
+            !is_over
+        });
+    }
 }

@@ -8,7 +8,7 @@ use marks::id::FencingId;
 use marks::mark::{Proof, Source, Standing};
 
 use super::*;
-use crate::timeline::{self, Timeline};
+use crate::timeline::Timeline;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -74,6 +74,12 @@ fn line(seconds: u64, event: &str, mark: Option<&MarkRow>, actor: &str, detail: 
     }
 }
 
+fn facts(outages: Vec<(MarkRow, Vec<Delivery>)>, history: &[HistoryRow]) -> Facts {
+    let mut facts = Facts::of(outages);
+    history.iter().for_each(|row| facts.history.take(row));
+    facts
+}
+
 fn numbers(facts: &Facts) -> Numbers {
     Numbers::of(facts, NOW, after(86_400))
 }
@@ -101,7 +107,7 @@ fn marks_are_counted_by_how_they_stand() {
         ended("compute4", Settlement::Expired),
         (mark("compute5", None), Vec::new()),
     ];
-    let found = numbers(&Facts { outages, ..Facts::default() });
+    let found = numbers(&facts(outages, &[]));
     let wanted = Outages { all: 6, hosts: 5, told: 2, dismissed: 1, cancelled: 1, expired: 1, open: 1 };
     assert_eq!(found.outages, wanted);
     assert_eq!(found.repeated, [Repeated { host: "compute1".into(), outages: 2 }]);
@@ -113,12 +119,14 @@ fn the_time_runs_to_the_last_required_acknowledgement() {
     let (row, mut deliveries) = told("compute1", 5);
     deliveries.push(taken(&row, "second", true, 20));
     deliveries.push(taken(&row, "wiki", false, 300));
+    deliveries.push(taken(&row, "recovery.confirm", false, 900));
     let open = (mark("compute2", None), Vec::new());
-    let found = numbers(&Facts { outages: vec![(row, deliveries), open], ..Facts::default() });
+    let found = numbers(&facts(vec![(row, deliveries), open], &[]));
     assert_eq!(found.acknowledged, Percentiles::of(vec![20_000]));
     let of = |route: &str| found.by_route[route].max;
     assert_eq!((of("recovery"), of("second"), of("wiki")), (5000, 20_000, 300_000));
     assert_eq!(found.slowest[0].took, 20_000);
+    assert_eq!(found.by_route.len(), 3, "a further step is no route");
 }
 
 /// What only the register knows to be told has no acknowledgement of a route; the mark's end counts then.
@@ -126,7 +134,7 @@ fn the_time_runs_to_the_last_required_acknowledgement() {
 fn what_another_controller_told_counts_by_its_end() {
     let (row, mut deliveries) = told("compute1", 5);
     deliveries[0].last = None;
-    let found = numbers(&Facts { outages: vec![(row, deliveries)], ..Facts::default() });
+    let found = numbers(&facts(vec![(row, deliveries)], &[]));
     assert_eq!((found.acknowledged, found.by_route.len()), (Percentiles::of(vec![5000]), 0));
 }
 
@@ -141,7 +149,7 @@ fn holds_are_measured_and_one_that_goes_on_counts_until_the_end() {
         line(60, "released", Some(&one), "alice (uid 0)", "go"),
         line(86_300, "marked", Some(&two), "nova-host-alerter", "compute2 is marked and held (no-fqdn): x"),
     ];
-    let found = numbers(&Facts { history, ..Facts::default() });
+    let found = numbers(&facts(Vec::new(), &history));
     let wanted = Held { marks: 2, times: 3, total_ms: 30_000 + 10_000 + 100_000, longest_ms: 100_000 };
     assert_eq!(found.held, wanted);
 }
@@ -158,7 +166,7 @@ fn a_route_is_in_trouble_from_its_first_failure_to_its_next_acknowledgement() {
         on("a", line(4, "acknowledged", Some(&row), alerter, "HTTP 202")),
         on("b", line(5, "not-accepted", Some(&row), alerter, "timeout")),
     ];
-    let found = numbers(&Facts { history, ..Facts::default() });
+    let found = numbers(&facts(Vec::new(), &history));
     let trouble = |route: &str, from, to: Option<u64>, detail: &str| Trouble {
         route: route.into(),
         from: after(from).0,
@@ -170,6 +178,35 @@ fn a_route_is_in_trouble_from_its_first_failure_to_its_next_acknowledgement() {
         [trouble("a", 1, Some(4), "connection refused"), trouble("b", 5, None, "timeout")]
     );
     assert_eq!(found.parked, 1);
+}
+
+/// The broken variant waits for an acknowledgement that nobody asks the route for any more.
+#[test]
+fn a_trouble_ends_with_the_last_mark_that_the_route_did_not_take() {
+    let (one, two) = (mark("compute1", None), mark("compute2", None));
+    let on = |route: &str, row: HistoryRow| HistoryRow { route: Some(route.into()), ..row };
+    let (alerter, alice) = ("nova-host-alerter", "alice (uid 0)");
+    let fails =
+        |route, seconds, mark| on(route, line(seconds, "not-accepted", Some(mark), alerter, "timeout"));
+    let history = [
+        fails("a", 1, &one),
+        fails("a", 2, &two),
+        fails("b", 3, &one),
+        fails("c.confirm", 4, &two),
+        on("a", line(5, "dismissed", Some(&one), alice, "the route is gone")),
+        on("b", line(6, "settled", Some(&two), alerter, "compute2 is acknowledged: every required route")),
+        line(7, "settled", Some(&two), alice, "compute2 is dismissed: it lives"),
+        on("b", line(8, "cancelled", Some(&one), alerter, "it is back")),
+    ];
+    let of = |found: Numbers| -> Vec<(String, Option<i64>)> {
+        found.trouble.into_iter().map(|trouble| (trouble.route, trouble.to)).collect()
+    };
+    let ended = |route: &str, seconds| (route.to_owned(), Some(after(seconds).0));
+    let still = |route: &str| (route.to_owned(), None);
+    let found = of(numbers(&facts(Vec::new(), &history)));
+    assert_eq!(found, [ended("a", 7), ended("b", 8), ended("c", 7)]);
+    let found = of(numbers(&facts(Vec::new(), &history[..6])));
+    assert_eq!(found, [still("a"), still("b"), still("c")], "a mark is left on each");
 }
 
 #[test]
@@ -184,7 +221,7 @@ fn what_people_did_stands_there_once_with_who_and_why() {
         line(5, "fenced-again", Some(&row), "nova-host-alerter", "again"),
         line(6, "cancelled", Some(&row), "nova-host-alerter", "it is stale"),
     ];
-    let found = numbers(&Facts { history, ..Facts::default() });
+    let found = numbers(&facts(Vec::new(), &history));
     let words = |events: &[Event]| -> Vec<(String, usize)> {
         events.iter().map(|event| (event.event.clone(), event.count)).collect()
     };
@@ -206,7 +243,7 @@ fn the_slowest_ten_are_named_with_what_kept_them() {
         why(3, "not-accepted", "refused"),
         why(4, "sighted", "y"),
     ];
-    let found = numbers(&Facts { outages, history, damaged: 0 });
+    let found = numbers(&facts(outages, &history));
     assert_eq!(found.slowest.len(), 10);
     assert_eq!((found.slowest[0].host.as_str(), found.slowest[9].host.as_str()), ("compute12", "compute3"));
     assert_eq!(found.slowest[0].causes, ["held: storm: x", "not-accepted: refused"]);
@@ -226,12 +263,13 @@ fn the_page_has_no_script_and_nothing_from_outside_is_markup() {
             ..line(2, "not-accepted", Some(&row), evil, evil)
         },
     ];
-    let facts = Facts { outages: vec![(row, deliveries)], history, damaged: 3 };
+    let facts = Facts { damaged: 3, ..facts(vec![(row, deliveries)], &history) };
     let drawn = episodes(&facts);
     let (from, to) = (drawn[0].failed - Duration::from_secs(60), drawn[0].failed + Duration::from_secs(60));
-    let drawn = String::from(Timeline::of(&drawn, from, to));
-    let page = page(&numbers(&facts), evil, (&drawn, timeline::CSS));
-    assert!(page.contains("<h2>Timeline</h2>") && drawn.contains("compute1") && page.contains(&drawn));
+    let drawn = Timeline::of(&drawn, from, to);
+    let page = String::from(page(&numbers(&facts), evil, &drawn));
+    let drawn = drawn.as_str();
+    assert!(page.contains("<h2>Timeline</h2>") && drawn.contains("compute1") && page.contains(drawn));
     // The name of SVG's own words, and patterns of the picture itself.
     let rest = page.replace("\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
     for bad in ["<script", "<img", "\u{202e}", "\u{1b}", "http://", "https://", "url("] {

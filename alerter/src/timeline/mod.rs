@@ -15,6 +15,7 @@ use marks::delivery::{Delivery, State};
 use marks::journal::MarkRow;
 use marks::time::Timestamp;
 
+use crate::drivers::is_step;
 use crate::markup::Markup;
 use crate::words;
 use axis::Axis;
@@ -45,7 +46,9 @@ pub struct Episode {
 impl Episode {
     /// A mark with its deliveries. A hold without an end is one that it has now.
     pub fn of(mark: &MarkRow, deliveries: &[Delivery], held: Vec<(Timestamp, Option<Timestamp>)>) -> Self {
-        let took = deliveries.iter().filter(|delivery| delivery.state == State::Acknowledged);
+        let is_told =
+            |delivery: &&Delivery| delivery.state == State::Acknowledged && !is_step(&delivery.route);
+        let took = deliveries.iter().filter(is_told);
         let is_held = held.iter().any(|(_, until)| until.is_none());
         Self {
             host: mark.node.to_string(),

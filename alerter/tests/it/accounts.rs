@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use alerter::cli::Cli;
 use alerter::commands;
+use alerter::markup::Markup;
 use alerter::report::{Numbers, page, read};
 use clap::Parser as _;
 use marks::host::HostName;
@@ -81,7 +82,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     assert!(numbers.trouble[0].to.is_some());
     assert_eq!((numbers.operators.len(), numbers.operators[0].actor.as_str()), (1, "alice"));
     assert_eq!((numbers.ended.len(), numbers.damaged), (1, 0));
-    let page = page(&numbers, "ctl1", ("", ""));
+    let page = String::from(page(&numbers, "ctl1", &Markup::default()));
     assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>told</dt><dd>3</dd>"));
 }
 
@@ -94,8 +95,9 @@ fn a_report_is_about_its_days_alone() {
     let (site, alerter, from) = story();
     for (from, to) in [(from - std::time::Duration::from_secs(60), from), (site.now, Timestamp(i64::MAX))] {
         let facts = read::read(&alerter.journal, from, to, |_| ()).unwrap();
-        assert_eq!(Numbers::of(&facts, from, to).outages.all, 0);
-        assert!(facts.history.is_empty());
+        let numbers = Numbers::of(&facts, from, to);
+        assert_eq!((numbers.outages.all, numbers.held.times, numbers.duplicates), (0, 0, 0));
+        assert!(numbers.trouble.is_empty() && numbers.operators.is_empty() && numbers.ended.is_empty());
     }
 }
 

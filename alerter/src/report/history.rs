@@ -1,0 +1,95 @@
+//! What the rows of the history come to, taken one by one: of a long history no more is kept than what the report says. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use marks::id::MarkId;
+use marks::journal::HistoryRow;
+
+use super::spans::{Stretches, Troubles};
+use super::{Event, is_end};
+
+/// So many causes of each of the slowest.
+const CAUSES: usize = 4;
+/// What makes a mark slow, in the words of the history.
+const SLOW: [&str; 7] =
+    ["held", "not-accepted", "refused", "escalated", "exhausted", "interrupted", "quarantined"];
+/// Who does what nobody asked for.
+const MACHINES: [&str; 4] = ["nova-host-alerter", "fence_mark", "operator", "api"];
+/// What only people decide, also where the register told of it.
+const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenance-ended"];
+
+/// What happened in some days.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    pub(super) stretches: Stretches,
+    pub(super) troubles: Troubles,
+    /// Marks that a route refused.
+    pub(super) refused: BTreeSet<String>,
+    /// Fencings of outages that had a mark already.
+    pub(super) duplicates: usize,
+    /// The first sentences of each of the slowest marks that say something new.
+    pub(super) causes: BTreeMap<MarkId, Vec<String>>,
+    /// What ended without an acknowledgement, and by whom.
+    pub(super) ended: Vec<Event>,
+    /// What people did.
+    pub(super) operators: Vec<Event>,
+}
+
+impl History {
+    /// Of nothing yet; what makes marks slow is kept of these alone.
+    pub(super) fn of(slowest: impl Iterator<Item = MarkId>) -> Self {
+        Self { causes: slowest.map(|mark| (mark, Vec::new())).collect(), ..Self::default() }
+    }
+
+    /// The next row, in the order of writing.
+    pub fn take(&mut self, row: &HistoryRow) {
+        self.stretches.take(row);
+        self.troubles.take(row);
+        match (row.event.as_str(), &row.mark) {
+            ("refused", Some(mark)) => drop(self.refused.insert(mark.clone())),
+            ("fenced-again", _) => self.duplicates += 1,
+            _ => {}
+        }
+        self.take_cause(row);
+        if is_end(row) {
+            add(&mut self.ended, row);
+        }
+        if !MACHINES.contains(&row.actor.as_str()) || DECIDED.contains(&row.event.as_str()) {
+            add(&mut self.operators, row);
+        }
+    }
+
+    fn take_cause(&mut self, row: &HistoryRow) {
+        if !SLOW.contains(&row.event.as_str()) {
+            return;
+        }
+        let mark = row.mark.as_deref().and_then(|mark| MarkId::parse(mark).ok());
+        let Some(known) = mark.and_then(|mark| self.causes.get_mut(&mark)) else { return };
+        let route = row.route.as_ref().map(|route| format!(" ({route})")).unwrap_or_default();
+        let cause = format!("{}{route}: {}", row.event, row.detail);
+        if known.len() < CAUSES && !known.contains(&cause) {
+            known.push(cause);
+        }
+    }
+}
+
+/// One line for what was done to many at once: the same word by the same person at the same time for the same reason.
+fn add(events: &mut Vec<Event>, row: &HistoryRow) {
+    let is_same = |event: &&mut Event| {
+        event.at == row.at.0
+            && event.event == row.event
+            && event.actor == row.actor
+            && event.detail == row.detail
+    };
+    match events.last_mut().filter(is_same) {
+        Some(event) => event.count += 1,
+        None => events.push(Event {
+            at: row.at.0,
+            event: row.event.clone(),
+            about: row.node.clone().or_else(|| row.route.clone()).unwrap_or_default(),
+            actor: row.actor.clone(),
+            detail: row.detail.clone(),
+            count: 1,
+        }),
+    }
+}
