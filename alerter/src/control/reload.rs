@@ -92,7 +92,8 @@ async fn dismiss(
         );
         return Err(Refusal::bad("route", &message));
     };
-    if unrouted == Unrouted::default() && !shared.store.run(move |journal| journal.knows_route(&name)).await?
+    if unrouted == Unrouted::default()
+        && !shared.store.run(move |journal| journal.has_deliveries_on(&name)).await?
     {
         let message = format!("nobody knows a route {route}: see `nova-host-alerter status`");
         return Err(Refusal::absent(&message));

@@ -266,7 +266,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
+    pub fn has_deliveries_on(&self, route: &str) -> Result<bool, JournalError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1)";
         self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
     }
