@@ -522,7 +522,7 @@ fn another_chain_comes_behind_one_whose_routes_are_gone() {
     let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
     let new = Resolved { mark: told, deliveries: chain_of(3).split_off(1) };
     journal.add_deliveries_to_all(&[new], NOW).unwrap();
-    let mut go = |journal: &mut Journal| {
+    let go = |journal: &mut Journal| {
         journal.advance_chains(&|_| true, &|route| route != "nova", NOW).unwrap();
         chain(journal, mark)
     };
