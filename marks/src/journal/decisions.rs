@@ -377,13 +377,16 @@ pub(super) fn lone_endings(
     transaction: &Transaction<'_>,
     after: i64,
     limit: usize,
-) -> rusqlite::Result<Vec<(i64, String, Timestamp)>> {
+) -> rusqlite::Result<Vec<(i64, Option<String>, Timestamp)>> {
     let sql = format!(
         "SELECT e.seq, e.decision, e.at FROM ending e WHERE e.seq > ?1
          AND NOT EXISTS (SELECT 1 FROM decision p WHERE p.id = e.decision) ORDER BY e.seq LIMIT {limit}"
     );
     let mut query = transaction.prepare_cached(&sql)?;
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, Timestamp(row.get(2)?)));
+    let read = |row: &Row<'_>| {
+        // Damage may have made the id no text at all.
+        Ok((row.get(0)?, String::from_utf8(row::raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
+    };
     query.query_map([after], read)?.collect()
 }
 

@@ -122,12 +122,13 @@ impl Journal {
     ) -> Result<Figures, JournalError> {
         // What is written in between belongs to the next count.
         self.sqlite(self.connection.execute_batch("BEGIN"))?;
-        let counted = self.count_open(now).and_then(|open| match known {
-            Some(known) => Ok(open.with_ends_of(known)),
-            None => self.count_rest(open, routes),
-        });
+        let open = self.count_open(now);
         self.sqlite(self.connection.execute_batch("COMMIT"))?;
-        counted
+        match known {
+            Some(known) => Ok(open?.with_ends_of(known)),
+            // It takes long, and while a transaction stands the log of the journal cannot begin anew.
+            None => self.count_rest(open?, routes),
+        }
     }
 
     fn count_open(&self, now: Timestamp) -> Result<Figures, JournalError> {

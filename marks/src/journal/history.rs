@@ -195,6 +195,15 @@ impl Journal {
         self.sqlite(self.connection.query_row(newest, [], |row| row.get(0)))
     }
 
+    /// When the newest row was written, by the clock of then; none where there is no sound one at the end.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn newest_at(&self) -> Result<Option<Timestamp>, JournalError> {
+        let rows = self.history_behind(self.newest_history()?.saturating_sub(1), Timestamp(0), 1)?.rows;
+        Ok(rows.sound.first().map(|row| row.at))
+    }
+
     /// Rows of one event behind the row number `after`, of `since` or later, oldest first.
     ///
     /// # Errors

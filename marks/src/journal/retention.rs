@@ -292,23 +292,30 @@ fn stands_there(
 ) -> rusqlite::Result<bool> {
     let fencings = "SELECT fencing FROM folded WHERE mark = ?1";
     let decisions = "SELECT id FROM decision WHERE mark = ?1";
-    let fencings = texts(transaction, fencings, mark)?.into_iter().map(|id| format!("f.{id}"));
-    let decisions = texts(transaction, decisions, mark)?.into_iter().map(|id| format!("p.{id}"));
+    let (fencings, decisions) = (texts(transaction, fencings, mark)?, texts(transaction, decisions, mark)?);
+    // Nobody knows what a damaged id is.
+    let Some((fencings, decisions)) = fencings.zip(decisions) else { return Ok(true) };
+    let fencings = fencings.into_iter().map(|id| format!("f.{id}"));
+    let decisions = decisions.into_iter().map(|id| format!("p.{id}"));
     let own = ["f", "m", "s", "r"].map(|kind| format!("{kind}.{mark}"));
     Ok(own.into_iter().chain(fencings).chain(decisions).any(|key| stands(&key)))
 }
 
-fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Vec<String>> {
+/// None where one of them is no text any more.
+fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
     let mut query = transaction.prepare_cached(sql)?;
-    query.query_map([mark.to_string()], |row| row.get(0))?.collect()
+    let rows = query.query_map([mark.to_string()], |row| row::raw_text(row, 0))?;
+    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().map(|text| String::from_utf8(text).ok()).collect())
 }
 
 /// With everything that is only about it. A fencing goes with the record that it was taken in, or it would be new again.
 fn remove_mark(transaction: &Transaction<'_>, mark: MarkId) -> Result<(), Fault> {
-    for fencing in texts(transaction, "SELECT fencing FROM folded WHERE mark = ?1", mark)? {
+    for fencing in texts(transaction, "SELECT fencing FROM folded WHERE mark = ?1", mark)?.unwrap_or_default()
+    {
         remove_fencing(transaction, &fencing)?;
     }
-    for id in texts(transaction, "SELECT id FROM decision WHERE mark = ?1", mark)? {
+    for id in texts(transaction, "SELECT id FROM decision WHERE mark = ?1", mark)?.unwrap_or_default() {
         decisions::remove(transaction, &id)?;
     }
     let mark = mark.to_string();
@@ -409,6 +416,7 @@ fn lone_endings(
     let mut removed = Removed::default();
     for (seq, id, at) in &page {
         round.number = *seq;
+        let Some(id) = id else { continue };
         if *at < before && !stands(&format!("p.{id}")) && !stands(&format!("p.{id}.end")) {
             decisions::remove(transaction, id)?;
             removed.add(*at);

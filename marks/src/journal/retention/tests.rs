@@ -68,6 +68,24 @@ fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
     assert_eq!(prune(&mut journal), 0);
 }
 
+/// A flipped byte costs its own rows their end, and nobody else's. The broken variant, which reads every id as text, ends each
+/// round at the same mark, and once ended the daemon.
+#[test]
+fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let [hurt, sound] = ["compute1", "compute2"].map(|host| told(&mut journal, host, NOW));
+    let flip = "UPDATE folded SET fencing = CAST(x'ff' AS TEXT) WHERE mark = ?1";
+    let raw = home.raw();
+    raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    assert_eq!(raw.execute(flip, [hurt.to_string()]).unwrap(), 1);
+    let lone = "INSERT INTO ending (decision, at, actor, reason, digest) VALUES (CAST(x'ff' AS TEXT), 1, '', '', x'')";
+    raw.execute(lone, []).unwrap();
+    assert!(prune(&mut journal) > 0);
+    assert!(is_there(&journal, hurt) && !is_there(&journal, sound));
+    assert_eq!(count(&home, "ending"), 1);
+}
+
 /// The broken variant removes the record that a fencing was taken in and not the fencing: it is new again, and its mark is
 /// made once more.
 #[test]
