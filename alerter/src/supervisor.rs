@@ -20,6 +20,8 @@ use crate::shared::Shared;
 const PACE: Duration = Duration::from_secs(1);
 /// Longest sentence of the state, in characters.
 const SENTENCE: usize = 400;
+/// A beat that could not be said is tried again after such a part of it: a second of the unit's.
+const AGAIN: u32 = 30;
 /// A watchdog that waits so long is told in each of as many parts of it: one that gets lost does no harm.
 const PARTS: u32 = 4;
 
@@ -40,6 +42,9 @@ struct Told {
     state: String,
     state_at: Option<Instant>,
     beat_at: Option<Instant>,
+    /// When nobody could be told of a beat.
+    missed_at: Option<Instant>,
+    is_ending: bool,
 }
 
 impl Supervisor {
@@ -65,8 +70,10 @@ impl Supervisor {
         let Some(beat) = self.beat else { return };
         let mut told = self.told();
         // A little early rather than one beat late.
-        if told.beat_at.is_none_or(|at| at.elapsed() + beat / 8 >= beat) && self.say("WATCHDOG=1") {
-            told.beat_at = Some(Instant::now());
+        if told.beat_at.is_none_or(|at| at.elapsed() + beat / 8 >= beat) {
+            let (now, is_said) = (Some(Instant::now()), self.say("WATCHDOG=1"));
+            told.beat_at = if is_said { now } else { told.beat_at };
+            told.missed_at = now.filter(|_| !is_said);
         }
     }
 
@@ -90,15 +97,21 @@ impl Supervisor {
         told.state_at = Some(Instant::now());
     }
 
-    /// How long the engine may wait until it has to get on again.
+    /// How long the engine may wait until it has to get on again. Where the manager's queue is full it waits a little all the
+    /// same: passes without a pause would make nothing better.
     pub fn rest(&self) -> Option<Duration> {
-        let beat = self.beat?;
-        let since = self.told().beat_at.map(|at| at.elapsed());
-        Some(since.map_or(Duration::ZERO, |since| beat.saturating_sub(since)))
+        let (beat, told) = (self.beat?, self.told());
+        let left = |at: Option<Instant>, all: Duration| at.map(|at| all.saturating_sub(at.elapsed()));
+        let again = left(told.missed_at, beat / AGAIN).unwrap_or_default();
+        Some(left(told.beat_at, beat).unwrap_or_default().max(again))
     }
 
-    /// The configuration is read again; [`Supervisor::reloaded`] says that it was, whatever came of it.
+    /// The configuration is read again; [`Supervisor::reloaded`] says that it was, whatever came of it. Nothing is said before
+    /// the daemon is up: it would be taken for that.
     pub fn reloading(&self) {
+        if !self.told().is_up {
+            return;
+        }
         // systemd.service(5), Type=notify-reload: the moment is compared with that of the signal.
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
         self.say(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
@@ -106,11 +119,15 @@ impl Supervisor {
 
     /// The reading has ended.
     pub fn reloaded(&self) {
-        self.say("READY=1");
+        let told = self.told();
+        if told.is_up && !told.is_ending {
+            self.say("READY=1");
+        }
     }
 
     /// The daemon ends.
     pub fn stopping(&self) {
+        self.told().is_ending = true;
         self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
     }
 
@@ -184,6 +201,9 @@ mod tests {
         let supervisor = supervisor(&[("NOTIFY_SOCKET", &name)]);
         supervisor.passed(false, || "not yet\nREADY=1".into());
         assert_eq!(heard(&socket), ["STATUS=not yet READY=1"], "a sentence is no second message");
+        supervisor.reloading();
+        supervisor.reloaded();
+        assert_eq!(heard(&socket), Vec::<String>::new(), "it would be taken for being up");
         supervisor.passed(true, || "well".into());
         supervisor.passed(true, || "well".into());
         assert_eq!(heard(&socket), ["READY=1", "STATUS=well"]);
@@ -194,6 +214,20 @@ mod tests {
         assert!(heard[0].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{heard:?}");
         assert!(heard[1] == "READY=1" && heard[2].starts_with("STOPPING=1\n"), "{heard:?}");
         assert_eq!(supervisor.rest(), None, "nobody has set a watchdog");
+        supervisor.reloaded();
+        assert!(self::heard(&socket).is_empty(), "it ends");
+    }
+
+    /// The broken variant has the engine make one pass after the other for as long as nobody listens.
+    #[test]
+    fn a_beat_that_nobody_hears_is_no_reason_to_hurry() {
+        let (socket, name) = listener();
+        let supervisor = supervisor(&[("NOTIFY_SOCKET", &name), ("WATCHDOG_USEC", "86400000000")]);
+        drop(socket);
+        assert_eq!(supervisor.rest(), Some(Duration::ZERO), "nothing was tried");
+        supervisor.gets_on();
+        let rest = supervisor.rest().unwrap();
+        assert!(rest > Duration::from_secs(60) && rest <= Duration::from_secs(720), "{rest:?}");
     }
 
     /// The broken variant that does not look at `WATCHDOG_PID` feeds the watchdog of another process.
