@@ -3,11 +3,13 @@
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown};
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::unistd::geteuid;
 use tokio::net::{UnixListener, UnixStream};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// Whoever may connect: the owner and the group, nobody else.
@@ -41,21 +43,39 @@ impl Bound {
     /// Makes the socket's file. Until it has its owner and mode nobody but the daemon's own user can connect: the daemon's
     /// umask says so.
     pub(super) async fn new(path: &Path, owner: Owner) -> io::Result<Self> {
-        if let Some(directory) = path.parent() {
-            make_directory(directory)?;
-            refuse_others(directory)?;
-        }
+        apart(path, |path| match path.parent() {
+            Some(directory) => make_directory(directory).and_then(|()| refuse_others(directory)),
+            None => Ok(()),
+        })
+        .await?;
         remove_stale(path).await?;
-        let listener = UnixListener::bind(path)?;
-        let meta = fs::symlink_metadata(path)?;
-        let bound = Self { listener, path: path.to_owned(), file: (meta.dev(), meta.ino()) };
-        // In this order: whoever it belongs to then could put something else in its place.
-        fs::set_permissions(path, Permissions::from_mode(MODE))?;
-        if owner != Owner::default() {
-            lchown(path, owner.user, owner.group)?;
-        }
+        let (listener, file) = apart(path, bind).await?;
+        let bound = Self { listener: UnixListener::from_std(listener)?, path: path.to_owned(), file };
+        apart(path, move |path| hand_over(path, owner)).await?;
         Ok(bound)
     }
+}
+
+/// A file system may hang, and the daemon's own thread never waits for one.
+async fn apart<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let path = path.to_owned();
+    spawn_blocking(move || work(&path)).await.expect("a panic anywhere ends the whole daemon")
+}
+
+fn bind(path: &Path) -> io::Result<(net::UnixListener, (u64, u64))> {
+    let listener = net::UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    let meta = fs::symlink_metadata(path)?;
+    Ok((listener, (meta.dev(), meta.ino())))
+}
+
+/// In this order: whoever it belongs to then could put something else in its place.
+fn hand_over(path: &Path, owner: Owner) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    if owner == Owner::default() { Ok(()) } else { lchown(path, owner.user, owner.group) }
 }
 
 impl Drop for Bound {
@@ -104,7 +124,7 @@ fn refuse_others(directory: &Path) -> io::Result<()> {
 
 /// Only what is a socket that nobody listens to goes.
 async fn remove_stale(path: &Path) -> io::Result<()> {
-    let meta = match fs::symlink_metadata(path) {
+    let meta = match apart(path, |path| fs::symlink_metadata(path)).await {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         meta => meta?,
     };
@@ -112,7 +132,9 @@ async fn remove_stale(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("a file stands there that is no socket: move it away"));
     }
     match timeout(PATIENCE, UnixStream::connect(path)).await {
-        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            apart(path, |path| fs::remove_file(path)).await
+        }
         Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // It takes none now, or it is a socket of another kind: whose it is cannot be asked.
         Ok(Err(error)) => {
@@ -165,7 +187,7 @@ mod tests {
     async fn a_socket_that_cannot_be_asked_is_told_by_its_fault() {
         let (_home, directory) = open_to(0o755);
         let path = directory.join("s.sock");
-        let _other = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        let _other = net::UnixDatagram::bind(&path).unwrap();
         let Err(error) = Bound::new(&path, Owner::default()).await else { panic!("it is another's") };
         let said = error.to_string();
         assert!(said.contains("wrong type") && !said.contains("another process"), "{said}");
