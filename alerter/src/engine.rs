@@ -70,6 +70,8 @@ pub struct Engine {
     pruner: Pruner,
     /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
     renewed: Option<Vec<String>>,
+    /// A good configuration that the journal did not let in.
+    postponed: Option<Settings>,
     /// Open marks may lack what the configuration brings, from here on.
     serving: Option<Serving>,
     /// The daemon is told to stop: what may take long is left to the next one.
@@ -97,11 +99,12 @@ impl Engine {
         let clocks = Moment::now();
         let now = clocks.wall;
         let tried = shared.store.run(move |journal| {
+            let newest = journal.newest_at()?;
             let unknown = journal.recover(now)?;
             journal.put_off_no_longer_than(now + schedule::CAP)?;
-            Ok((unknown, journal.tried()?))
+            Ok((newest, unknown, journal.tried()?))
         });
-        let (unknown, tried) = tried.await?;
+        let (newest, unknown, tried) = tried.await?;
         if unknown > 0 {
             warn!(
                 unknown,
@@ -131,8 +134,9 @@ impl Engine {
             told: false,
             looked: None,
             kept_house: None,
-            pruner: Pruner::new(clocks.instant),
+            pruner: Pruner::new(clocks.instant, newest),
             renewed: None,
+            postponed: None,
             serving: Some(Serving::default()),
             stop: CancellationToken::new(),
             prober: Prober::default(),
@@ -170,7 +174,8 @@ impl Engine {
                     }
                 }
             };
-            let next = next.into_iter().chain(self.supervisor.rest()).min();
+            let again = self.postponed.is_some().then_some(JOURNAL_PAUSE);
+            let next = next.into_iter().chain(self.supervisor.rest()).chain(again).min();
             self.wait(next, stop).await;
         }
         Ok(())
@@ -184,30 +189,49 @@ impl Engine {
 
     /// Takes up the configurations that were read since the last pass.
     async fn reload(&mut self) {
-        while let Some(asked) = self.shared.reloads.take() {
-            let came = match self.put(asked.settings).await {
-                Ok(what) => Reloaded::Changed(what),
-                Err(why) => Reloaded::Refused(vec![why]),
-            };
-            let _nobody_waits_any_more = asked.answer.send(came);
+        let mut next = self.shared.reloads.take();
+        let postponed = self.postponed.take();
+        if let Some(settings) = postponed.filter(|_| next.is_none()) {
+            self.put_or_postpone(settings).await;
         }
+        while let Some(asked) = next {
+            let came = self.put_or_postpone(asked.settings).await;
+            let _nobody_waits_any_more = asked.answer.send(came);
+            next = self.shared.reloads.take();
+        }
+    }
+
+    /// Puts it in force, or keeps it for the next pass where the journal is in the way.
+    async fn put_or_postpone(&mut self, settings: Settings) -> Reloaded {
+        let (file, again) = (settings.file.clone(), settings.clone());
+        self.postponed = None;
+        let came = match self.put(settings).await {
+            Ok(what) => Reloaded::Changed(what),
+            Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
+            Err(NotPut::Journal(error)) => {
+                self.postponed = Some(again);
+                Reloaded::Postponed(error.to_string())
+            }
+        };
+        reload::report(&self.shared, &file, &came);
+        came
     }
 
     /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
     /// go on, and end with the driver that they began with.
-    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, String> {
+    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
         let old = self.shared.settings();
         if let Some(obstacle) = reload::obstacle(&old, &new) {
-            return Err(obstacle);
+            return Err(NotPut::Obstacle(obstacle));
         }
         let orders =
             self.shared.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
-        let orders = orders.await.map_err(|error| not_now(&error))?;
+        let orders = orders.await?;
         if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
-            return Err(obstacle);
+            return Err(NotPut::Obstacle(obstacle));
         }
         // What was to be told by the old rules and was not sent yet is judged by the new ones.
-        self.take_back(Lane::remove_all).await.map_err(|error| not_now(&error))?;
+        self.take_back(Lane::remove_all).await?;
         let routes = reload::keep_what_is_same(&old, &mut new);
         let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
         let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
@@ -220,7 +244,7 @@ impl Engine {
             state.seen().named = false;
             Ok(())
         };
-        self.shared.store.run(swap).await.map_err(|error| not_now(&error))?;
+        self.shared.store.run(swap).await?;
         let settings = self.shared.settings();
         self.answers.set_batch(settings.ack_batch);
         log::put(settings.log);
@@ -351,12 +375,13 @@ impl Engine {
         self.keep_house().await?;
         self.pruner.pass(&self.shared).await?;
         let (rest, moment) = (self.rest(), Moment::now());
+        // Before the lanes are held: the journal's thread may keep it for a while.
+        let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
         let lanes = self.shared.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
         let ordered = self.shared.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
-        let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
         let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
         let beat = health::beat(self.shared.settings().healthcheck.ttl);
         Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
@@ -717,8 +742,18 @@ fn limit(route: &Route, settings: &Settings) -> usize {
     route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight)
 }
 
-fn not_now(error: &JournalError) -> String {
-    format!("the journal is in the way: {error}; run `nova-host-alerter reload` once more")
+/// Why a configuration is not in force.
+enum NotPut {
+    /// It cannot be.
+    Obstacle(String),
+    /// It can as soon as the journal is well.
+    Journal(JournalError),
+}
+
+impl From<JournalError> for NotPut {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
 }
 
 /// Says whether marks may be told now.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use marks::register::{About, Decision, Scope};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
 use crate::shared::Shared;
@@ -18,6 +18,8 @@ pub enum Reloaded {
     Changed(Vec<String>),
     /// Nothing has changed; one sentence for each problem.
     Refused(Vec<String>),
+    /// Nothing has changed yet, and nothing is wrong with it: it is taken up as soon as this is over.
+    Postponed(String),
 }
 
 /// What was judged to be good, on its way to the engine.
@@ -26,6 +28,8 @@ pub struct Reloads {
     asked: Mutex<VecDeque<Asked>>,
     /// One at a time: what was read first is not put over what was read later.
     turn: AsyncMutex<()>,
+    /// The main file that was asked for last, whatever came of it.
+    file: Mutex<Option<PathBuf>>,
 }
 
 /// A configuration that is to be taken up.
@@ -42,6 +46,14 @@ impl Reloads {
         self.asked.lock().expect("a panic anywhere ends the whole daemon").pop_front()
     }
 
+    /// The main file to read: the one that is named now, else the last one that was, so that nobody takes an old file for the
+    /// one that was refused.
+    fn file(&self, named: Option<PathBuf>) -> Option<PathBuf> {
+        let mut last = self.file.lock().expect("a panic anywhere ends the whole daemon");
+        *last = named.or_else(|| last.take());
+        last.clone()
+    }
+
     fn ask(&self, settings: Settings) -> oneshot::Receiver<Reloaded> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { settings, answer };
@@ -54,7 +66,7 @@ impl Reloads {
 /// it is in the log too, and is a reason to call the daemon degraded until a reload succeeds.
 pub async fn reload(shared: &Shared, file: Option<PathBuf>) -> Reloaded {
     let _in_turn = shared.reloads.turn.lock().await;
-    let file = file.unwrap_or_else(|| shared.settings().file.clone());
+    let file = shared.reloads.file(file).unwrap_or_else(|| shared.settings().file.clone());
     let read = file.clone();
     // Files may hang, and nothing that hangs may stand in the way of a delivery.
     let loaded = tokio::task::spawn_blocking(move || config::load(&read)).await;
@@ -63,21 +75,25 @@ pub async fn reload(shared: &Shared, file: Option<PathBuf>) -> Reloaded {
 
 /// The same with what was read.
 pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigErrors>) -> Reloaded {
-    let came = match loaded {
+    match loaded {
         Ok(settings) => {
             let answered = shared.reloads.ask(settings);
             shared.poke.notify_one();
-            answered.await.unwrap_or_else(|_| Reloaded::Refused(vec![STOPS.to_owned()]))
+            answered.await.unwrap_or_else(|_| Reloaded::Postponed(STOPS.to_owned()))
         }
-        Err(problems) => Reloaded::Refused(problems.problems().iter().map(ToString::to_string).collect()),
-    };
-    report(shared, file, &came);
-    came
+        Err(problems) => {
+            let said = problems.problems().iter().map(ToString::to_string).collect();
+            let came = Reloaded::Refused(said);
+            report(shared, file, &came);
+            came
+        }
+    }
 }
 
 const STOPS: &str = "the daemon is being stopped: its next start reads the configuration";
 
-fn report(shared: &Shared, file: &Path, came: &Reloaded) {
+/// Says what came of it, in the log and as a reason to call the daemon degraded.
+pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
     match came {
         Reloaded::Changed(what) => {
             *shared.reload_trouble() = None;
@@ -92,7 +108,23 @@ fn report(shared: &Shared, file: &Path, came: &Reloaded) {
             shared.health.note_config(Some(sentence.clone()));
             *shared.reload_trouble() = Some(sentence);
         }
+        Reloaded::Postponed(why) => {
+            let sentence = postponed(file, why);
+            let mut trouble = shared.reload_trouble();
+            if trouble.as_deref() != Some(&sentence) {
+                warn!("{sentence}");
+                *trouble = Some(sentence);
+            }
+        }
     }
+}
+
+/// It is no wrong configuration.
+fn postponed(file: &Path, why: &str) -> String {
+    format!(
+        "the new configuration {} is not in force yet: {why}; it is taken up when that is over",
+        file.display()
+    )
 }
 
 /// One line, however many problems there are.

@@ -44,6 +44,8 @@ use crate::{daemon, log};
 
 /// EX_CONFIG of sysexits.
 const WRONG_CONFIGURATION: u8 = 78;
+/// The exit code where something cannot be done now and is done later by itself (`EX_TEMPFAIL` of sysexits).
+const LATER: u8 = 75;
 
 /// Runs one command.
 ///

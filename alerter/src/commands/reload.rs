@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::change::{changed, operator};
-use super::{WRONG_CONFIGURATION, control, patient_control, print_json, println_all, wait_for};
+use super::{LATER, WRONG_CONFIGURATION, control, patient_control, print_json, println_all, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
 
@@ -28,7 +28,15 @@ pub(super) fn reload(cli: &Cli, options: &cli::Reload) -> anyhow::Result<ExitCod
     } else {
         println_all(&said(&answer));
     }
-    Ok(if answer.reloaded { ExitCode::SUCCESS } else { ExitCode::from(WRONG_CONFIGURATION) })
+    Ok(ExitCode::from(code(&answer)))
+}
+
+fn code(answer: &ReloadAnswer) -> u8 {
+    match answer {
+        ReloadAnswer { reloaded: true, .. } => 0,
+        ReloadAnswer { postponed: true, .. } => LATER,
+        ReloadAnswer { .. } => WRONG_CONFIGURATION,
+    }
 }
 
 /// As it is named, without looking where links lead: a link may lead elsewhere at the next reload.
@@ -40,6 +48,9 @@ fn absolute(file: &Path) -> anyhow::Result<String> {
 fn said(answer: &ReloadAnswer) -> String {
     let lines = |head: &str, lines: &[String]| format!("{head}\n{}", lines.join("\n"));
     match answer {
+        ReloadAnswer { postponed: true, problems, .. } => {
+            lines("nothing has changed yet: the new configuration is taken up when this is over", problems)
+        }
         ReloadAnswer { reloaded: false, problems, .. } => {
             lines("nothing has changed: the configuration before stays in force", problems)
         }
@@ -54,4 +65,23 @@ pub(super) fn dismiss(cli: &Cli, options: &cli::Dismiss) -> anyhow::Result<ExitC
     let (route, reason) = (options.route.clone(), options.reason.clone());
     let request = DismissRequest { route, reason, user: operator() };
     changed(cli, wait_for(control(cli).post("/v1/dismiss", &request))??)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variant ends with 78 whatever the reason: Pacemaker and scripts take a busy journal for a wrong file.
+    #[test]
+    fn each_outcome_has_its_code_and_its_head() {
+        let of = |reloaded, postponed| {
+            let problems = vec!["the journal is busy".to_owned()];
+            let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, postponed };
+            (code(&answer), said(&answer).lines().next().unwrap_or_default().to_owned())
+        };
+        assert_eq!(of(true, false), (0, "the configuration says what it said before".to_owned()));
+        let later = "nothing has changed yet: the new configuration is taken up when this is over";
+        assert_eq!(of(false, true), (75, later.to_owned()));
+        assert_eq!(of(false, false).0, 78);
+    }
 }

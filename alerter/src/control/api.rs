@@ -229,6 +229,9 @@ pub struct ReloadAnswer {
     pub changes: Vec<String>,
     /// One sentence for each problem.
     pub problems: Vec<String>,
+    /// Nothing is wrong with it: it is taken up later, when what `problems` says is over.
+    #[serde(default)]
+    pub postponed: bool,
 }
 
 /// `POST /v1/release`.

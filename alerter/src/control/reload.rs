@@ -41,8 +41,15 @@ async fn read_again(
     });
     let came = working.await.expect("a panic anywhere ends the whole daemon");
     Ok(Json(match came {
-        Reloaded::Changed(changes) => ReloadAnswer { reloaded: true, changes, problems: Vec::new() },
-        Reloaded::Refused(problems) => ReloadAnswer { reloaded: false, changes: Vec::new(), problems },
+        Reloaded::Changed(changes) => {
+            ReloadAnswer { reloaded: true, changes, problems: Vec::new(), postponed: false }
+        }
+        Reloaded::Refused(problems) => {
+            ReloadAnswer { reloaded: false, changes: Vec::new(), problems, postponed: false }
+        }
+        Reloaded::Postponed(why) => {
+            ReloadAnswer { reloaded: false, changes: Vec::new(), problems: vec![why], postponed: true }
+        }
     }))
 }
 

@@ -269,6 +269,45 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
     assert!(running.reasons().is_empty(), "it is mended");
 }
 
+/// The file that was refused is the one that is wanted: a signal later reads it again, and not the one before. The broken variant
+/// takes up the old file, and says that all is well.
+#[tokio::test]
+async fn a_file_that_was_refused_is_asked_for_until_it_is_mended() {
+    let running = Running::with(&route("all", NOBODY, "")).await;
+    let text = std::fs::read_to_string(running.site.path("alerter.toml")).unwrap();
+    let second = running.site.path("second.toml");
+    std::fs::write(&second, format!("{text}[log]\nlevle = 1\n")).unwrap();
+    let again =
+        async |file: Option<PathBuf>| timeout(LONG, reload::reload(&running.shared, file)).await.unwrap();
+    assert!(matches!(again(Some(second.clone())).await, Reloaded::Refused(_)));
+    assert!(matches!(again(None).await, Reloaded::Refused(_)));
+    assert!(running.reasons()[0].contains("second.toml"), "{:?}", running.reasons());
+    std::fs::write(&second, text).unwrap();
+    assert_eq!(again(None).await, changed(&[]));
+    assert_eq!(running.shared.settings().file, second);
+    assert!(running.reasons().iter().all(|reason| !reason.contains("toml")));
+}
+
+/// A daemon that stops makes no configuration wrong: that is another answer, and no mark of a wrong file. The broken variant calls
+/// it refused, as it does a file with a problem.
+#[tokio::test]
+async fn a_configuration_that_nobody_takes_up_any_more_is_not_refused() {
+    let mut running = Running::with(&route("all", NOBODY, "")).await;
+    running.stop.cancel();
+    (&mut running.engine).await.unwrap().unwrap();
+    let shared = Arc::clone(&running.shared);
+    let asked = tokio::spawn(async move { reload::reload(&shared, None).await });
+    let dropped = async {
+        while running.shared.reloads.take().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, dropped).await.unwrap();
+    let came = asked.await.unwrap();
+    assert!(matches!(&came, Reloaded::Postponed(why) if why.contains("next start")), "{came:?}");
+    assert!(running.reasons().is_empty(), "{:?}", running.reasons());
+}
+
 /// Where the marks are cannot change under a daemon that holds them; over the control socket every problem comes back.
 #[tokio::test]
 async fn another_journal_needs_a_restart() {
