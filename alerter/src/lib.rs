@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod drivers;
 pub mod engine;
 pub mod follow;
+pub mod headline;
 pub mod health;
 pub mod intake;
 pub mod listen;

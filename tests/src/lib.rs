@@ -1,6 +1,7 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
 
 pub mod audit;
+pub mod browser;
 pub mod clock;
 pub mod installed;
 pub mod lab;

@@ -8,6 +8,7 @@ use super::terminal::{Colour, Look, clean};
 use super::text::{self, span, time};
 use super::trouble::{Level, Trouble};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
+use crate::headline::Headline;
 use crate::steer::groups::GroupStatus;
 
 /// So many troubles fit on one screen.
@@ -19,36 +20,22 @@ const GROUPS: usize = 6;
 
 /// Whether every fenced host is told, in one sentence.
 pub(super) fn headline(status: &Status) -> String {
-    if status.unknown.is_some() {
-        return "NOBODY CAN SAY HERE whether every fenced host is told: the journal cannot be read"
-            .to_owned();
-    }
     let is_nowhere =
         status.troubles.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
-    let fencings = status.new_fencings + status.unmarked_fencings;
-    match (status.open, fencings, is_nowhere) {
-        (0, 0, false) => "Every fenced host is told.".to_owned(),
-        (0, 0, true) => {
-            "Every fenced host is told, but THE ALERTER DOES NOT RUN: the next one is not.".to_owned()
-        }
-        (0, fencings, _) => format!("NOT EVERY FENCED HOST IS TOLD: {fencings} are not marked yet."),
-        (open, fencings, _) => {
-            let new =
-                if fencings > 0 { format!(", {fencings} more are not marked yet") } else { String::new() };
-            format!(
-                "NOT EVERY FENCED HOST IS TOLD: {open} wait{}{}{new}.",
-                if open == 1 { "s" } else { "" },
-                oldest(status)
-            )
-        }
-    }
+    let headline = Headline {
+        unknown: status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned()),
+        open: status.open,
+        unmarked: status.new_fencings + status.unmarked_fencings,
+        oldest: oldest(status),
+        is_nowhere,
+    };
+    headline.sentence()
 }
 
-fn oldest(status: &Status) -> String {
-    let Some(stage) = status.states.values().min_by_key(|stage| stage.oldest_at) else {
-        return String::new();
-    };
-    format!(", {} since {} ({})", stage.oldest_host, time(stage.oldest_at), age(stage.oldest_at, status))
+fn oldest(status: &Status) -> Option<String> {
+    let stage = status.states.values().min_by_key(|stage| stage.oldest_at)?;
+    let (at, age) = (time(stage.oldest_at), age(stage.oldest_at, status));
+    Some(format!("{} since {at} ({age})", stage.oldest_host))
 }
 
 fn age(at: Timestamp, status: &Status) -> String {

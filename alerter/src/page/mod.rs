@@ -1,16 +1,16 @@
 //! The status page: read-only, rendered here, with a script of its own that keeps it up to date.
 
+mod desk;
 mod guard;
 mod picture;
 mod view;
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -20,21 +20,23 @@ use crate::config::{Served, Settings};
 use crate::listen::follow_and_run;
 use crate::shared::Shared;
 use crate::timeline;
+use desk::Desk;
 use guard::Names;
-use picture::Desk;
 
 /// A bell in one colour.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
 const HTML: &str = "text/html; charset=utf-8";
+/// When what is sent was read: also where it is the same still.
+const AS_OF: HeaderName = HeaderName::from_static("as-of");
 
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.page.clone();
-    let router = |shared, served: &Served| router(shared, Names::of(&served.addresses));
+    let router = |shared, served: &Served| router(&shared, Names::of(&served.addresses));
     follow_and_run(shared, "the status page", pick, router, stop).await;
 }
 
-fn router(shared: Arc<Shared>, names: Names) -> Router {
+fn router(shared: &Arc<Shared>, names: Names) -> Router {
     let names = Arc::new(names);
     let check = move |request: Request, next: Next| {
         let names = Arc::clone(&names);
@@ -59,19 +61,16 @@ fn concat_css() -> String {
 }
 
 async fn page(State(desk): State<Arc<Desk>>) -> Response {
-    let text: String = view::page(&*desk.picture().await).into();
-    own(HTML, text).into_response()
+    own(HTML, desk.sheet().await.page).into_response()
 }
 
 /// What the script puts in the page's place; nothing where it is the same still.
 async fn fragment(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
-    let text: String = view::main(&*desk.picture().await).into();
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let tag = format!("\"{:x}\"", hasher.finish());
-    let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let sheet = desk.sheet().await;
+    let is_known = headers.get(IF_NONE_MATCH) == Some(&sheet.tag);
+    let about = [(ETAG, sheet.tag), (AS_OF, sheet.as_of)];
     match is_known {
-        true => (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response(),
-        false => ([(ETAG, tag)], own(HTML, text)).into_response(),
+        true => (StatusCode::NOT_MODIFIED, about).into_response(),
+        false => (about, own(HTML, sheet.fragment)).into_response(),
     }
 }

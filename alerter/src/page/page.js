@@ -3,18 +3,33 @@
 (() => {
   const main = document.getElementById("page");
   const live = document.getElementById("live");
+  const asOf = document.getElementById("as-of");
   let tag = "";
+  // Whoever copies a command must not lose it.
+  const isSelected = () => {
+    const selection = document.getSelection();
+    return selection !== null && !selection.isCollapsed && selection.getRangeAt(0).intersectsNode(main);
+  };
+  const ask = async () => {
+    const answer = await fetch("/fragment", { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
+    if (answer.status !== 200 && answer.status !== 304) throw new Error(String(answer.status));
+    const text = await answer.text();
+    if (isSelected()) return;
+    if (answer.status === 200) {
+      const fresh = new DOMParser().parseFromString(text, "text/html");
+      main.replaceChildren(...fresh.body.childNodes);
+      tag = answer.headers.get("ETag") || "";
+    }
+    asOf.textContent = answer.headers.get("As-Of");
+  };
   const look = async () => {
     if (document.hidden) return;
+    if (isSelected()) {
+      live.textContent = "Not renewed while something is selected.";
+      return;
+    }
     try {
-      const answer = await fetch("/fragment", { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
-      if (answer.status === 200) {
-        tag = answer.headers.get("ETag") || "";
-        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-        main.replaceChildren(...fresh.body.childNodes);
-      } else if (answer.status !== 304) {
-        throw new Error(String(answer.status));
-      }
+      await ask();
       live.textContent = "";
     } catch {
       live.textContent = "The alerter does not answer: what stands here may be old.";

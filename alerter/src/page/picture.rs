@@ -1,11 +1,11 @@
-//! What the page shows, read through a connection of its own: never more often than once a second, however many look.
+//! What the page shows, read through a connection of its own.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use marks::delivery::{Delivery, State};
-use marks::journal::{Journal, JournalError, MarkRow, Recent, Role};
+use marks::journal::{Damage, Journal, JournalError, MarkRow, Recent, Role, Rows};
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
@@ -19,10 +19,6 @@ use crate::timeline::Episode;
 pub(super) const SPAN: Duration = Duration::from_secs(7 * 86_400);
 /// So many marks are read, open ones and others each; the rest is counted.
 const MOST: u32 = 2000;
-/// The least time between two looks at the journal.
-const PACE: Duration = Duration::from_secs(1);
-/// At most a tenth of a processor is used for looking.
-const SHARE: u32 = 10;
 
 /// Everything at one moment.
 pub(super) struct Picture {
@@ -35,6 +31,10 @@ pub(super) struct Picture {
     /// Open marks, the oldest first.
     pub(super) open: Vec<Open>,
     pub(super) episodes: Vec<Episode>,
+    /// Marks whose own row cannot be believed.
+    pub(super) damaged: Vec<Damage>,
+    /// Fencings without a mark yet.
+    pub(super) unmarked: usize,
 }
 
 /// An open mark.
@@ -57,72 +57,76 @@ pub(super) struct Held {
     pub(super) until: Option<Timestamp>,
 }
 
-/// Who looks finds the newest picture here.
-pub(super) struct Desk {
-    shared: Arc<Shared>,
-    journal: Arc<Mutex<Option<Journal>>>,
-    newest: tokio::sync::Mutex<Option<(Instant, Arc<Picture>)>>,
-}
-
-impl Desk {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, journal: Arc::default(), newest: tokio::sync::Mutex::default() }
-    }
-
-    /// The newest picture. Whoever comes while one is made waits for that one.
-    pub(super) async fn picture(&self) -> Arc<Picture> {
-        let mut newest = self.newest.lock().await;
-        if let Some((good_until, picture)) = &*newest
-            && Instant::now() < *good_until
-        {
-            return Arc::clone(picture);
-        }
-        let (shared, journal) = (Arc::clone(&self.shared), Arc::clone(&self.journal));
-        let begun = Instant::now();
-        let made = tokio::task::spawn_blocking(move || Picture::take(&shared, &journal));
-        let picture = Arc::new(made.await.expect("a panic anywhere ends the whole daemon"));
-        let rest = (begun.elapsed() * SHARE).max(PACE);
-        *newest = Some((begun + rest, Arc::clone(&picture)));
-        picture
-    }
-}
-
 impl Picture {
-    fn take(shared: &Shared, kept: &Mutex<Option<Journal>>) -> Self {
-        let mut kept = kept.lock().expect("a panic anywhere ends the whole daemon");
-        let (now, figures, breakers) = (Timestamp::now(), shared.figures(), breakers(shared));
-        match read(shared, &mut kept, now) {
-            Ok((daemon, recent)) => {
-                let episodes = recent.iter().map(episode).collect();
-                let is_open = |recent: &Recent| recent.mark.settled.is_none();
-                let open = recent.into_iter().filter(is_open).map(Open::of).collect();
-                Self { now, figures, daemon: Ok(daemon), breakers, open, episodes }
-            }
+    /// What there is now. `kept` is the connection, which is opened where it is not.
+    pub(super) fn take(shared: &Shared, kept: &mut Option<Journal>) -> Self {
+        let now = Timestamp::now();
+        match read(shared, kept, now) {
+            Ok(read) => Self::of(shared, now, read),
             Err(why) => {
                 *kept = None;
-                let (open, episodes) = (Vec::new(), Vec::new());
-                Self { now, figures, daemon: Err(why.to_string()), breakers, open, episodes }
+                Self::unread(shared, why.to_string())
             }
+        }
+    }
+
+    /// What is known without the journal.
+    pub(super) fn unread(shared: &Shared, why: String) -> Self {
+        Self {
+            now: Timestamp::now(),
+            figures: shared.figures(),
+            daemon: Err(why),
+            breakers: breakers(shared),
+            open: Vec::new(),
+            episodes: Vec::new(),
+            damaged: Vec::new(),
+            unmarked: 0,
+        }
+    }
+
+    fn of(shared: &Shared, now: Timestamp, read: Read) -> Self {
+        let Rows { sound: recent, damaged } = read.recent;
+        let episodes = recent.iter().map(episode).collect();
+        let is_open = |recent: &Recent| recent.mark.settled.is_none();
+        let open = recent.into_iter().filter(is_open).map(Open::of).collect();
+        let (figures, breakers) = (shared.figures(), breakers(shared));
+        Self {
+            now,
+            figures,
+            daemon: Ok(read.daemon),
+            breakers,
+            open,
+            episodes,
+            damaged,
+            unmarked: read.unmarked,
         }
     }
 }
 
-fn read(
-    shared: &Shared,
-    kept: &mut Option<Journal>,
-    now: Timestamp,
-) -> Result<(Daemon, Vec<Recent>), JournalError> {
+/// What stands in the journal.
+struct Read {
+    daemon: Daemon,
+    recent: Rows<Recent>,
+    unmarked: usize,
+}
+
+fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<Read, JournalError> {
     let journal = match kept {
         Some(journal) => journal,
         None => kept.insert(Journal::open(&shared.settings().store.path, Role::Reader)?),
     };
-    Ok((server::daemon(shared, journal, now)?, journal.recent(now - SPAN, MOST)?))
+    let daemon = server::daemon(shared, journal, now)?;
+    let unmarked = journal.unfolded_fencings()?.sound.len();
+    Ok(Read { daemon, recent: journal.recent(now - SPAN, MOST)?, unmarked })
 }
 
 impl Open {
     fn of(recent: Recent) -> Self {
         let hold = Held::of(&recent);
-        let state = State::of_mark(None, hold.is_some(), &recent.deliveries);
+        let state = match recent.damaged.is_empty() {
+            true => State::of_mark(None, hold.is_some(), &recent.deliveries),
+            false => State::Quarantined,
+        };
         Self { recent, state, hold }
     }
 }

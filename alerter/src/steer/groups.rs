@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use marks::delivery::State as Sent;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Journal, JournalError};
@@ -46,9 +45,7 @@ pub struct GroupStatus {
 /// # Errors
 /// As any read.
 pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<GroupStatus>, JournalError> {
-    let open = journal.open_deliveries()?.sound;
-    let in_flight = open.iter().filter(|delivery| delivery.state == Sent::InFlight);
-    let in_flight: HashSet<MarkId> = in_flight.map(|delivery| delivery.mark).collect();
+    let in_flight = journal.marks_in_flight()?;
     if let Some(plan) = &shared.steering().plan {
         return Ok(plan.groups(&in_flight));
     }

@@ -1,6 +1,6 @@
 //! Deliveries in the journal: made, put off, woken, ended, read. Only the transition table decides what may change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use rusqlite::types::Value;
@@ -279,6 +279,25 @@ impl Journal {
         let sql = "SELECT count(*) FROM delivery d WHERE d.state = 'quarantined' AND d.route = ?1";
         let count = self.sqlite(self.connection.query_row(sql, [route], |row| row.get::<_, i64>(0)))?;
         Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// The marks of which an attempt is under way; read from an index alone.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_in_flight(&self) -> Result<HashSet<MarkId>, JournalError> {
+        let sql = format!(
+            "SELECT DISTINCT d.mark FROM delivery d INDEXED BY delivery_in_flight WHERE {UNDER_WAY} AND d.state = 'in-flight'"
+        );
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            // An id that is none belongs to a damaged row, of which nothing is under way.
+            let rows = query.query_map([], |row| {
+                Ok(row.get_ref(0)?.as_str().ok().and_then(|id| MarkId::parse(id).ok()))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        };
+        self.sqlite(read())
     }
 
     /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says

@@ -1,11 +1,13 @@
 //! How the page looks: on a phone, at night, and how soon there is something to see.
 
+use std::path::Path;
+
 use anyhow::ensure;
 use serde_json::{Value, json};
+use tests::browser::Browser;
 use tests::lab::wait;
 
 use crate::Scenario;
-use crate::browser::Browser;
 use crate::story::{LIMIT, Story};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
@@ -15,6 +17,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 const WIDTH: i64 = 360;
+
+/// Keeps a picture beside the built programs for whoever wants to look at it.
+fn keep(browser: &Browser, name: &str) -> anyhow::Result<()> {
+    browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png")))
+}
 
 /// By how many pixels the page is wider than the phone, whose browser would make everything smaller for it.
 fn excess(browser: &Browser) -> anyhow::Result<i64> {
@@ -31,7 +38,7 @@ fn a_phone_scrolls_in_one_direction(story: &mut Story) -> anyhow::Result<()> {
     browser.go(&story.url())?;
     ensure!(browser.run("return window.innerWidth;")? == WIDTH, "this is no phone");
     let more = excess(&browser)?;
-    browser.picture("phone")?;
+    keep(&browser, "phone")?;
     ensure!(more == 0, "the page is {more} pixels too wide");
     browser
         .run("const p = document.createElement('p'); p.textContent = 'wide'; p.style.width = '2000px'; document.body.append(p);")?;
@@ -52,7 +59,7 @@ fn night_and_day_are_told_apart(story: &mut Story) -> anyhow::Result<()> {
         browser.chrome("Emulation.setEmulatedMedia", &wanted)?;
         browser.go(&story.url())?;
         grounds.push(ground(&browser)?);
-        browser.picture(scheme)?;
+        keep(&browser, scheme)?;
     }
     ensure!(grounds[0] != grounds[1], "{grounds:?}");
     Ok(())

@@ -4,7 +4,6 @@
 //! `cargo test -p tests --test page -- NAME`. Without Chromium they are ignored, with the reason beside the name; with
 //! `CI=true` or `NHA_REQUIRE_BROWSER=1` that is a failure instead.
 
-mod browser;
 mod looks;
 mod shown;
 mod story;
@@ -12,6 +11,7 @@ mod story;
 use std::process::ExitCode;
 
 use story::Story;
+use tests::browser;
 use tests::trials::{self, Stage};
 
 /// A name, and what it stands for.

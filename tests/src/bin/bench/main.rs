@@ -15,6 +15,7 @@ mod ledger;
 mod memory;
 mod neighbours;
 mod outage;
+mod page;
 mod path;
 mod peers;
 mod plan;
@@ -32,7 +33,7 @@ const QUIET: f64 = 12.0;
 type Subject = (&'static str, fn() -> anyhow::Result<()>);
 
 /// What can be measured, in the order in which it is.
-const SUBJECTS: [Subject; 10] = [
+const SUBJECTS: [Subject; 11] = [
     ("agent", agent::run),
     ("path", path::run),
     ("fold", fold::run),
@@ -42,6 +43,7 @@ const SUBJECTS: [Subject; 10] = [
     ("neighbours", neighbours::run),
     ("health", health::run),
     ("outage", outage::run),
+    ("page", page::run),
     ("plan", plan::run),
 ];
 

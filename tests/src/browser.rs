@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ const LIMIT: Duration = Duration::from_secs(120);
 const BLOCK: u32 = 2;
 
 /// Why this machine cannot run it.
-pub(crate) fn cannot() -> Option<String> {
+pub fn cannot() -> Option<String> {
     let missing = |tool: &&str| !Path::new("/usr/bin").join(tool).exists();
     let tool = ["chromium", "chromedriver"].into_iter().find(missing)?;
     Some(format!("{tool} is not installed: run `make deps`"))
 }
 
 /// A browser with one window; it ends with this value.
-pub(crate) struct Browser {
+pub struct Browser {
     driver: Child,
     // Whoever writes to a closed pipe dies of it.
     _said: BufReader<ChildStdout>,
@@ -35,12 +35,18 @@ pub(crate) struct Browser {
 
 impl Browser {
     /// A new one that runs scripts.
-    pub(crate) fn open() -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn open() -> anyhow::Result<Self> {
         Self::with(&json!({}))
     }
 
     /// A new one that runs none of a page's scripts.
-    pub(crate) fn without_scripts() -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn without_scripts() -> anyhow::Result<Self> {
         Self::with(&json!({"profile.managed_default_content_settings.javascript": BLOCK}))
     }
 
@@ -71,41 +77,52 @@ impl Browser {
     }
 
     /// Loads a page and everything that it names.
-    pub(crate) fn go(&self, url: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn go(&self, url: &str) -> anyhow::Result<()> {
         self.command("url", &json!({"url": url})).map(drop)
     }
 
     /// What the body of a function gives, run in the page.
-    pub(crate) fn run(&self, script: &str) -> anyhow::Result<Value> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn run(&self, script: &str) -> anyhow::Result<Value> {
         self.command("execute/sync", &json!({"script": script, "args": []}))
     }
 
     /// A command of Chrome's own protocol.
-    pub(crate) fn chrome(&self, command: &str, parameters: &Value) -> anyhow::Result<Value> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn chrome(&self, command: &str, parameters: &Value) -> anyhow::Result<Value> {
         self.command("goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
     /// What the browser has complained of since the last look.
-    pub(crate) fn complaints(&self) -> anyhow::Result<Vec<String>> {
+    ///
+    /// # Errors
+    /// What chromedriver or the connection to it says.
+    pub fn complaints(&self) -> anyhow::Result<Vec<String>> {
         let log = self.command("se/log", &json!({"type": "browser"}))?;
         let text = |line: &Value| line["message"].as_str().unwrap_or_default().to_owned();
         Ok(log.as_array().context("no log")?.iter().map(text).collect())
     }
 
-    /// The whole page as a picture, kept beside the built programs for whoever wants to look at it.
-    pub(crate) fn picture(&self, name: &str) -> anyhow::Result<PathBuf> {
+    /// The whole page as a picture, kept in a file.
+    ///
+    /// # Errors
+    /// As any command, and where the file cannot be written.
+    pub fn picture(&self, file: &Path) -> anyhow::Result<()> {
         let wanted = json!({"format": "png", "captureBeyondViewport": true});
         let taken = self.chrome("Page.captureScreenshot", &wanted)?;
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{name}.png"));
-        let mut decode = Command::new("base64")
-            .arg("-d")
-            .stdin(Stdio::piped())
-            .stdout(fs::File::create(&path)?)
-            .spawn()?;
+        let mut decode =
+            Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(fs::File::create(file)?).spawn()?;
         let text = taken["data"].as_str().context("no picture")?;
         decode.stdin.take().context("no pipe")?.write_all(text.as_bytes())?;
         ensure!(decode.wait()?.success(), "the picture is not in base64");
-        Ok(path)
+        Ok(())
     }
 
     fn command(&self, name: &str, parameters: &Value) -> anyhow::Result<Value> {
