@@ -467,7 +467,7 @@ pub(super) mod tests {
 
     /// Nothing is open, and all of it is known.
     pub(in crate::page) fn picture() -> Picture {
-        let daemon = json!({"version": "1", "pid": 1, "controller": "ctl1", "health": {"degraded": false, "reasons": []},
+        let daemon = json!({"version": "1", "pid": 1, "controller": "ctl1", "health": {"healthy": true, "degraded": false, "reasons": []},
             "routes": [], "cluster": null, "groups": [], "orders": []});
         let mut figures = Figures::default();
         figures.journal.at = Some(NOW);
