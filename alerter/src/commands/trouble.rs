@@ -158,7 +158,12 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
         false => (Level::Critical, "the alerter does not start with it"),
     };
     let what = format!("the configuration {file} is wrong, so that {meaning}: {first}{more}");
-    let then = "correct it; `nova-host-alerter check-config` lists every mistake with its line";
+    let then = match runs {
+        true => {
+            "correct it, then `nova-host-alerter reload`; `nova-host-alerter check-config` lists every mistake with its line"
+        }
+        false => "correct it; `nova-host-alerter check-config` lists every mistake with its line",
+    };
     Some(trouble(level, "configuration", what, then))
 }
 

@@ -439,7 +439,10 @@ fn a_hang_up_does_no_harm() {
     let sound = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), sound.replace("url =", "ulr =")).unwrap();
     hang_up();
-    until("it says so", || text(&site.alerter(&["status"]).unwrap()).contains("stays in force"));
+    let is_refused = || json(&site, &["status"])["daemon"]["health"].to_string().contains("stays in force");
+    until("it says so", is_refused);
+    let shown = text(&site.alerter(&["status"]).unwrap());
+    assert!(shown.contains("still has the former one") && shown.contains("reload"), "{shown}");
     let refused = site.alerter(&["reload"]).unwrap();
     assert_eq!(refused.status.code(), Some(78), "{}", text(&refused));
     assert!(text(&refused).contains("unknown key ulr"), "{}", text(&refused));
@@ -449,7 +452,7 @@ fn a_hang_up_does_no_harm() {
     until("it has the new route", || {
         json(&site, &["status"])["daemon"]["routes"].as_array().is_some_and(|routes| routes.len() == 2)
     });
-    assert!(!text(&site.alerter(&["status"]).unwrap()).contains("stays in force"));
+    assert!(!is_refused());
     let again = site.alerter(&["reload"]).unwrap();
     assert!(again.status.success() && text(&again).contains("says what it said before"), "{}", text(&again));
     site.fence("compute2").unwrap();
