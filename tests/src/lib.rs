@@ -1,8 +1,10 @@
 //! Test tools shared by the real-cluster tests, the demo and the benchmarks.
 
+pub mod apart;
 pub mod audit;
 pub mod browser;
 pub mod clock;
+pub mod faults;
 pub mod installed;
 pub mod lab;
 pub mod openstack;

@@ -1,7 +1,7 @@
 //! The built programs and a daemon of one's own, for the demo, the benchmarks and the tests of the whole path.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,6 +14,8 @@ use anyhow::{Context as _, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+
+use crate::apart::Apart;
 
 /// What `status --ocf` exits with while the daemon answers.
 const RUNNING: i32 = 0;
@@ -32,9 +34,13 @@ pub fn built(name: &str) -> anyhow::Result<PathBuf> {
 
 /// A directory with a configuration, a journal, and an alerter that may be started and stopped.
 pub struct Site {
-    directory: TempDir,
+    directory: PathBuf,
+    /// Ends with the site.
+    _own: Option<TempDir>,
     daemon: Option<Child>,
     environment: Vec<(OsString, OsString)>,
+    apart: Option<Apart>,
+    log: Option<PathBuf>,
 }
 
 impl Site {
@@ -51,8 +57,24 @@ impl Site {
     /// # Errors
     /// The files cannot be written.
     pub fn with(tables: &str) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
-        let site = Self { directory, daemon: None, environment: Vec::new() };
+        let own = tempfile::Builder::new().prefix("nova-host-alerter-").tempdir()?;
+        Self::lay_out(own.path().to_owned(), Some(own), tables)
+    }
+
+    /// The same in a directory that stays, with the alerter's log in it.
+    ///
+    /// # Errors
+    /// The files cannot be written.
+    pub fn at(directory: &Path, tables: &str) -> anyhow::Result<Self> {
+        let tables = format!("{tables}\n[log]\nto = \"stderr\"\n");
+        let mut site = Self::lay_out(directory.to_owned(), None, &tables)?;
+        site.log = Some(directory.join("log"));
+        Ok(site)
+    }
+
+    fn lay_out(directory: PathBuf, own: Option<TempDir>, tables: &str) -> anyhow::Result<Self> {
+        let site =
+            Self { directory, _own: own, daemon: None, environment: Vec::new(), apart: None, log: None };
         let text = format!(
             "[store]\npath = \"{}\"\nregister = \"none\"\n\n[hosts]\ndomain = \"my.cloud.com\"\non-shared-storage = true\n\n\
              {tables}",
@@ -67,18 +89,41 @@ impl Site {
     /// The configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
-        self.directory.path().join("alerter.toml")
+        self.directory.join("alerter.toml")
     }
 
     /// The journal.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
-        self.directory.path().join("state/marks.db")
+        self.directory.join("state/marks.db")
     }
 
     /// What alerter and agent find in their environment from now on, beside the test's own.
     pub fn set_environment(&mut self, environment: Vec<(OsString, OsString)>) {
         self.environment = environment;
+    }
+
+    /// Alerter and agent see these mounts from now on, and nobody else does.
+    pub fn set_apart(&mut self, apart: Apart) {
+        self.apart = Some(apart);
+    }
+
+    /// The mounts that only this site's programs see, if it has any.
+    #[must_use]
+    pub fn apart(&self) -> Option<&Apart> {
+        self.apart.as_ref()
+    }
+
+    fn program(&self, name: &str) -> anyhow::Result<Command> {
+        let path = built(name)?;
+        Ok(self.apart.as_ref().map_or_else(|| Command::new(&path), |apart| apart.command(&path)))
+    }
+
+    fn ending_with_us(&self, name: &str) -> anyhow::Result<Command> {
+        let inner = self.program(name)?;
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(inner.get_program()).args(inner.get_args());
+        Ok(command)
     }
 
     /// Starts the alerter and returns when it answers.
@@ -100,9 +145,17 @@ impl Site {
     /// # Errors
     /// It cannot be run.
     pub fn launch(&mut self) -> anyhow::Result<u32> {
-        let mut command = Command::new(built("nova-host-alerter")?);
+        let mut command = match &self.log {
+            // Whoever lays out a site that stays may be killed: the alerter ends with it.
+            Some(_) => self.ending_with_us("nova-host-alerter")?,
+            None => self.program("nova-host-alerter")?,
+        };
         command.arg("run").arg("--config").arg(self.config()).envs(self.environment.iter().cloned());
-        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let stderr = match &self.log {
+            Some(log) => OpenOptions::new().create(true).append(true).open(log)?.into(),
+            None => Stdio::null(),
+        };
+        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn()?;
         let pid = daemon.id();
         self.daemon = Some(daemon);
         Ok(pid)
@@ -141,7 +194,7 @@ impl Site {
     /// # Errors
     /// It cannot be run.
     pub fn alerter(&self, words: &[&str]) -> anyhow::Result<Output> {
-        let mut command = Command::new(built("nova-host-alerter")?);
+        let mut command = self.program("nova-host-alerter")?;
         Ok(command.args(words).arg("--config").arg(self.config()).output()?)
     }
 
@@ -150,7 +203,7 @@ impl Site {
     /// # Errors
     /// It cannot be run, or does not mark.
     pub fn fence(&self, host: &str) -> anyhow::Result<()> {
-        let mut command = Command::new(built("fence_mark")?);
+        let mut command = self.program("fence_mark")?;
         command.envs(self.environment.iter().cloned());
         let mut agent = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
@@ -171,7 +224,7 @@ impl Site {
     /// The directory of everything.
     #[must_use]
     pub fn directory(&self) -> &Path {
-        self.directory.path()
+        &self.directory
     }
 }
 

@@ -1,0 +1,341 @@
+//! Each fault as it is made.
+
+use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::{Context as _, ensure};
+use nix::sys::signal::Signal;
+use rcgen::{CertificateParams, KeyPair};
+use rusqlite::Connection;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::stand::{Place, Stand, http};
+use crate::apart::Apart;
+use crate::programs::Site;
+use crate::receiver::Answer;
+
+type Made = anyhow::Result<Stand>;
+
+/// Runs an operator's command, which must succeed.
+fn done(site: &Site, words: &[&str]) -> anyhow::Result<()> {
+    let output = site.alerter(words)?;
+    ensure!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// # Errors
+/// As [`Stand::well`], and where a program cannot be run.
+pub fn an_endpoint_is_down(place: Place<'_>) -> Made {
+    let mut stand = Stand::well(place, http)?;
+    stand.receiver.down();
+    stand.site.fence("compute1")?;
+    stand.until_said("accepts nothing")?;
+    Ok(stand)
+}
+
+fn an_endpoint_answers(place: Place<'_>, status: u16) -> Made {
+    let stand = Stand::well(place, http)?;
+    stand.receiver.answer(Answer::Status(status));
+    stand.site.fence("compute1")?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn an_endpoint_refuses_our_credentials(place: Place<'_>) -> Made {
+    an_endpoint_answers(place, 401)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn an_endpoint_rejects_one_mark(place: Place<'_>) -> Made {
+    an_endpoint_answers(place, 422)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn an_endpoint_has_moved(place: Place<'_>) -> Made {
+    an_endpoint_answers(place, 404)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn an_endpoint_has_a_certificate_that_nobody_trusts(place: Place<'_>) -> Made {
+    let address = untrusted()?;
+    let stand = Stand::well(place, |_| format!("[http.recovery]\nurl = \"https://{address}/\"\n"))?;
+    stand.site.fence("compute1")?;
+    Ok(stand)
+}
+
+/// Every exchange ends at its certificate.
+fn untrusted() -> anyhow::Result<SocketAddr> {
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
+    let private = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = Arc::new(config.with_single_cert(vec![certificate.der().clone()], private)?);
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let Ok(connection) = ServerConnection::new(Arc::clone(&config)) else { continue };
+            let _it_is_not_believed = StreamOwned::new(connection, stream).read(&mut [0]);
+        }
+    });
+    Ok(address)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_name_has_no_address(place: Place<'_>) -> Made {
+    // RFC 2606, 2: this domain has no name in it.
+    let table = "[http.recovery]\nurl = \"https://recovery.invalid/v1/host-failures\"\n";
+    let stand = Stand::well(place, |_| table.to_owned())?;
+    stand.site.fence("compute1")?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_storm_holds(place: Place<'_>) -> Made {
+    let rack = "[groups.rack1]\nhosts = [\"r1-1\", \"r1-2\", \"r1-3\"]\nmax-unhealthy = 1\n";
+    let stand = Stand::well(place, |receiver| rack.to_owned() + &http(receiver))?;
+    for host in ["r1-1", "r1-2", "r1-3"] {
+        stand.site.fence(host)?;
+    }
+    Ok(stand)
+}
+
+/// A pause that holds nobody yet.
+///
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_pause_is_forgotten(place: Place<'_>) -> Made {
+    let stand = Stand::well(place, http)?;
+    done(&stand.site, &["pause", "--reason", "the switch is changed"])?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_pause_holds_a_host(place: Place<'_>) -> Made {
+    let stand = a_pause_is_forgotten(place)?;
+    stand.site.fence("compute1")?;
+    stand.until_said("compute1")?;
+    Ok(stand)
+}
+
+/// A maintenance that holds nobody yet.
+///
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_maintenance_covers_a_host(place: Place<'_>) -> Made {
+    let stand = Stand::well(place, http)?;
+    done(&stand.site, &["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"])?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_maintenance_holds_a_host(place: Place<'_>) -> Made {
+    let stand = a_maintenance_covers_a_host(place)?;
+    stand.site.fence("compute1")?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn nobody_knows_the_hosts_full_name(place: Place<'_>) -> Made {
+    let mut stand = Stand::new(place, http)?;
+    change(&stand.site, "domain = \"my.cloud.com\"\n", "")?;
+    stand.site.start()?;
+    stand.site.fence("compute1")?;
+    Ok(stand)
+}
+
+/// Changes the configuration file.
+fn change(site: &Site, from: &str, to: &str) -> anyhow::Result<()> {
+    let text = fs::read_to_string(site.config())?;
+    ensure!(text.contains(from), "there is no {from} in the configuration");
+    Ok(fs::write(site.config(), text.replace(from, to))?)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_row_is_damaged(place: Place<'_>) -> Made {
+    let mut stand = an_endpoint_is_down(place)?;
+    stand.site.end(Signal::SIGTERM)?;
+    Connection::open(stand.site.journal())?.execute("UPDATE delivery SET body = x'00'", [])?;
+    stand.site.start()?;
+    stand.until_said("damaged")?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn the_daemon_does_not_run(place: Place<'_>) -> Made {
+    let mut stand = Stand::well(place, http)?;
+    stand.receiver.down();
+    stand.site.end(Signal::SIGKILL)?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_route_was_removed(place: Place<'_>) -> Made {
+    let mut stand = an_endpoint_is_down(place)?;
+    stand.site.end(Signal::SIGTERM)?;
+    change(&stand.site, "[http.recovery]", "[http.other]")?;
+    stand.receiver.up()?;
+    stand.site.start()?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_route_is_removed_by_a_reload(place: Place<'_>) -> Made {
+    let mut stand = an_endpoint_is_down(place)?;
+    change(&stand.site, "[http.recovery]", "[http.other]")?;
+    done(&stand.site, &["reload"])?;
+    stand.receiver.up()?;
+    stand.until_said("taken out")?;
+    Ok(stand)
+}
+
+/// The configuration has a mistake, and the alerter still runs with the former one.
+///
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn the_configuration_is_wrong(place: Place<'_>) -> Made {
+    let stand = Stand::well(place, http)?;
+    change(&stand.site, "url =", "ulr =")?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn the_alerter_does_not_start(place: Place<'_>) -> Made {
+    let mut stand = the_configuration_is_wrong(place)?;
+    stand.site.end(Signal::SIGTERM)?;
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn a_reload_is_refused(place: Place<'_>) -> Made {
+    let stand = the_configuration_is_wrong(place)?;
+    let refused = stand.site.alerter(&["reload"])?;
+    ensure!(!refused.status.success(), "a configuration with a mistake was taken");
+    Ok(stand)
+}
+
+/// # Errors
+/// As [`an_endpoint_is_down`].
+pub fn the_journal_cannot_be_read(place: Place<'_>) -> Made {
+    let mut stand = Stand::well(place, http)?;
+    stand.site.end(Signal::SIGTERM)?;
+    fs::write(stand.site.journal(), "not a database, for longer than its header would be ".repeat(40))?;
+    let _none = fs::remove_file(stand.site.journal().with_extension("db-wal"));
+    Ok(stand)
+}
+
+/// The journal lies on a file system of one MiB and a half, which `filler` fills.
+///
+/// # Errors
+/// As [`an_endpoint_is_down`], and where there can be no mounts.
+pub fn the_disk_is_full(place: Place<'_>) -> Made {
+    let mut stand = Stand::new(place, http)?;
+    let state = stand.site.journal().parent().context("the journal is in no directory")?.to_owned();
+    fs::create_dir(&state)?;
+    stand.site.set_apart(Apart::new("mount -t tmpfs -o size=1536k,mode=0711 small \"$1\"", &[&state])?);
+    stand.site.start()?;
+    stand.receiver.down();
+    stand.site.fence("compute1")?;
+    stand.until_said("accepts nothing")?;
+    fill(&stand.site, &state)?;
+    stand.receiver.up()?;
+    stand.until_said("no room")?;
+    Ok(stand)
+}
+
+/// Where a file of the site is seen from outside of its mounts.
+#[must_use]
+pub fn seen_from_outside(site: &Site, path: &Path) -> PathBuf {
+    site.apart().map_or_else(|| path.to_owned(), |apart| apart.outside(path))
+}
+
+fn fill(site: &Site, directory: &Path) -> anyhow::Result<()> {
+    let mut filler = fs::File::create(seen_from_outside(site, &directory.join("filler")))?;
+    while filler.write_all(&[0; 512]).is_ok() {}
+    Ok(())
+}
+
+/// Pacemaker's tools for a cluster that has quorum and has fenced nobody; `$D` is the directory of what they keep.
+const TOOLS: [(&str, &str); 4] = [
+    (
+        "attrd_updater",
+        r#"
+for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+case " $* " in
+*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
+*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+esac
+test -n "$(ls "$D/attrd")" || exit 78
+echo '<pacemaker-result>'
+for file in "$D"/attrd/*; do
+  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
+  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+done
+echo '</pacemaker-result>'"#,
+    ),
+    ("cibadmin", r#"cat "$D/cib.xml""#),
+    ("crm_node", "echo 1"),
+    ("stonith_admin", "echo '<pacemaker-result><fence_history/></pacemaker-result>'"),
+];
+
+/// A marked host of a cluster with a topology as it should be.
+const CIB: &str = r#"<cib crm_feature_set="3.19.0" validate-with="pacemaker-3.9" epoch="9" num_updates="1" admin_epoch="0" have-quorum="1" dc-uuid="1">
+<configuration><crm_config/><nodes><node id="1" uname="ctl1"/></nodes>
+<resources>
+<primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
+<primitive id="power" class="stonith" type="fence_ipmilan"/>
+<primitive id="mark" class="stonith" type="fence_mark"/>
+</resources>
+<constraints/>
+<fencing-topology><fencing-level id="l1" target="compute1" index="1" devices="power,mark"/></fencing-topology>
+</configuration>
+<status><node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/></status>
+</cib>
+"#;
+
+fn pacemaker(directory: &Path) -> anyhow::Result<Apart> {
+    let tools = directory.join("pacemaker");
+    fs::create_dir_all(tools.join("attrd"))?;
+    fs::write(tools.join("cib.xml"), CIB)?;
+    for (name, script) in TOOLS {
+        fs::write(tools.join(name), format!("#!/bin/sh\nD={}\n{script}\n", tools.display()))?;
+        fs::set_permissions(tools.join(name), Permissions::from_mode(0o755))?;
+    }
+    // Also where Pacemaker is not installed.
+    let script = "mkdir \"$1/sbin\"; for tool in attrd_updater cibadmin crm_node stonith_admin; do cp \"$1/$tool\" \"$1/sbin\"; done\n\
+                  mount -t overlay -o \"lowerdir=$1/sbin:/usr/sbin\" overlay /usr/sbin";
+    Apart::new(script, &[&tools])
+}
+
+/// # Errors
+/// As [`the_disk_is_full`].
+pub fn nobody_vouches_for_a_mark(place: Place<'_>) -> Made {
+    let mut stand = Stand::new(place, http)?;
+    change(&stand.site, "register = \"none\"", "register = \"attrd\"")?;
+    stand.site.set_apart(pacemaker(stand.site.directory())?);
+    stand.site.start()?;
+    stand.site.fence("compute1")?;
+    stand.until_said("compute1")?;
+    Ok(stand)
+}

@@ -1,0 +1,88 @@
+//! An alerter of which nothing bad is said, and the endpoint that it tells: what every fault begins with.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use crate::lab::wait;
+use crate::programs::Site;
+use crate::receiver::Receiver;
+
+/// Longer than the longest wait between two attempts.
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Where a site is laid out.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'a> {
+    /// In a directory that ends with it.
+    Own,
+    /// In this one, which stays, with the alerter's log.
+    At(&'a Path),
+}
+
+/// A site with a fault, and what it takes to last.
+pub struct Stand {
+    /// The alerter.
+    pub site: Site,
+    /// The endpoint of route `recovery`, where it has one on loopback.
+    pub receiver: Receiver,
+}
+
+impl Stand {
+    /// Lays a site out with these tables, and does not start it.
+    ///
+    /// # Errors
+    /// The files cannot be written, or there is no loopback.
+    pub fn new(place: Place<'_>, tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
+        let receiver = Receiver::on_loopback()?;
+        let tables = tables(&receiver);
+        let site = match place {
+            Place::Own => Site::with(&tables)?,
+            Place::At(directory) => Site::at(directory, &tables)?,
+        };
+        Ok(Self { site, receiver })
+    }
+
+    /// Starts it, and sees that all is well: the broken variant of every fault is this.
+    ///
+    /// # Errors
+    /// It does not start, or something is wrong already.
+    pub fn well(place: Place<'_>, tables: impl FnOnce(&Receiver) -> String) -> anyhow::Result<Self> {
+        let mut stand = Self::new(place, tables)?;
+        stand.site.start()?;
+        let (code, line) = check(&stand.site, &[])?;
+        ensure!(code == 0 && line.starts_with("OK: Every fenced host is told. | open=0;;;0 "), "{line}");
+        Ok(stand)
+    }
+
+    /// Waits until `status` says something bad.
+    ///
+    /// # Errors
+    /// It never does.
+    pub fn until_noticed(&self) -> anyhow::Result<()> {
+        let is_bad = || Ok((check(&self.site, &[])?.0 != 0).then_some(()));
+        wait::until("status notices the fault", LIMIT, is_bad)
+    }
+
+    /// Waits until `status --check` has this word.
+    pub(super) fn until_said(&self, word: &str) -> anyhow::Result<()> {
+        let is_said = || Ok(check(&self.site, &[])?.1.contains(word).then_some(()));
+        wait::until(word, LIMIT, is_said)
+    }
+}
+
+/// A route to the receiver.
+pub(super) fn http(receiver: &Receiver) -> String {
+    format!("[http.recovery]\nurl = \"http://{}/v1/host-failures\"\n", receiver.address())
+}
+
+/// Exit code and line of `status --check`.
+///
+/// # Errors
+/// It cannot be run, or was killed.
+pub fn check(site: &Site, more: &[&str]) -> anyhow::Result<(i32, String)> {
+    let output = site.alerter(&[&["status", "--check"], more].concat())?;
+    let code = output.status.code().context("status was killed")?;
+    Ok((code, String::from_utf8(output.stdout)?))
+}
