@@ -1,19 +1,13 @@
-//! Ten prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
+//! Prepared faults, each really made: `status` and `status --check` name it, the host or the endpoint, and what to type;
 //! and what they say to type mends it.
 
 use std::fs;
-use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rcgen::{CertificateParams, KeyPair};
-use rusqlite::Connection;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
+use tests::faults::{self, Place, Stand};
+use tests::installed;
 use tests::lab::wait;
 use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
@@ -41,21 +35,26 @@ pub(crate) fn group() -> Group {
         a_route_was_removed,
         the_configuration_is_wrong,
         the_journal_cannot_be_read,
+        a_name_has_no_address,
+        an_endpoint_has_moved,
+        a_reload_is_refused,
         words_that_nobody_knows_are_refused,
         marks_and_lines_are_found_by_what_they_are,
     ];
     Group { cannot: None, tests }
 }
 
-/// A running alerter of which nothing bad is said: the broken variant of every fault is this.
+/// Those that take mounts of their own, and why they cannot be made here, if they cannot.
+pub(crate) fn apart() -> Group {
+    let tests = tests::trials![the_disk_is_full, nobody_vouches_for_a_mark];
+    Group { cannot: installed::cannot(&["unshare", "nsenter"]), tests }
+}
+
+/// A running alerter of which nothing bad is said.
 fn well(tables: &str) -> Site {
-    let mut site = Site::with(tables).unwrap();
-    site.start().unwrap();
-    let (code, line) = check(&site, &[]);
-    assert_eq!(code, OK, "{line}");
-    assert!(line.starts_with("OK: Every fenced host is told. | open=0;;;0 "), "{line}");
-    assert!(shown(&site).starts_with("Every fenced host is told.\n"));
-    site
+    let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
+    assert!(shown(&stand.site).starts_with("Every fenced host is told.\n"));
+    stand.site
 }
 
 fn http(receiver: &Receiver) -> String {
@@ -63,10 +62,9 @@ fn http(receiver: &Receiver) -> String {
 }
 
 fn check(site: &Site, more: &[&str]) -> (i32, String) {
-    let output = site.alerter(&[&["status", "--check"], more].concat()).unwrap();
-    let line = String::from_utf8(output.stdout).unwrap();
+    let (code, line) = faults::check(site, more).unwrap();
     assert_eq!(line.lines().count(), 1, "{line}");
-    (output.status.code().unwrap(), line)
+    (code, line)
 }
 
 fn shown(site: &Site) -> String {
@@ -110,10 +108,7 @@ fn until_well(site: &Site) {
 
 /// S3-50: `status` says it in sentences for people, and names what to type.
 fn an_endpoint_is_down() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.down();
-    site.fence("compute1").unwrap();
+    let Stand { mut site, mut receiver } = faults::an_endpoint_is_down(Place::Own).unwrap();
     let address = receiver.address().to_string();
     let words =
         ["route recovery accepts nothing since", "(connect)", &address, "nova-host-alerter retry --all"];
@@ -136,10 +131,7 @@ fn an_endpoint_is_down() {
 }
 
 fn an_endpoint_refuses_our_credentials() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.answer(Answer::Status(401));
-    site.fence("compute1").unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials(Place::Own).unwrap();
     let words = [
         "route recovery refuses every mark since",
         "(credentials)",
@@ -153,29 +145,8 @@ fn an_endpoint_refuses_our_credentials() {
     site.end(Signal::SIGTERM).unwrap();
 }
 
-/// Every exchange ends at its certificate.
-fn untrusted() -> SocketAddr {
-    let key = KeyPair::generate().unwrap();
-    let certificate =
-        CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().self_signed(&key).unwrap();
-    let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth();
-    let config = Arc::new(config.with_single_cert(vec![certificate.der().clone()], private).unwrap());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let _it_is_not_believed = StreamOwned::new(connection, stream).read(&mut [0]);
-        }
-    });
-    address
-}
-
 fn an_endpoint_has_a_certificate_that_nobody_trusts() {
-    let address = untrusted();
-    let mut site = well(&format!("[http.recovery]\nurl = \"https://{address}/\"\n"));
-    site.fence("compute1").unwrap();
+    let mut site = faults::an_endpoint_has_a_certificate_that_nobody_trusts(Place::Own).unwrap().site;
     named(
         &site,
         WARNING,
@@ -191,10 +162,7 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 }
 
 fn an_endpoint_rejects_one_mark() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.answer(Answer::Status(422));
-    site.fence("compute1").unwrap();
+    let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark(Place::Own).unwrap();
     named(&site, CRITICAL, &["compute1", "(rejected)", "422", "look into"]);
     receiver.answer(Answer::Status(200));
     let output = site.alerter(&["retry", "compute1"]).unwrap();
@@ -204,12 +172,7 @@ fn an_endpoint_rejects_one_mark() {
 }
 
 fn a_storm_holds() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let rack = "[groups.rack1]\nhosts = [\"r1-1\", \"r1-2\", \"r1-3\"]\nmax-unhealthy = 1\n";
-    let mut site = well(&(rack.to_owned() + &http(&receiver)));
-    for host in ["r1-1", "r1-2", "r1-3"] {
-        site.fence(host).unwrap();
-    }
+    let Stand { mut site, receiver: _kept } = faults::a_storm_holds(Place::Own).unwrap();
     let words = ["r1-3", "held (storm) since", "until", "group rack1", "release --group rack1"];
     named(&site, WARNING, &words);
     typed(&site, "release --group rack1");
@@ -218,9 +181,7 @@ fn a_storm_holds() {
 }
 
 fn a_pause_is_forgotten() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    assert!(site.alerter(&["pause", "--reason", "the switch is changed"]).unwrap().status.success());
+    let Stand { mut site, receiver } = faults::a_pause_is_forgotten(Place::Own).unwrap();
     named(
         &site,
         WARNING,
@@ -247,10 +208,7 @@ fn a_pause_is_forgotten() {
 }
 
 fn a_maintenance_covers_the_host() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    let begin = ["maintenance", "begin", "compute1", "--reason", "new disk", "--for", "2h"];
-    assert!(site.alerter(&begin).unwrap().status.success());
+    let Stand { mut site, receiver: _kept } = faults::a_maintenance_covers_a_host(Place::Own).unwrap();
     assert_eq!(check(&site, &[]).0, OK, "it ends by itself, and holds nobody");
     assert!(shown(&site).contains("in force  maintenance of host compute1 by"), "{}", shown(&site));
     site.fence("compute1").unwrap();
@@ -262,19 +220,14 @@ fn a_maintenance_covers_the_host() {
 }
 
 fn nobody_knows_the_hosts_full_name() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = Site::with(&http(&receiver)).unwrap();
-    let full = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), full.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
-    site.start().unwrap();
-    assert_eq!(check(&site, &[]).0, OK);
-    site.fence("compute1").unwrap();
+    let Stand { mut site, receiver: _kept } = faults::nobody_knows_the_hosts_full_name(Place::Own).unwrap();
     named(
         &site,
         WARNING,
         &["compute1 is held (no-fqdn) since", "full name", "[hosts] domain", "[hosts.names]"],
     );
-    fs::write(site.config(), full).unwrap();
+    let lacking = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), lacking.replace("[hosts]\n", "[hosts]\ndomain = \"my.cloud.com\"\n")).unwrap();
     site.end(Signal::SIGTERM).unwrap();
     site.start().unwrap();
     until_well(&site);
@@ -282,14 +235,7 @@ fn nobody_knows_the_hosts_full_name() {
 }
 
 fn a_row_is_damaged() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.down();
-    site.fence("compute1").unwrap();
-    named(&site, WARNING, &["accepts nothing"]);
-    site.end(Signal::SIGTERM).unwrap();
-    Connection::open(site.journal()).unwrap().execute("UPDATE delivery SET body = x'00'", []).unwrap();
-    site.start().unwrap();
+    let mut site = faults::a_row_is_damaged(Place::Own).unwrap().site;
     named(
         &site,
         CRITICAL,
@@ -304,10 +250,7 @@ fn a_row_is_damaged() {
 }
 
 fn the_daemon_does_not_run() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.down();
-    site.end(Signal::SIGKILL).unwrap();
+    let Stand { mut site, mut receiver } = faults::the_daemon_does_not_run(Place::Own).unwrap();
     named(&site, CRITICAL, &["the alerter runs nowhere", "crm_resource --cleanup", "check-config"]);
     assert!(shown(&site).starts_with("Every fenced host is told, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();
@@ -321,16 +264,12 @@ fn the_daemon_does_not_run() {
 }
 
 fn a_route_was_removed() {
-    let mut receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    receiver.down();
-    site.fence("compute1").unwrap();
-    named(&site, WARNING, &["accepts nothing"]);
-    site.end(Signal::SIGTERM).unwrap();
-    let with = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), with.replace("[http.recovery]", "[http.other]")).unwrap();
-    receiver.up().unwrap();
-    site.start().unwrap();
+    for prepare in [faults::a_route_was_removed, faults::a_route_is_removed_by_a_reload] {
+        a_removed_route_asks_for_a_decision(prepare(Place::Own).unwrap().site);
+    }
+}
+
+fn a_removed_route_asks_for_a_decision(mut site: Site) {
     let words = [
         "compute1",
         "route recovery was taken out of the configuration",
@@ -344,10 +283,8 @@ fn a_route_was_removed() {
 }
 
 fn the_configuration_is_wrong() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    let right = fs::read_to_string(site.config()).unwrap();
-    fs::write(site.config(), right.replace("url =", "ulr =")).unwrap();
+    let Stand { mut site, receiver: _kept } = faults::the_configuration_is_wrong(Place::Own).unwrap();
+    let right = fs::read_to_string(site.config()).unwrap().replace("ulr =", "url =");
     let place = format!("{}:9:", site.config().display());
     named(
         &site,
@@ -370,14 +307,64 @@ fn the_configuration_is_wrong() {
 }
 
 fn the_journal_cannot_be_read() {
-    let receiver = Receiver::on_loopback().unwrap();
-    let mut site = well(&http(&receiver));
-    site.end(Signal::SIGTERM).unwrap();
-    fs::write(site.journal(), "not a database, for longer than its header would be ".repeat(40)).unwrap();
-    let _none = fs::remove_file(site.journal().with_extension("db-wal"));
+    let site = faults::the_journal_cannot_be_read(Place::Own).unwrap().site;
     let path = site.journal().display().to_string();
     named(&site, CRITICAL, &["the journal cannot be read", &path, "look at its disk", "run this as root"]);
     assert!(shown(&site).starts_with("NOBODY CAN SAY HERE whether every fenced host is told"));
+}
+
+fn a_name_has_no_address() {
+    let mut site = faults::a_name_has_no_address(Place::Own).unwrap().site;
+    named(
+        &site,
+        WARNING,
+        &["route recovery accepts nothing", "(dns)", "recovery.invalid", "the name service"],
+    );
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn an_endpoint_has_moved() {
+    let Stand { mut site, receiver } = faults::an_endpoint_has_moved(Place::Own).unwrap();
+    named(&site, CRITICAL, &["route recovery refuses every mark", "404", "check url", "send-test recovery"]);
+    receiver.answer(Answer::Status(200));
+    typed(&site, "retry --all");
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn a_reload_is_refused() {
+    let mut site = faults::a_reload_is_refused(Place::Own).unwrap().site;
+    named(
+        &site,
+        WARNING,
+        &["is not used, and the one before stays in force", "did you mean url?", "check-config"],
+    );
+    let wrong = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), wrong.replace("ulr =", "url =")).unwrap();
+    assert!(site.alerter(&["reload"]).unwrap().status.success());
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn the_disk_is_full() {
+    let Stand { mut site, receiver: _kept } = faults::the_disk_is_full(Place::Own).unwrap();
+    let path = site.journal().display().to_string();
+    named(&site, CRITICAL, &["there is no room for", &path, "`df`", "the alerter goes on by itself"]);
+    fs::remove_file(faults::seen_from_outside(&site, &site.journal().with_file_name("filler"))).unwrap();
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+fn nobody_vouches_for_a_mark() {
+    let Stand { mut site, receiver: _kept } = faults::nobody_vouches_for_a_mark(Place::Own).unwrap();
+    named(
+        &site,
+        WARNING,
+        &["compute1 is held (unconfirmed)", "Pacemaker does not say so", "release compute1"],
+    );
+    assert!(site.alerter(&["release", "compute1", "--reason", "I saw it off"]).unwrap().status.success());
+    until_well(&site);
+    site.end(Signal::SIGTERM).unwrap();
 }
 
 fn refused(site: &Site, words: &[&str]) -> String {

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         deps::group(),
         examples::group(),
         faults::group(),
+        faults::apart(),
         health::group(),
         hostile::group(),
         killed::group(),
