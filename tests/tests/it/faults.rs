@@ -334,11 +334,7 @@ fn an_endpoint_has_moved() {
 
 fn a_reload_is_refused() {
     let mut site = faults::a_reload_is_refused(Place::Own).unwrap().site;
-    named(
-        &site,
-        WARNING,
-        &["is not used, and the one before stays in force", "did you mean url?", "check-config"],
-    );
+    named(&site, WARNING, &["still has the former one", "did you mean url?", "check-config"]);
     let wrong = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), wrong.replace("ulr =", "url =")).unwrap();
     assert!(site.alerter(&["reload"]).unwrap().status.success());
