@@ -30,7 +30,6 @@ use crate::page;
 use crate::reload;
 use crate::shared::Shared;
 use crate::store::Store;
-use crate::supervisor::Supervisor;
 use crate::watch::{Identity, Watch};
 
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
@@ -83,7 +82,6 @@ struct Served {
 
 async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let mut signals = Signals::listen()?;
-    let supervisor = Arc::new(Supervisor::of_environment());
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
@@ -100,8 +98,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
     endpoints.spawn(page::run(Arc::clone(&shared), stop.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
-    let mut engine =
-        Engine::start(Arc::clone(&shared), watch, identity, lookout, Arc::clone(&supervisor)).await?;
+    let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
     info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
     shared.settings().warn();
@@ -114,9 +111,9 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     tasks.spawn(remote::follow(Arc::clone(&shared), stop.clone()));
     let ended = tokio::select! {
         ended = engine.run(&stop) => ended,
-        () = signals.stop(&shared, &supervisor) => Ok(()),
+        () = signals.stop(&shared) => Ok(()),
     };
-    supervisor.stopping();
+    shared.supervisor.stopping();
     stop.cancel();
     engine.drain(GRACE).await;
     engine.leave(LEAVE).await;
@@ -164,21 +161,21 @@ impl Signals {
     }
 
     /// Returns on SIGTERM or SIGINT; SIGHUP has the configuration read again.
-    async fn stop(&mut self, shared: &Arc<Shared>, supervisor: &Arc<Supervisor>) {
+    async fn stop(&mut self, shared: &Arc<Shared>) {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
                 _ = self.hang_up.recv() => {
-                    drop(tokio::spawn(read_again(Arc::clone(shared), Arc::clone(supervisor))));
+                    drop(tokio::spawn(read_again(Arc::clone(shared))));
                 }
             }
         }
     }
 }
 
-async fn read_again(shared: Arc<Shared>, supervisor: Arc<Supervisor>) {
-    supervisor.reloading();
+async fn read_again(shared: Arc<Shared>) {
+    shared.supervisor.reloading();
     let _said_in_the_log = reload::reload(&shared, None).await;
-    supervisor.reloaded();
+    shared.supervisor.reloaded();
 }

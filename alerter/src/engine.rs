@@ -31,7 +31,7 @@ use crate::probes::{Prober, Verdict};
 use crate::pruning::Pruner;
 use crate::reload::{self, Reloaded, RouteChanges};
 use crate::shared::Shared;
-use crate::supervisor::{self, Supervisor};
+use crate::supervisor;
 use crate::watch::{Identity, Watch};
 use crate::{log, steer, stranded};
 
@@ -80,8 +80,6 @@ pub struct Engine {
     prober: Prober,
     /// Both clocks at the last pass.
     clocks: Moment,
-    /// Who is told that the engine gets on.
-    supervisor: Arc<Supervisor>,
 }
 
 impl Engine {
@@ -94,7 +92,6 @@ impl Engine {
         watch: Watch,
         identity: Identity,
         lookout: Option<Lookout>,
-        supervisor: Arc<Supervisor>,
     ) -> Result<Self, JournalError> {
         let clocks = Moment::now();
         let now = clocks.wall;
@@ -141,7 +138,6 @@ impl Engine {
             stop: CancellationToken::new(),
             prober: Prober::default(),
             clocks,
-            supervisor,
         })
     }
 
@@ -175,7 +171,7 @@ impl Engine {
                 }
             };
             let again = self.postponed.is_some().then_some(JOURNAL_PAUSE);
-            let next = next.into_iter().chain(self.supervisor.rest()).chain(again).min();
+            let next = next.into_iter().chain(self.shared.supervisor.rest()).chain(again).min();
             self.wait(next, stop).await;
         }
         Ok(())
@@ -184,7 +180,7 @@ impl Engine {
     /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
     fn tell_supervisor(&self, failed: bool) {
         let is_up = failed || !self.look || self.lookout.is_some();
-        self.supervisor.passed(is_up, || supervisor::sentence(&self.shared, Timestamp::now()));
+        self.shared.supervisor.passed(is_up, || supervisor::sentence(&self.shared, Timestamp::now()));
     }
 
     /// Takes up the configurations that were read since the last pass.
@@ -292,7 +288,7 @@ impl Engine {
             let state = Arc::clone(&self.shared);
             let page = move |journal: &mut Journal| start::serve_page(journal, &state, at, Timestamp::now());
             self.serving = self.shared.store.run(page).await?;
-            self.supervisor.gets_on();
+            self.shared.supervisor.gets_on();
         }
         Ok(())
     }
@@ -450,7 +446,7 @@ impl Engine {
             self.shared.metrics().answered(answer, *recorded);
         });
         self.answers.remove(count, Instant::now());
-        self.supervisor.gets_on();
+        self.shared.supervisor.gets_on();
         self.told |= count > 0;
         self.shared.report_damage(&turned.damaged);
         turned.kept.iter().for_each(delivery::report_kept);

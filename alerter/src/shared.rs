@@ -26,6 +26,7 @@ use crate::reload::Reloads;
 use crate::steer::Steering;
 use crate::store::Store;
 use crate::stranded;
+use crate::supervisor::Supervisor;
 
 /// The daemon's state, apart from the journal.
 pub struct Shared {
@@ -44,6 +45,8 @@ pub struct Shared {
     pub looked: Notify,
     /// Whether the daemon is well, for `/health`.
     pub health: Health,
+    /// Who is told that the engine gets on, and since when it does not.
+    pub supervisor: Supervisor,
     /// Which of our own endpoints are not served at the moment.
     pub unserved: Unserved,
     /// Says the same to whoever counts what there is.
@@ -81,6 +84,7 @@ impl Shared {
             poke: Notify::new(),
             looked: Notify::new(),
             health: Health::default(),
+            supervisor: Supervisor::of_environment(),
             unserved: Unserved::default(),
             passed: Notify::new(),
             started: Mutex::new(Timestamp::now()),

@@ -24,6 +24,8 @@ const SENTENCE: usize = 400;
 const AGAIN: u32 = 30;
 /// A watchdog that waits so long is told in each of as many parts of it: one that gets lost does no harm.
 const PARTS: u32 = 4;
+/// An engine that has not got on for so long is wedged, where no watchdog names another limit: as `WatchdogSec=` in the unit.
+pub const WEDGED: Duration = Duration::from_secs(120);
 
 /// What listens, and what it was told.
 #[derive(Debug)]
@@ -31,8 +33,12 @@ pub struct Supervisor {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// How often the watchdog is told; none where there is none.
     beat: Option<Duration>,
+    /// An engine that has not got on for so long is wedged.
+    limit: Duration,
     /// How often the engine has got on.
     progress: AtomicU64,
+    /// When it has last; none before its first pass.
+    got_on_at: Mutex<Option<Instant>>,
     told: Mutex<Told>,
 }
 
@@ -60,13 +66,22 @@ impl Supervisor {
         let is_ours = variable("WATCHDOG_PID").is_none() || number("WATCHDOG_PID") == Some(pid.into());
         let limit = number("WATCHDOG_USEC").filter(|limit| is_ours && *limit > 0 && socket.is_some());
         let beat = limit.map(|limit| Duration::from_micros(limit) / PARTS);
-        Self { socket, beat, progress: AtomicU64::new(0), told: Mutex::default() }
+        let limit = limit.map_or(WEDGED, Duration::from_micros);
+        Self {
+            socket,
+            beat,
+            limit,
+            progress: AtomicU64::new(0),
+            got_on_at: Mutex::default(),
+            told: Mutex::default(),
+        }
     }
 
     /// The engine has done something that wants the journal's thread too. This alone feeds the watchdog: no clock of its own
     /// does, so that a wedged engine or journal starves it.
     pub fn gets_on(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
+        *self.got_on_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let Some(beat) = self.beat else { return };
         let mut told = self.told();
         // A little early rather than one beat late.
@@ -129,6 +144,13 @@ impl Supervisor {
     pub fn stopping(&self) {
         self.told().is_ending = true;
         self.say("STOPPING=1\nSTATUS=what is under way ends, and what was acknowledged is put on record");
+    }
+
+    /// For how long the engine has not got on, if that is so long that a watchdog would end the daemon: the OCF agent's monitor
+    /// goes by it, since under Pacemaker there is no watchdog.
+    pub fn wedged(&self) -> Option<Duration> {
+        let at = *self.got_on_at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.map(|at| at.elapsed()).filter(|time| *time >= self.limit)
     }
 
     /// How often the engine has got on.

@@ -38,6 +38,7 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
         Ok(Some(holder)) => {
             let daemon = client::Daemon::patient(&socket_path(&journal), OCF_PATIENCE);
             match wait_for(daemon.get::<Health>("/v1/health"))? {
+                Ok(health) if !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
                 Ok(health) if health.degraded => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
                 Ok(_) => ("the daemon works".to_owned(), ExitCode::SUCCESS),
                 Err(error) => (

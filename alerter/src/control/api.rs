@@ -9,7 +9,7 @@ use super::body::given;
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// The daemon works.
+    /// The daemon works: its engine has got on within the watchdog's limit.
     pub healthy: bool,
     /// It works, but somebody should look.
     pub degraded: bool,

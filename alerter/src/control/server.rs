@@ -189,11 +189,18 @@ async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 fn health_of(shared: &Shared) -> Health {
-    health_for(shared.reasons(Timestamp::now()))
+    health_for(shared.reasons(Timestamp::now()), shared.supervisor.wedged())
 }
 
-fn health_for(reasons: Vec<String>) -> Health {
-    Health { healthy: true, degraded: !reasons.is_empty(), reasons }
+fn health_for(mut reasons: Vec<String>, wedged: Option<Duration>) -> Health {
+    let sentence = |time: Duration| {
+        let seconds = time.as_secs();
+        format!(
+            "nothing is told: the engine has not got on for {seconds} s; look at the journal's disk and at the load of this controller"
+        )
+    };
+    reasons.splice(0..0, wedged.map(sentence));
+    Health { healthy: wedged.is_none(), degraded: !reasons.is_empty(), reasons }
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
@@ -215,7 +222,10 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.controller.clone(),
-        health: health_for(named.iter().map(|(_, message)| message.clone()).collect()),
+        health: health_for(
+            named.iter().map(|(_, message)| message.clone()).collect(),
+            shared.supervisor.wedged(),
+        ),
         routes: routes.collect(),
         cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,

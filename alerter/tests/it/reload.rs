@@ -13,7 +13,6 @@ use alerter::reload::{self, Reloaded};
 use alerter::shared::Shared;
 use alerter::steer::groups;
 use alerter::store::Store;
-use alerter::supervisor::Supervisor;
 use alerter::watch::{Identity, Watch};
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -67,8 +66,7 @@ impl Running {
         let state = Arc::clone(&shared);
         shared.store.run(move |journal| start::catch_up(journal, &state, Timestamp::now())).await.unwrap();
         let stop = CancellationToken::new();
-        let supervisor = Arc::new(Supervisor::of_environment());
-        let mut engine = Engine::start(Arc::clone(&shared), watch, identity, None, supervisor).await.unwrap();
+        let mut engine = Engine::start(Arc::clone(&shared), watch, identity, None).await.unwrap();
         let until = stop.clone();
         let engine = tokio::spawn(async move { engine.run(&until).await });
         let socket = ControlSocket::bind(&site.path("state/control.sock")).unwrap();

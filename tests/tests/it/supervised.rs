@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use alerter::supervisor::WEDGED;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -40,7 +41,7 @@ impl Supervised {
             .args(["run", "--config"])
             .arg(site.config())
             .env("NOTIFY_SOCKET", place)
-            .env("WATCHDOG_USEC", "1000000");
+            .env("WATCHDOG_USEC", "4000000");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child: command.spawn().unwrap(), socket }
     }
@@ -80,8 +81,9 @@ impl Drop for Supervised {
     }
 }
 
-/// Ready after the first look; the watchdog is fed while there is nothing to do, and not while the journal's thread is stopped,
-/// though the runtime turns and answers. The broken variant that feeds it by a timer of its own feeds it ten times meanwhile.
+/// S3-4: ready after the first look; the watchdog is fed while there is nothing to do, and not while the journal's thread is
+/// stopped, though the runtime turns and answers: the OCF agent's monitor fails by the same state. The broken variant that feeds
+/// it by a timer of its own feeds it six times meanwhile, and the monitor that asks only whether it answers finds it well.
 fn the_manager_is_told_and_a_wedged_journal_starves_the_watchdog() {
     let receiver = Receiver::on_loopback().unwrap();
     let site = Site::new(receiver.address()).unwrap();
@@ -92,19 +94,30 @@ fn the_manager_is_told_and_a_wedged_journal_starves_the_watchdog() {
     for _ in 0..4 {
         daemon.until("WATCHDOG=1");
     }
+    assert_eq!(monitor(&site), (Some(0), "the daemon works\n".to_owned()));
     let journal = daemon.thread("journal");
     ptrace::attach(journal).unwrap();
     waitpid(journal, Some(WaitPidFlag::__WALL)).unwrap();
     let (begun, mut fed) = (Instant::now(), 0);
-    while let Some(message) = daemon.next(Duration::from_secs(3).saturating_sub(begun.elapsed())) {
+    while let Some(message) = daemon.next(Duration::from_secs(6).saturating_sub(begun.elapsed())) {
         fed += usize::from(message == "WATCHDOG=1");
     }
     assert!(fed <= 1, "fed {fed} times by a daemon that does not get on");
+    let (code, said) = monitor(&site);
+    assert!(code == Some(1) && said.starts_with("nothing is told: the engine has not got on for "), "{said}");
     ptrace::detach(journal, None).unwrap();
     daemon.until("WATCHDOG=1");
+    assert_eq!(monitor(&site).0, Some(0));
     kill(Pid::from_raw(daemon.child.id().cast_signed()), Signal::SIGTERM).unwrap();
     daemon.until("STOPPING=1");
     assert!(daemon.child.wait().unwrap().success());
+}
+
+/// How the OCF agent's monitor ends, and what it says.
+fn monitor(site: &Site) -> (Option<i32>, String) {
+    let mut command = Command::new(built("nova-host-alerter").unwrap());
+    let ran = command.args(["status", "--ocf", "--config"]).arg(site.config()).output().unwrap();
+    (ran.status.code(), String::from_utf8_lossy(&ran.stdout).into_owned())
 }
 
 /// S1-32: what `systemd-analyze verify` has to say of the unit, where the tool is there.
@@ -112,7 +125,7 @@ fn the_unit_is_one_that_systemd_takes() {
     let unit = fs::read_to_string(source("packaging/systemd/nova-host-alerter.service")).unwrap();
     assert!(
         unit.contains("Type=notify\n")
-            && unit.contains("WatchdogSec=")
+            && unit.contains(&format!("WatchdogSec={}\n", WEDGED.as_secs()))
             && unit.contains("Restart=on-failure\n")
     );
     let room = tempfile::tempdir().unwrap();
