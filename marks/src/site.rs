@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
@@ -47,21 +48,27 @@ impl Site {
         (site, warnings)
     }
 
-    /// What stands in the text never becomes part of a message: it may hold secrets.
+    /// What stands in the text never becomes part of a message: it may hold secrets. One fault somewhere in a file must not send
+    /// marks to a journal that nobody reads: what can be read of it counts, but for what a fault touches.
     fn take(&mut self, text: &str, file: &Path, warnings: &mut Vec<String>) {
-        let document = match DeTable::parse(text) {
-            Ok(document) => document,
-            Err(e) => {
-                return warnings
-                    .push(warning(file, &format!("it is not valid TOML{}", line(text, e.span()))));
-            }
-        };
+        let (document, faults) = DeTable::parse_recoverable(text);
+        if let Some(first) = faults.first() {
+            let at = line(text, first.span());
+            warnings.push(format!(
+                "{}: it is not valid TOML{at}; what stands beside the fault is used here, run `nova-host-alerter check-config`",
+                file.display()
+            ));
+        }
         let mut setting = |section: &str, key: &str| {
-            let value = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?.get_ref();
-            if value.as_str().is_none() {
+            let value = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?;
+            if faults.iter().any(|fault| touches(text, fault.span(), &value.span())) {
+                return None;
+            }
+            let value = value.get_ref().as_str();
+            if value.is_none() {
                 warnings.push(warning(file, &format!("{section}.{key} is no text")));
             }
-            value.as_str().map(str::to_owned)
+            value.map(str::to_owned)
         };
         let (store, register, domain) =
             (setting("store", "path"), setting("store", "register"), setting("hosts", "domain"));
@@ -124,7 +131,16 @@ fn text_of(file: &Path) -> Result<String, Unusable> {
     fs::read_to_string(file).map_err(because)
 }
 
-fn line(text: &str, span: Option<std::ops::Range<usize>>) -> String {
+/// Whether a fault lies on a line of a value, or nobody knows where it lies.
+fn touches(text: &str, fault: Option<Range<usize>>, value: &Range<usize>) -> bool {
+    let Some(fault) = fault else { return true };
+    let line_begins = text.get(..value.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let line_ends =
+        text.get(value.end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| value.end + at);
+    fault.start <= line_ends && line_begins <= fault.end
+}
+
+fn line(text: &str, span: Option<Range<usize>>) -> String {
     let before = span.and_then(|span| text.get(..span.start));
     before.map_or_else(String::new, |before| format!(" (line {})", before.matches('\n').count() + 1))
 }
@@ -184,6 +200,29 @@ mod tests {
         assert_eq!(warnings.len(), 3, "{warnings:?}");
         assert!(warnings[0].contains("10.toml") && warnings[0].contains("line 2"), "{warnings:?}");
         assert!(!warnings.concat().contains("s3kr1t"));
+    }
+
+    /// An agent that wrote to the default journal, beside an alerter that reads another one, would lose the host where there is no
+    /// register. The broken variant gives up the whole file.
+    #[test]
+    fn a_fault_elsewhere_in_the_file_does_not_move_the_journal() {
+        let [before, behind] = ["[http.x]\nurl = \n", "[http.x\nurl = 1\n"];
+        let store = "[store]\npath = \"/a\"\nregister = \"none\"\n";
+        for text in [format!("{before}{store}"), format!("{store}{before}"), format!("{store}{behind}")] {
+            let dir = directory(&[("alerter.toml", &text)]);
+            let (site, warnings) = read(&dir);
+            assert_eq!((site.store.to_str(), site.register.as_deref()), (Some("/a"), Some("none")), "{text}");
+            assert!(warnings.len() == 1 && warnings[0].contains("not valid TOML"), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_fault_touches_is_not_used() {
+        for text in ["[store]\npath = \"/a\n", "[store]\npath = \"/a\" x\n", "[store]\npath = \"/a\\q\"\n"] {
+            let dir = directory(&[("alerter.toml", text)]);
+            let (site, warnings) = read(&dir);
+            assert_eq!((site, warnings.len()), (Site::default(), 1), "{text}");
+        }
     }
 
     #[test]
