@@ -153,7 +153,8 @@ pub(super) fn show(cli: &Cli, options: &cli::Show) -> anyhow::Result<ExitCode> {
     if cli.json {
         print_json(&stories)?;
     } else {
-        println_all(&stories.iter().map(text::story).collect::<Vec<_>>().join("\n"));
+        let now = Timestamp::now();
+        println_all(&stories.iter().map(|story| text::story(story, now)).collect::<Vec<_>>().join("\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

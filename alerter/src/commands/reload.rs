@@ -55,7 +55,8 @@ fn said(answer: &ReloadAnswer) -> String {
             lines("nothing has changed: the configuration before stays in force", problems)
         }
         ReloadAnswer { changes, .. } if changes.is_empty() => {
-            "the configuration says what it said before".to_owned()
+            "the configuration is valid and says the same as the one in force: there was nothing to change"
+                .to_owned()
         }
         ReloadAnswer { changes, .. } => lines("the new configuration is in force", changes),
     }
@@ -79,7 +80,7 @@ mod tests {
             let answer = ReloadAnswer { reloaded, changes: Vec::new(), problems, postponed };
             (code(&answer), said(&answer).lines().next().unwrap_or_default().to_owned())
         };
-        assert_eq!(of(true, false), (0, "the configuration says what it said before".to_owned()));
+        assert_eq!(of(true, false), (0, "the configuration is valid and says the same as the one in force: there was nothing to change".to_owned()));
         let later = "nothing has changed yet: the new configuration is taken up when this is over";
         assert_eq!(of(false, true), (75, later.to_owned()));
         assert_eq!(of(false, false).0, 78);

@@ -1,6 +1,7 @@
 //! How answers look on a terminal.
 
 use marks::fencing::Fencing;
+use marks::time::Timestamp;
 
 use super::merged::CLUSTER;
 use super::report::{ChainReport, DeliveryReport, MarkReport, Story, Taken};
@@ -132,8 +133,8 @@ fn step(chain: &ChainReport) -> String {
     }
 }
 
-/// All of `show`.
-pub(super) fn story(of: &Story) -> String {
+/// All of `show`, at a time.
+pub(super) fn story(of: &Story, now: Timestamp) -> String {
     let (report, mark) = (&of.report, &of.report.mark);
     let told = mark.fqdn.as_ref().map_or(
         "nothing yet: no FQDN is known; set [hosts] domain or a name of its own in [hosts.names]",
@@ -164,7 +165,8 @@ pub(super) fn story(of: &Story) -> String {
         if let Some(last) = &delivery.last {
             out += &format!("                  {}: {}\n", time(last.at), last.detail);
         }
-        if let Some(next) = delivery.next_due {
+        // What is held goes when the hold ends, and what is due already when its route is asked again.
+        if let Some(next) = delivery.next_due.filter(|next| *next > now && report.holds.is_empty()) {
             out += &format!("                  next attempt at {}\n", time(next));
         }
         out += &format!("                  {}\n", delivery.body);

@@ -121,10 +121,7 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
         ));
     }
     if left.ended > 0 {
-        said.push(format!(
-            "{} of them ended by it, since they waited for nobody else, and {} of these were told to nobody",
-            left.ended, left.untold
-        ));
+        said.push(ended(left.ended, left.untold));
     }
     if under_way > 0 {
         said.push(format!(
@@ -143,6 +140,16 @@ fn dismissed(route: &str, Unrouted { left, under_way }: Unrouted) -> String {
     said.join("; ")
 }
 
+/// Marks that waited for nobody else, some of which were told to nobody at all.
+fn ended(marks: usize, untold: usize) -> String {
+    let told = match untold {
+        0 => "others had told each of them".to_owned(),
+        all if all == marks => "NOBODY WAS TOLD of any of them".to_owned(),
+        some => format!("NOBODY WAS TOLD of {some} of them"),
+    };
+    format!("{marks} mark(s) ended by it, since they waited for nobody else: {told}")
+}
+
 #[cfg(test)]
 mod tests {
     use marks::journal::LeftRoute;
@@ -159,10 +166,10 @@ mod tests {
         assert!(of(0, 0, 0, 0, 1).starts_with("1 mark(s) are being told on route r at this moment"));
         assert!(of(2, 0, 0, 0, 0).ends_with("what other routes have to do stays"));
         assert!(of(2, 0, 0, 0, 1).contains("stays; 1 mark(s) are being told"));
-        assert!(
-            of(3, 2, 1, 0, 0)
-                .contains("; 2 of them ended by it, since they waited for nobody else, and 1 of")
-        );
+        let waited = "; 2 mark(s) ended by it, since they waited for nobody else: ";
+        assert!(of(3, 2, 0, 0, 0).ends_with(&format!("{waited}others had told each of them")));
+        assert!(of(3, 2, 1, 0, 0).ends_with(&format!("{waited}NOBODY WAS TOLD of 1 of them")));
+        assert!(of(3, 2, 2, 0, 0).ends_with(&format!("{waited}NOBODY WAS TOLD of any of them")));
         assert!(of(0, 0, 0, 1, 0).ends_with("end them with `unmark`"));
     }
 }

@@ -325,22 +325,27 @@ async fn release(
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
-        let mut released = 0;
+        let (mut released, mut nameless) = (0, false);
         for mark in marks {
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
             let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
             released += usize::from(is_new || was_held);
+            nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
             if is_new || was_held {
                 tracing::info!(%mark, "{user} has released the mark: it may go ({reason})");
             }
         }
-        Ok(released)
+        Ok((released, nameless))
     };
-    let changed = shared.store.run(release).await?;
+    let (changed, nameless) = shared.store.run(release).await?;
     shared.seen().news = true;
     shared.poke.notify_one();
     let target = plain(&target);
     let message = match changed {
+        _ if nameless => format!(
+            "{target} is held all the same (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
+            shared.settings().file.display()
+        ),
         0 => format!(
             "the newest mark of {target} is settled, or released already: to release an older one, give its id"
         ),

@@ -246,7 +246,14 @@ fn vouch(transaction: &Transaction<'_>, row: MarkRow, decision: &Decision) -> Re
 }
 
 fn let_go(transaction: &Transaction<'_>, row: &MarkRow, decision: &Decision) -> Result<(), Fault> {
-    let detail = format!("{} is released, and no rule holds it any more: {}", row.node, decision.reason);
+    let (node, reason) = (&row.node, &decision.reason);
+    // A word of an operator is no name: without one there is nothing to tell.
+    let detail = match row.fqdn {
+        Some(_) => format!("{node} is released, and no rule holds it any more: {reason}"),
+        None => format!(
+            "{node} is released, and held all the same until its full name is known (no-fqdn): {reason}"
+        ),
+    };
     Ok(note(transaction, row, decision.at, "released", &detail, &decision.actor)?)
 }
 

@@ -91,12 +91,20 @@ fn named(site: &Site, code: i32, words: &[&str]) {
 
 /// Types a command of the first trouble, as it stands there.
 fn typed(site: &Site, verb: &str) {
+    done(site, &advised(site, verb));
+}
+
+/// A command of the first trouble.
+fn advised(site: &Site, verb: &str) -> Vec<String> {
     let status = json(site, &["status"]);
     let then = status["troubles"][0]["then"].as_str().unwrap();
     let begin = format!("nova-host-alerter {verb}");
     let command = then.split('`').find(|part| part.starts_with(&begin));
-    let words: Vec<&str> =
-        command.unwrap_or_else(|| panic!("no {verb}: {then}")).split(' ').skip(1).collect();
+    command.unwrap_or_else(|| panic!("no {verb}: {then}")).split(' ').skip(1).map(str::to_owned).collect()
+}
+
+fn done(site: &Site, words: &[String]) {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let output = site.alerter(&words).unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -123,9 +131,10 @@ fn an_endpoint_is_down() {
         code == CRITICAL && line.contains(" oldest=") && line.contains("s;0;0;0 routes_failing=1"),
         "{line}"
     );
+    // Once it is up the alerter may be faster than whoever reads on.
+    let commands = ["send-test recovery", "retry --all"].map(|verb| advised(&site, verb));
     receiver.up().unwrap();
-    typed(&site, "send-test recovery");
-    typed(&site, "retry --all");
+    commands.iter().for_each(|words| done(&site, words));
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();
 }

@@ -23,6 +23,7 @@ pub(crate) fn group() -> Group {
         what_is_dismissed_behind_a_hanging_program_is_never_told,
         a_stop_waits_for_no_test_message,
         a_release_by_the_hosts_name_is_for_its_last_failure,
+        a_release_of_a_host_without_a_name_says_what_holds_it,
     ];
     Group { cannot: None, tests }
 }
@@ -113,6 +114,28 @@ fn a_release_by_the_hosts_name_is_for_its_last_failure() {
         })
         .unwrap();
     }
+    site.end(Signal::SIGTERM).unwrap();
+}
+
+/// The broken variant says that it is released and that nothing holds it, and whoever reads that goes back to bed.
+fn a_release_of_a_host_without_a_name_says_what_holds_it() {
+    let receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    let written = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), written.replace("domain = \"my.cloud.com\"\n", "")).unwrap();
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    wait::until("the mark is held", LIMIT, || Ok((marks(&site)?.len() == 1).then_some(()))).unwrap();
+    let shown = |words: &[&str]| String::from_utf8(site.alerter(words).unwrap().stdout).unwrap();
+    let said = shown(&["release", "compute1", "--reason", "seen off"]);
+    let file = site.config().display().to_string();
+    assert!(said.contains("compute1 is held all the same (no-fqdn)") && said.contains(&file), "{said}");
+    let story = shown(&["show", "compute1"]);
+    assert!(story.contains("held all the same until its full name is known (no-fqdn): seen off"), "{story}");
+    assert!(!story.contains("no rule holds it any more"), "{story}");
+    fs::write(site.config(), written).unwrap();
+    assert!(site.alerter(&["reload"]).unwrap().status.success());
+    receiver.wait_for(1, LIMIT).unwrap();
     site.end(Signal::SIGTERM).unwrap();
 }
 

@@ -454,7 +454,11 @@ fn a_hang_up_does_no_harm() {
     });
     assert!(!is_refused());
     let again = site.alerter(&["reload"]).unwrap();
-    assert!(again.status.success() && text(&again).contains("says what it said before"), "{}", text(&again));
+    assert!(
+        again.status.success() && text(&again).contains("says the same as the one in force"),
+        "{}",
+        text(&again)
+    );
     site.fence("compute2").unwrap();
     receiver.wait_for(2, LIMIT).unwrap();
     assert_eq!(json(&site, &["status"])["daemon"]["pid"], pid);
