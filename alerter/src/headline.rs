@@ -26,11 +26,15 @@ impl Headline {
             (0, 0, true) => {
                 "Every fenced host is told, but THE ALERTER DOES NOT RUN: the next one is not.".to_owned()
             }
-            (0, unmarked, _) => format!("NOT EVERY FENCED HOST IS TOLD: {unmarked} are not marked yet."),
+            (0, unmarked, _) => {
+                let are = if unmarked == 1 { "is" } else { "are" };
+                format!("NOT EVERY FENCED HOST IS TOLD: {unmarked} {are} not marked yet.")
+            }
             (open, unmarked, _) => {
                 let oldest = self.oldest.as_ref().map(|oldest| format!(", {oldest}")).unwrap_or_default();
                 let new = if unmarked > 0 {
-                    format!(", {unmarked} more are not marked yet")
+                    let are = if unmarked == 1 { "is" } else { "are" };
+                    format!(", {unmarked} more {are} not marked yet")
                 } else {
                     String::new()
                 };

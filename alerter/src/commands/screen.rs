@@ -22,8 +22,11 @@ const GROUPS: usize = 6;
 pub(super) fn headline(status: &Status) -> String {
     let is_nowhere =
         status.troubles.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
+    // A damaged row may be of a host that was fenced and that nothing else speaks of.
+    let is_damaged = status.damaged > 0 && status.open + status.new_fencings + status.unmarked_fencings == 0;
+    let damaged = is_damaged.then(|| format!("{} row(s) of the journal are damaged", status.damaged));
     let headline = Headline {
-        unknown: status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned()),
+        unknown: status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned()).or(damaged),
         open: status.open,
         unmarked: status.new_fencings + status.unmarked_fencings,
         oldest: oldest(status),
@@ -63,7 +66,7 @@ pub(super) fn drawn(status: &Status, look: Look) -> String {
     }
     let Some(daemon) = &status.daemon else { return out };
     out += &daemon.cluster.as_ref().map(cluster).unwrap_or_default();
-    out += &columns(&routes(daemon), look);
+    out += &columns(&routes(daemon, &status.troubles), look);
     out + &columns(&groups(&daemon.groups), look)
 }
 
@@ -119,7 +122,9 @@ fn marks(status: &Status) -> String {
         format!("{} {word} (oldest {}, {age})", stage.marks, stage.oldest_host)
     };
     let mut said: Vec<String> = status.states.iter().map(stage).collect();
-    if said.is_empty() {
+    if status.unknown.is_some() {
+        said.push("not known: the journal cannot be read".to_owned());
+    } else if said.is_empty() {
         said.push("none open".to_owned());
     }
     let more = [
@@ -167,12 +172,15 @@ fn columns(rows: &[Vec<String>], look: Look) -> String {
     table.lines().enumerate().map(line).collect()
 }
 
-fn routes(daemon: &Daemon) -> Vec<Vec<String>> {
+fn routes(daemon: &Daemon, troubles: &[Trouble]) -> Vec<Vec<String>> {
     let heading = ["ROUTE", "DRIVER", "WAITING", "STATE", "ENDPOINT"].map(str::to_owned).to_vec();
-    std::iter::once(heading).chain(daemon.routes.iter().map(route)).collect()
+    std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, troubles))).collect()
 }
 
-fn route(route: &RouteStatus) -> Vec<String> {
+fn route(route: &RouteStatus, troubles: &[Trouble]) -> Vec<String> {
+    let of_route = || troubles.iter().filter(|trouble| trouble.route.as_ref() == Some(&route.name));
+    let is_said = of_route().any(|trouble| ["failing", "refused"].contains(&trouble.kind.as_str()));
+    let rejected = of_route().find(|trouble| trouble.kind == "rejected").filter(|_| !is_said);
     let state = match (route.failing_since, &route.failure) {
         (Some(since), Some(kind)) if route.refuses => {
             format!("refuses ({kind}) since {}", time(Timestamp(since)))
@@ -180,6 +188,8 @@ fn route(route: &RouteStatus) -> Vec<String> {
         (Some(since), Some(kind)) => format!("accepts nothing ({kind}) since {}", time(Timestamp(since))),
         _ => "ready".to_owned(),
     };
+    // That says nothing of other marks.
+    let state = rejected.map_or(state, |rejected| format!("does not take {}", rejected.hosts.join(", ")));
     let state = if route.required { state } else { format!("not required; {state}") };
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), state, clean(&route.endpoint)]
 }
@@ -268,7 +278,7 @@ mod tests {
         let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
         let open =
             Status { open: 2, states: BTreeMap::from([("pending", stage)]), new_fencings: 1, ..status() };
-        let wanted = "NOT EVERY FENCED HOST IS TOLD: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 more are not marked yet.";
+        let wanted = "NOT EVERY FENCED HOST IS TOLD: 2 wait, compute7 since 2027-01-15 07:50:00Z (10m), 1 more is not marked yet.";
         assert_eq!(headline(&open), wanted);
         let new = Status { unmarked_fencings: 2, ..status() };
         assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS TOLD: 2 are not marked yet.");
@@ -276,6 +286,11 @@ mod tests {
         assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
         let unread = Status { unknown: Some("I/O error".into()), ..status() };
         assert!(headline(&unread).starts_with("NOBODY CAN SAY HERE"));
+        let damaged = Status { damaged: 1, ..status() };
+        assert!(headline(&damaged).starts_with("NOBODY CAN SAY HERE"), "a damaged fencing has no mark");
+        assert_eq!(headline(&Status { open: 1, ..damaged }), "NOT EVERY FENCED HOST IS TOLD: 1 waits.");
+        let one = Status { unmarked_fencings: 1, ..status() };
+        assert_eq!(headline(&one), "NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet.");
     }
 
     #[test]
@@ -284,6 +299,8 @@ mod tests {
         assert!(said.contains("3 settled mark(s) are still tried on routes that are not required"), "{said}");
         assert!(said.contains("2 fencing(s) in the register have no mark there"), "{said}");
         assert!(plain(status()).contains("marks     none open\n"));
+        let unread = plain(Status { unknown: Some("I/O error".into()), ..status() });
+        assert!(unread.contains("marks     not known: the journal cannot be read\n"), "{unread}");
     }
 
     /// The usual screen, with as much trouble as is shown. The broken variant shows all of it.

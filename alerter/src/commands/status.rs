@@ -1,7 +1,9 @@
 //! `status`: does the daemon work, and how are the routes. Also the OCF agent's monitor.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::fencing::Fencing;
@@ -23,6 +25,7 @@ use crate::config;
 use crate::control::api::{Daemon, Health};
 use crate::control::client;
 use crate::daemon::socket_path;
+use crate::log;
 
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
@@ -159,6 +162,8 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
     let file = cli.config.display().to_string();
     let fault = look.fault();
+    let directory = site.store.parent().unwrap_or(&site.store).display().to_string();
+    let secrets = secrets(settings.as_ref().ok());
     let sight = Sight {
         now,
         limits,
@@ -168,6 +173,10 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         elsewhere,
         config: Some((file.as_str(), problems.as_slice())),
         journal: unknown.as_deref(),
+        directory: &directory,
+        is_root: nix::unistd::geteuid().is_root(),
+        log: log_of(settings.as_ref().ok()),
+        secrets: &secrets,
         register: fault.as_deref(),
         open: &read.open,
         routes: routes.as_ref(),
@@ -228,6 +237,27 @@ fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Optio
         return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
     }
     Some(settings?.routes.iter().map(|route| route.name.to_string()).collect())
+}
+
+/// The file that a route has its credentials in.
+fn secrets(settings: Option<&config::Settings>) -> BTreeMap<String, String> {
+    let routes = settings.into_iter().flat_map(|settings| &settings.routes);
+    let file = |route: &Arc<config::Route>| {
+        Some((route.name.to_string(), route.driver.secret_file()?.display().to_string()))
+    };
+    routes.filter_map(file).collect()
+}
+
+/// How the log is read that the configuration asks for.
+fn log_of(settings: Option<&config::Settings>) -> &'static str {
+    let to = settings.map_or(log::To::Auto, |settings| settings.log.to);
+    let has_journald = || Path::new(log::journald::SOCKET).exists();
+    match to {
+        log::To::Journald => "`journalctl -t nova-host-alerter`",
+        log::To::Auto if has_journald() => "`journalctl -t nova-host-alerter`",
+        log::To::Auto | log::To::Syslog => "`grep -rs nova-host-alerter /var/log`",
+        log::To::Stderr => "stderr of whatever started it",
+    }
 }
 
 fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Status {

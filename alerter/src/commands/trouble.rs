@@ -87,6 +87,13 @@ pub(super) struct Sight<'a> {
     pub(super) config: Option<(&'a str, &'a [String])>,
     /// Why the journal cannot be read.
     pub(super) journal: Option<&'a str>,
+    /// Where it lies.
+    pub(super) directory: &'a str,
+    pub(super) is_root: bool,
+    /// How the alerter's log is read here.
+    pub(super) log: &'a str,
+    /// Where the credentials of a route stand, as far as that is known.
+    pub(super) secrets: &'a BTreeMap<String, String>,
     /// Why the register cannot be read.
     pub(super) register: Option<&'a str>,
     pub(super) open: &'a [MarkReport],
@@ -104,8 +111,10 @@ pub(super) struct Sight<'a> {
 /// Everything, worst first.
 pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {
     let mut all = Vec::new();
-    all.extend(of_daemon(sight));
+    // What keeps it from running stands before that it does not run.
     all.extend(of_config(sight));
+    all.extend(of_journal(sight));
+    all.extend(of_daemon(sight));
     all.extend(of_stores(sight));
     all.extend(of_cluster(sight));
     all.extend(of_routes(sight));
@@ -129,6 +138,23 @@ fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
     }
 }
 
+const START: &str =
+    "`crm_resource --cleanup --resource nova-host-alerter`, without Pacemaker `nova-host-alerter run`";
+
+/// The file that is to be corrected.
+fn file<'s>(sight: &Sight<'s>) -> &'s str {
+    sight.config.map_or("the configuration", |(file, _)| file)
+}
+
+/// A path as it can be typed.
+fn typeable(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
 fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
     if sight.daemon.is_some() || sight.elsewhere.is_some() || sight.is_blind {
         return None;
@@ -136,12 +162,19 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
     if let Some(holder) = sight.silent {
         let process = holder.split(' ').next().unwrap_or_default();
         let what = format!("the alerter runs here (process {process}) and does not answer");
-        let then = "run this as root; if it stays so: `crm_resource --restart --resource nova-host-alerter`, or kill that process";
-        return Some(trouble(Level::Critical, "silent", what, then));
+        let root = if sight.is_root { "" } else { "run this as root; " };
+        let then = format!(
+            "{root}if it stays so: `crm_resource --restart --resource nova-host-alerter`, or `kill {process}`; why it hangs: {}",
+            sight.log
+        );
+        return Some(trouble(Level::Critical, "silent", what, &then));
     }
     let what = "the alerter runs nowhere, as far as is known here: nothing is told; marks are kept and told when it runs again";
-    let then = "look why: `crm_mon -1`, the system log, `nova-host-alerter check-config`; then start it: `crm_resource --cleanup --resource nova-host-alerter`, without Pacemaker `nova-host-alerter run`";
-    Some(trouble(Level::Critical, "not-running", what.to_owned(), then))
+    let then = format!(
+        "look why: {}, `crm_mon -1`, `nova-host-alerter check-config`; then start it: {START}",
+        sight.log
+    );
+    Some(trouble(Level::Critical, "not-running", what.to_owned(), &then))
 }
 
 fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
@@ -152,7 +185,7 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
     let others = problems.len().saturating_sub(NAMED);
     let more = if others > 0 { format!(" (and {others} more)") } else { String::new() };
     let first = problems[..problems.len() - others].join("; ");
-    let runs = sight.daemon.is_some() || sight.elsewhere.is_some();
+    let runs = sight.daemon.is_some() || sight.elsewhere.is_some() || sight.silent.is_some();
     let (level, meaning) = match runs {
         true => (Level::Warning, "the running alerter still has the former one, and cannot be started again"),
         false => (Level::Critical, "the alerter does not start with it"),
@@ -167,12 +200,25 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
     Some(trouble(level, "configuration", what, then))
 }
 
+fn of_journal(sight: &Sight<'_>) -> Option<Trouble> {
+    let why = sight.journal?;
+    let directory = typeable(sight.directory);
+    let look = format!("look at its disk: `df -h {directory}`, `ls -l {directory}`, `dmesg`");
+    let then = match (sight.is_root, sight.daemon.is_some() || sight.silent.is_some()) {
+        (false, _) => format!("run this as root; if it cannot be read then either, {look}"),
+        (true, true) => format!("{look}; the alerter goes on by itself when it can be read"),
+        (true, false) if sight.elsewhere.is_some() => {
+            format!("{look}; the alerter runs on another controller, and cannot move to this one meanwhile")
+        }
+        (true, false) => {
+            format!("{look}; the alerter does not start by itself: when it can be read, {START}")
+        }
+    };
+    Some(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), &then))
+}
+
 fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
     let mut all = Vec::new();
-    if let Some(why) = sight.journal {
-        let then = "run this as root; else look at its disk with `df`, `dmesg` and `ls -l`; the alerter goes on by itself when it can be read";
-        all.push(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), then));
-    }
     if let Some(why) = sight.register {
         let then = "look at Pacemaker on this controller: `crm_mon -1`";
         all.push(trouble(
@@ -193,10 +239,28 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
             "{count} damaged row(s) in the journal, never sent and never dropped: {}",
             rows.join(", ")
         );
-        let then = "see whom it is about with `nova-host-alerter show HOST`, tell the controller by hand, then `nova-host-alerter unmark HOST`; look at the disk";
-        all.push(trouble(Level::Critical, "damaged", what, then));
+        all.push(trouble(Level::Critical, "damaged", what, &damaged_advice(&damaged, sight)));
     }
     all
+}
+
+/// A row that cannot be read does not say whom it is about; the cluster does.
+fn damaged_advice(damaged: &[&Damage], sight: &Sight<'_>) -> String {
+    let ends: Vec<String> = damaged
+        .iter()
+        .filter(|row| row.table == "delivery")
+        .filter_map(|row| row.key.split(' ').next())
+        .take(NAMED)
+        .map(|id| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(id)))
+        .collect();
+    let end = match ends.is_empty() {
+        true => "; no command ends such a row, and it is named here until it is mended".to_owned(),
+        false => format!("; then end it: {}", ends.join(", ")),
+    };
+    format!(
+        "see whom it is about: `stonith_admin --history '*' --verbose` has who was fenced, `nova-host-alerter list --all` who is marked, and who is in the first alone is meant; tell the recovery controller of that host with its own client, if the host is off{end}; look at the disk: `df -h {}`, `dmesg`",
+        typeable(sight.directory)
+    )
 }
 
 /// What the daemon says of the cluster, of its own journal and its evidence. Routes are spoken of by themselves.
@@ -252,6 +316,7 @@ fn guessed(why: &str) -> Kind {
 fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Option<Trouble> {
     let cluster = if is_stopped { Level::Critical } else { Level::Warning };
     let is_file_wrong = sight.config.is_some_and(|(_, problems)| !problems.is_empty());
+    let made;
     let (kind, level, then) = match kind {
         Kind::Route => return None,
         Kind::Stranded => return of_stranded(why, sight),
@@ -274,13 +339,16 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
         ),
         Kind::Evidence => ("evidence", Level::Warning, "look at the file, and remove it"),
         Kind::Cluster => ("cluster", cluster, "look at Pacemaker on this controller: `crm_mon -1`, its log"),
-        Kind::Journal => (
-            "journal-unwritable",
-            Level::Critical,
-            "look at the journal's disk: `df`, `mount`, `dmesg`; make room, or mount it writable: the alerter goes on by itself",
-        ),
+        Kind::Journal => {
+            let directory = typeable(sight.directory);
+            made = format!(
+                "look at the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable: the alerter goes on by itself"
+            );
+            ("journal-unwritable", Level::Critical, made.as_str())
+        }
         Kind::Other => {
-            ("degraded", Level::Warning, "look into the alerter's log: `journalctl -t nova-host-alerter`")
+            made = format!("look into the alerter's log: {}", sight.log);
+            ("degraded", Level::Warning, made.as_str())
         }
     };
     Some(trouble(level, kind, why.to_owned(), then))
@@ -292,7 +360,8 @@ fn of_stranded(why: &str, sight: &Sight<'_>) -> Option<Trouble> {
     let gone = |report: &MarkReport| sight.routes.and_then(|routes| without_route(report, routes));
     let is_said = sight.open.iter().filter_map(gone).any(|gone| gone.split(", ").any(|name| name == route));
     let then = format!(
-        "configure {route} again and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`"
+        "configure {route} again in {} and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`",
+        file(sight)
     );
     let all = trouble(Level::Warning, "stranded", why.to_owned(), &then);
     (!is_said).then(|| Trouble { route: Some(route.to_owned()), ..all })
@@ -309,6 +378,9 @@ fn of_routes(sight: &Sight<'_>) -> Vec<Trouble> {
 
 fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
     let since = Timestamp(route.failing_since?);
+    if is_of_one_mark(route, sight) {
+        return None;
+    }
     let (kind, detail) = (route.failure.as_deref()?, route.detail.as_deref().unwrap_or_default());
     let level = match (route.required, route.refuses || sight.now.since(since) >= sight.limits.critical) {
         (true, true) => Level::Critical,
@@ -321,12 +393,36 @@ fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
         "route {name}{not_required} {how} since {} ({kind}): {detail}; {waiting} wait for {endpoint}",
         time(since)
     );
-    let then = endpoint_advice(kind, name, endpoint, route.refuses);
+    let then = endpoint_advice(kind, route, sight);
     Some(Trouble {
         route: Some(name.clone()),
         since: Some(since),
         ..trouble(level, if route.refuses { "refused" } else { "failing" }, what, &then)
     })
+}
+
+/// What an endpoint says of us, whichever mark it was asked with.
+const OF_US: [&str; 6] = ["credentials", "keystone", "catalog", "forbidden", "redirect", "misconfigured"];
+
+/// Whether all that is known of a route is that it does not take the mark of one host: that is said of the mark.
+fn is_of_one_mark(route: &RouteStatus, sight: &Sight<'_>) -> bool {
+    let kind = route.failure.as_deref().unwrap_or_default();
+    if route.refuses || OF_US.contains(&kind) {
+        return false;
+    }
+    let of_route = |delivery: &&DeliveryReport| delivery.route == route.name && !delivery.state.is_final();
+    let mut hosts = BTreeSet::new();
+    for report in sight.open {
+        for delivery in report.deliveries.iter().filter(of_route) {
+            match (delivery.state, &delivery.last) {
+                (State::Parked, Some(last)) if last.kind == kind => drop(hosts.insert(&report.mark.node)),
+                // It was not asked about it yet.
+                (_, None) => {}
+                _ => return false,
+            }
+        }
+    }
+    hosts.len() == 1
 }
 
 fn of_former(tried: &Tried) -> Trouble {
@@ -346,14 +442,22 @@ fn of_former(tried: &Tried) -> Trouble {
 }
 
 /// What to do about an endpoint, by what it says.
-fn endpoint_advice(kind: &str, route: &str, endpoint: &str, refuses: bool) -> String {
+fn endpoint_advice(kind: &str, status: &RouteStatus, sight: &Sight<'_>) -> String {
+    let (route, endpoint, refuses) = (&status.name, &status.endpoint, status.refuses);
     let mend = match kind {
         "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
             format!("bring up what listens at {endpoint}, or the way there; nothing is lost meanwhile")
         }
-        "dns" => format!("correct the name service, or the name in the configuration of {route}"),
+        "dns" => {
+            format!(
+                "correct the name service, or the name in the configuration of {route} in {}",
+                file(sight)
+            )
+        }
         "credentials" | "keystone" | "forbidden" => {
-            format!("correct the user, the password or the token of {route}, there or in its file")
+            let table = || format!("table [{}.{route}] of {}", status.driver, file(sight));
+            let place = sight.secrets.get(route).cloned().unwrap_or_else(table);
+            format!("correct the user, the password or the token of {route}, there or in {place}")
         }
         kind if kind.starts_with("tls") => {
             format!("correct the certificate at {endpoint}, or ca-file and server-name of {route}")
@@ -400,12 +504,16 @@ impl Several {
         if more > 0 { format!("{named} and {more} more") } else { named }
     }
 
-    /// What stands behind a command: the mark where it is one, else a placeholder for each.
-    fn target(&self) -> String {
-        match self.marks.as_slice() {
-            [(host, _)] => host.clone(),
-            _ => "HOST".to_owned(),
-        }
+    /// What stands behind a command: the host, or the first of several.
+    fn target(&self) -> &str {
+        self.marks.first().map_or("", |(host, _)| host)
+    }
+
+    /// That a command names one of several.
+    fn so_each(&self, then: String) -> String {
+        let is_named = then.contains(&format!(" {}`", self.target()))
+            || then.contains(&format!(" {} --", self.target()));
+        if self.hosts().len() > 1 && is_named { format!("{then}; the same for each host") } else { then }
     }
 }
 
@@ -423,7 +531,7 @@ fn of_marks(sight: &Sight<'_>) -> Vec<Trouble> {
     }
     let mut all: Vec<Trouble> =
         held.into_iter().filter_map(|(alike, several)| of_hold(&alike, &several, sight)).collect();
-    all.extend(stuck.into_iter().map(|(alike, several)| of_stuck(&alike, &several)));
+    all.extend(stuck.into_iter().map(|(alike, several)| of_stuck(&alike, &several, sight)));
     all.extend(of_new(sight));
     all
 }
@@ -472,8 +580,25 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
         hosts: several.hosts(),
         since: Some(several.since),
         until: several.until,
-        ..trouble(level, &alike.kind, what, &hold.advice(&several.target(), Some(&alike.why)))
+        ..trouble(level, &alike.kind, what, &several.so_each(hold_advice(hold, several, alike, sight)))
     })
+}
+
+/// With the host or the file in the place of a word for it.
+fn hold_advice(hold: Hold, several: &Several, alike: &Alike, sight: &Sight<'_>) -> String {
+    let host = several.target();
+    match hold {
+        Hold::NoFqdn => format!(
+            "set [hosts] domain or a name of its own in [hosts.names] of {}, and run `nova-host-alerter reload`",
+            file(sight)
+        ),
+        _ => {
+            let advice = hold.advice(host, Some(&alike.why));
+            advice
+                .replace("unmark HOST`", &format!("unmark {host}`"))
+                .replace("end HOST`", &format!("end {host}`"))
+        }
+    }
 }
 
 /// Why a doubt about a mark holds it.
@@ -544,7 +669,7 @@ pub(super) fn without_route(report: &MarkReport, routes: &BTreeSet<String>) -> O
     Some(open.map(|delivery| delivery.route.as_str()).collect::<Vec<_>>().join(", "))
 }
 
-fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
+fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
     let (named, host, since) = (several.named(), several.target(), time(several.since));
     let (route, why) = (alike.route.as_deref().unwrap_or_default(), &alike.why);
     let (level, what, then) = match alike.kind.as_str() {
@@ -552,7 +677,7 @@ fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
             Level::Critical,
             format!("the mark of {named} is damaged in the journal: it is never sent and never dropped"),
             format!(
-                "see `nova-host-alerter show {host}`, tell the controller by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
+                "`nova-host-alerter show {host}` has which route was not told, and when the host failed: if it is off, tell that recovery controller with its own client; then end the mark: `nova-host-alerter unmark {host} --reason TEXT`"
             ),
         ),
         "no-route" => (
@@ -561,7 +686,9 @@ fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
                 "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
             ),
             format!(
-                "configure {route} again and `nova-host-alerter reload`, or tell the controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`"
+                "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
+                file(sight),
+                dismissals(route)
             ),
         ),
         "held-on-route" => (
@@ -592,8 +719,14 @@ fn of_stuck(alike: &Alike, several: &Several) -> Trouble {
         hosts: several.hosts(),
         route: alike.route.clone(),
         since: Some(several.since),
-        ..trouble(level, &alike.kind, what, &then)
+        ..trouble(level, &alike.kind, what, &several.so_each(then))
     }
+}
+
+/// A command for each of the routes.
+fn dismissals(routes: &str) -> String {
+    let one = |route: &str| format!("`nova-host-alerter dismiss --route {route} --reason TEXT`");
+    routes.split(", ").map(one).collect::<Vec<_>>().join(" and ")
 }
 
 fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
@@ -605,8 +738,11 @@ fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
     let mut hosts: Vec<String> = sight.new.iter().map(|fencing| fencing.node.to_string()).collect();
     hosts.dedup();
     let what = format!("{} fenced since {} and not marked yet", hosts.join(", "), time(first));
-    let then = "look into the alerter's log; `nova-host-alerter list` shows each with the reason";
-    Some(Trouble { hosts, since: Some(first), ..trouble(Level::Critical, "not-marked", what, then) })
+    let then = format!(
+        "look into the alerter's log: {}; `nova-host-alerter list` shows each with the reason",
+        sight.log
+    );
+    Some(Trouble { hosts, since: Some(first), ..trouble(Level::Critical, "not-marked", what, &then) })
 }
 
 /// A pause that nobody ends is forgotten easily: it is said, also while it holds nothing. A maintenance ends by itself.
@@ -679,6 +815,7 @@ pub(super) mod tests {
     use crate::policy;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    static NO_SECRETS: std::sync::OnceLock<BTreeMap<String, String>> = std::sync::OnceLock::new();
     pub(in crate::commands) const MINUTE: Duration = Duration::from_secs(60);
 
     fn daemon() -> Daemon {
@@ -720,6 +857,10 @@ pub(super) mod tests {
             elsewhere: None,
             config: None,
             journal: None,
+            directory: "/var/lib/nova-host-alerter",
+            is_root: true,
+            log: "`journalctl -t nova-host-alerter`",
+            secrets: NO_SECRETS.get_or_init(BTreeMap::new),
             register: None,
             open,
             routes: None,
@@ -1025,6 +1166,117 @@ pub(super) mod tests {
         let former = Daemon { health, ..former };
         let all = troubles(&sight(Some(&former), &[]));
         assert_eq!(kinds(&all), [(Level::Critical, "journal-unwritable")]);
+    }
+
+    /// The broken variant says first that it does not run, and only then why.
+    #[test]
+    fn what_keeps_it_from_running_stands_first() {
+        let problems = ["alerter.toml:3:1: unknown key ulr".to_owned()];
+        let config = Some(("/etc/alerter.toml", &problems[..]));
+        let all = troubles(&Sight { config, ..sight(None, &[]) });
+        assert_eq!(
+            all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(),
+            ["configuration", "not-running"]
+        );
+        let all = troubles(&Sight { journal: Some("I/O error"), ..sight(None, &[]) });
+        assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["journal", "not-running"]);
+        assert!(all[1].then.contains("`journalctl -t nova-host-alerter`"), "{}", all[1].then);
+        let to_syslog = Sight { log: "`grep -rs nova-host-alerter /var/log`", ..sight(None, &[]) };
+        assert!(troubles(&to_syslog)[0].then.starts_with("look why: `grep -rs nova-host-alerter /var/log`"));
+    }
+
+    /// The broken variant tells root to be root, and says of one that does not run that it goes on.
+    #[test]
+    fn a_journal_that_cannot_be_read_says_what_helps_here() {
+        let running = daemon();
+        let of = |is_root, daemon| {
+            let directory = "/srv/the journal";
+            troubles(&Sight { journal: Some("I/O error"), is_root, directory, ..sight(daemon, &[]) })
+                .remove(0)
+                .then
+        };
+        let down = of(true, None);
+        assert!(!down.contains("as root") && !down.contains("goes on by itself"), "{down}");
+        assert!(down.contains("`df -h '/srv/the journal'`") && down.contains(START), "{down}");
+        assert!(of(true, Some(&running)).contains("goes on by itself"));
+        assert!(of(false, Some(&running)).starts_with("run this as root"));
+    }
+
+    /// The broken variant says of the route what one mark alone has shown.
+    #[test]
+    fn one_mark_that_is_rejected_says_nothing_of_its_route() {
+        let daemon = |kind| Daemon { routes: vec![route(kind, MINUTE, false, true)], ..daemon() };
+        let parked = |host| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(host, MINUTE) };
+        let of = |kind, open: &[MarkReport]| {
+            let daemon = daemon(kind);
+            let all = troubles(&sight(Some(&daemon), open));
+            all.into_iter().map(|trouble| trouble.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(of("rejected", &[parked("c1")]), ["rejected"]);
+        assert_eq!(of("rejected", &[parked("c1"), parked("c2")]), ["rejected", "failing"]);
+        assert_eq!(of("rejected", &[parked("c1"), proven("c2", MINUTE)]), ["rejected", "failing"]);
+        let mut untried = proven("c2", MINUTE);
+        untried.deliveries[0].last = None;
+        assert_eq!(of("rejected", &[parked("c1"), untried]), ["rejected"]);
+        assert_eq!(of("connect", &[parked("c1")]), ["rejected", "failing"]);
+    }
+
+    /// The broken variant leaves it to whoever is woken to find the file, the directory and the host.
+    #[test]
+    fn the_advice_names_the_file_the_directory_and_the_host() {
+        let none: [String; 0] = [];
+        let config = Some(("/etc/alerter.toml", &none[..]));
+        let open = [MarkReport { holds: vec![Hold::NoFqdn], state: "held", ..proven("c1", MINUTE) }];
+        let running = daemon();
+        let then = |sight: &Sight<'_>| troubles(sight).remove(0).then;
+        let nameless = then(&Sight { config, ..sight(Some(&running), &open) });
+        assert!(nameless.contains("[hosts.names] of /etc/alerter.toml"), "{nameless}");
+        let (open, routes) = ([proven("c1", MINUTE)], BTreeSet::from(["other".to_owned()]));
+        let gone = then(&Sight { config, routes: Some(&routes), ..sight(Some(&running), &open) });
+        assert!(gone.contains("configure recovery again in /etc/alerter.toml and"), "{gone}");
+        let reasons = vec![Reason { kind: Kind::Journal, message: "there is no room".into() }];
+        let full = then(&sight(Some(&Daemon { reasons, ..daemon() }), &[]));
+        assert!(full.contains("`df -h /var/lib/nova-host-alerter`"), "{full}");
+        let refused = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };
+        let table = then(&Sight { config, ..sight(Some(&refused), &[]) });
+        assert!(table.contains("there or in table [http.recovery] of /etc/alerter.toml"), "{table}");
+        let secrets = BTreeMap::from([("recovery".to_owned(), "/etc/token".to_owned())]);
+        let token = then(&Sight { secrets: &secrets, ..sight(Some(&refused), &[]) });
+        assert!(token.contains("there or in /etc/token;"), "{token}");
+    }
+
+    #[test]
+    fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
+        let running = daemon();
+        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown] {
+            let open = ["c1", "c2"].map(|host| mark(host, MINUTE, Standing::Doubtful(doubt)));
+            let then = troubles(&sight(Some(&running), &open)).remove(0).then;
+            assert!(then.contains("unmark c1`") && then.ends_with("; the same for each host"), "{then}");
+        }
+        let open = ["c1", "c2"].map(|host| held(host, Hold::Storm, &why::of_storm("rack1"), None));
+        let storm = troubles(&sight(Some(&running), &open)).remove(0).then;
+        assert!(storm.contains("unmark c1`") && !storm.contains("HOST"), "{storm}");
+    }
+
+    /// The broken variant says "by hand", and not how.
+    #[test]
+    fn a_damaged_row_says_how_to_tell_it_and_what_ends_it() {
+        let running = daemon();
+        let of = |table, key: &str| {
+            let damaged = [Damage { table, key: key.to_owned() }];
+            troubles(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
+        };
+        let delivery = of("delivery", "0190-7 to recovery");
+        assert!(delivery.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{delivery}");
+        assert!(delivery.contains("`stonith_admin --history") && !delivery.contains("HOST"), "{delivery}");
+        assert!(of("fencing", "9").contains("no command ends such a row"));
+        let open = [MarkReport {
+            deliveries: vec![super::tests::delivery(State::Quarantined)],
+            ..proven("c1", MINUTE)
+        }];
+        let mark = troubles(&sight(Some(&running), &open)).remove(0).then;
+        assert!(mark.starts_with("`nova-host-alerter show c1` has which route"), "{mark}");
+        assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
     }
 
     #[test]

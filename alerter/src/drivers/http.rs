@@ -12,7 +12,7 @@ mod secret;
 mod signature;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -250,6 +250,10 @@ async fn read_out(mut response: Response) {
 impl Driver for Http {
     fn kind(&self) -> &'static str {
         KIND.word
+    }
+
+    fn secret_file(&self) -> Option<&Path> {
+        self.options.credentials.as_ref().map(Credentials::file)
     }
 
     fn endpoint(&self) -> String {

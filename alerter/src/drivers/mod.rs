@@ -15,6 +15,7 @@ pub mod vitrage;
 
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +79,11 @@ pub trait Driver: Send + Sync + fmt::Debug {
 
     /// The endpoint for people: no secret, no query.
     fn endpoint(&self) -> String;
+
+    /// The file in which its credentials stand, where they have one of their own.
+    fn secret_file(&self) -> Option<&Path> {
+        None
+    }
 
     /// The exact bytes that tell this mark. They are made once, at intake, and stored.
     fn body(&self, mark: &Mark) -> Vec<u8>;

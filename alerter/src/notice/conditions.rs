@@ -274,7 +274,7 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
     let host = row.as_ref().map(|row| row.node.to_string());
     let of = host.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
     let message = format!(
-        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `unmark {mark}`"
+        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `nova-host-alerter unmark {mark}`"
     );
     let about =
         About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };

@@ -18,6 +18,8 @@ use crate::shared::Shared;
 const PACE: Duration = Duration::from_secs(1);
 /// At most a tenth of a processor is used for looking.
 const SHARE: u32 = 10;
+/// However long one took: what is older is not shown as if it were new.
+const LONGEST: Duration = Duration::from_secs(10);
 /// Who looks does not wait longer than this for a new page.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -55,12 +57,17 @@ impl Made {
     fn of(picture: &Picture, begun: Instant) -> Self {
         let (texts, late) = view::texts(picture);
         let (sheet, late) = (texts.into(), late.into());
-        Self { good_until: begun + (begun.elapsed() * SHARE).max(PACE), sheet, late }
+        Self { good_until: begun + good_for(begun.elapsed()), sheet, late }
     }
 
     fn is_good(&self) -> bool {
         Instant::now() < self.good_until
     }
+}
+
+/// For how long after its beginning a page is good that took so long to make.
+fn good_for(took: Duration) -> Duration {
+    took.saturating_mul(SHARE).max(PACE).min(took.saturating_add(LONGEST))
 }
 
 /// The thread as it is seen by those who look. It ends when this is dropped.
@@ -132,6 +139,15 @@ mod tests {
 
     fn says(sheet: &Sheet, words: &str) -> bool {
         String::from_utf8_lossy(&sheet.page).contains(words)
+    }
+
+    /// The broken variant shows what it saw after a minute's hang for nine minutes more, as if it were of now.
+    #[test]
+    fn a_page_is_never_good_for_long() {
+        let seconds = Duration::from_secs;
+        assert_eq!(good_for(Duration::from_millis(3)), PACE);
+        assert_eq!(good_for(Duration::from_millis(400)), seconds(4));
+        assert_eq!(good_for(seconds(60)), seconds(60) + LONGEST);
     }
 
     /// The disk hangs. The broken variant makes a picture for each who asks, or lets them wait for it.

@@ -146,6 +146,7 @@ fn an_endpoint_refuses_our_credentials() {
         "(credentials)",
         "401",
         "the password or the token of recovery",
+        &format!("table [http.recovery] of {}", site.config().display()),
     ];
     named(&site, CRITICAL, &words);
     receiver.answer(Answer::Status(200));
@@ -173,6 +174,8 @@ fn an_endpoint_has_a_certificate_that_nobody_trusts() {
 fn an_endpoint_rejects_one_mark() {
     let Stand { mut site, receiver } = faults::an_endpoint_rejects_one_mark(Place::Own).unwrap();
     named(&site, CRITICAL, &["compute1", "(rejected)", "422", "look into"]);
+    let said = shown(&site);
+    assert!(!said.contains("accepts nothing") && !said.contains("--all"), "{said}");
     receiver.answer(Answer::Status(200));
     let output = site.alerter(&["retry", "compute1"]).unwrap();
     assert!(output.status.success());
@@ -233,7 +236,12 @@ fn nobody_knows_the_hosts_full_name() {
     named(
         &site,
         WARNING,
-        &["compute1 is held (no-fqdn) since", "full name", "[hosts] domain", "[hosts.names]"],
+        &[
+            "compute1 is held (no-fqdn) since",
+            "full name",
+            "[hosts] domain",
+            &format!("[hosts.names] of {}", site.config().display()),
+        ],
     );
     let lacking = fs::read_to_string(site.config()).unwrap();
     fs::write(site.config(), lacking.replace("[hosts]\n", "[hosts]\ndomain = \"my.cloud.com\"\n")).unwrap();
@@ -248,7 +256,7 @@ fn a_row_is_damaged() {
     named(
         &site,
         CRITICAL,
-        &["damaged", "never sent and never dropped", "nova-host-alerter show", "nova-host-alerter unmark"],
+        &["damaged", "never sent and never dropped", "nova-host-alerter show compute1", "unmark compute1"],
     );
     let id = json(&site, &["list"])[0]["id"].as_str().unwrap().to_owned();
     assert!(shown(&site).contains("compute1"), "{}", shown(&site));
@@ -260,11 +268,15 @@ fn a_row_is_damaged() {
 
 fn the_daemon_does_not_run() {
     let Stand { mut site, mut receiver } = faults::the_daemon_does_not_run(Place::Own).unwrap();
-    named(&site, CRITICAL, &["the alerter runs nowhere", "crm_resource --cleanup", "check-config"]);
+    named(
+        &site,
+        CRITICAL,
+        &["the alerter runs nowhere", "look why: ", "crm_resource --cleanup", "check-config"],
+    );
     assert!(shown(&site).starts_with("Every fenced host is told, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();
     named(&site, CRITICAL, &["the alerter runs nowhere", "nothing is told"]);
-    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 are not marked yet."));
+    assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet."));
     assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1));
     receiver.up().unwrap();
     site.start().unwrap();
@@ -282,7 +294,7 @@ fn a_removed_route_asks_for_a_decision(mut site: Site) {
     let words = [
         "compute1",
         "route recovery was taken out of the configuration",
-        "configure recovery again",
+        &format!("configure recovery again in {}", site.config().display()),
         "dismiss --route recovery",
     ];
     named(&site, CRITICAL, &words);
@@ -309,6 +321,7 @@ fn the_configuration_is_wrong() {
     );
     site.end(Signal::SIGTERM).unwrap();
     named(&site, CRITICAL, &["the alerter does not start with it", &place, "nova-host-alerter check-config"]);
+    assert_eq!(json(&site, &["status"])["troubles"][0]["kind"], "configuration", "the cause stands first");
     fs::write(site.config(), right).unwrap();
     site.start().unwrap();
     until_well(&site);
@@ -318,7 +331,12 @@ fn the_configuration_is_wrong() {
 fn the_journal_cannot_be_read() {
     let site = faults::the_journal_cannot_be_read(Place::Own).unwrap().site;
     let path = site.journal().display().to_string();
-    named(&site, CRITICAL, &["the journal cannot be read", &path, "look at its disk", "run this as root"]);
+    let words = ["the journal cannot be read", &path, "look at its disk"];
+    named(&site, CRITICAL, &words);
+    let said = shown(&site);
+    assert_eq!(said.contains("as root"), !nix::unistd::geteuid().is_root(), "{said}");
+    assert!(said.contains("marks     not known") && !said.contains("none open"), "{said}");
+    assert_eq!(json(&site, &["status"])["troubles"][0]["kind"], "journal", "the cause stands first");
     assert!(shown(&site).starts_with("NOBODY CAN SAY HERE whether every fenced host is told"));
 }
 
@@ -354,7 +372,8 @@ fn a_reload_is_refused() {
 fn the_disk_is_full() {
     let Stand { mut site, receiver: _kept } = faults::the_disk_is_full(Place::Own).unwrap();
     let path = site.journal().display().to_string();
-    named(&site, CRITICAL, &["there is no room for", &path, "`df`", "the alerter goes on by itself"]);
+    let df = format!("`df -h {}`", site.journal().parent().unwrap().display());
+    named(&site, CRITICAL, &["there is no room for", &path, &df, "the alerter goes on by itself"]);
     fs::remove_file(faults::seen_from_outside(&site, &site.journal().with_file_name("filler"))).unwrap();
     until_well(&site);
     site.end(Signal::SIGTERM).unwrap();

@@ -44,6 +44,13 @@ impl Credentials {
         Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
     }
 
+    /// The file.
+    pub(super) fn file(&self) -> &Path {
+        match self {
+            Self::Bearer(file) | Self::Basic { password_file: file, .. } => file,
+        }
+    }
+
     /// The key that names the file.
     pub(super) fn key(&self) -> &'static str {
         match self {
