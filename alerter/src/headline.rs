@@ -22,9 +22,10 @@ impl Headline {
             return format!("NOBODY CAN SAY HERE whether every fenced host is told: {why}");
         }
         match (self.open, self.unmarked, self.is_nowhere) {
-            (0, 0, false) => "Every fenced host is told.".to_owned(),
+            (0, 0, false) => "No fenced host waits to be told.".to_owned(),
             (0, 0, true) => {
-                "Every fenced host is told, but THE ALERTER DOES NOT RUN: the next one is not.".to_owned()
+                "No fenced host waits to be told, but THE ALERTER DOES NOT RUN: the next one would."
+                    .to_owned()
             }
             (0, unmarked, _) => {
                 let are = if unmarked == 1 { "is" } else { "are" };
@@ -53,7 +54,7 @@ mod tests {
     #[test]
     fn it_says_told_only_where_that_is_known() {
         let known = Headline::default();
-        assert_eq!(known.sentence(), "Every fenced host is told.");
+        assert_eq!(known.sentence(), "No fenced host waits to be told.");
         let others = [
             Headline { unknown: Some("the journal does not answer".into()), ..known.clone() },
             Headline { open: 1, ..known.clone() },

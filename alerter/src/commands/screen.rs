@@ -25,8 +25,12 @@ pub(super) fn headline(status: &Status) -> String {
     // A damaged row may be of a host that was fenced and that nothing else speaks of.
     let is_damaged = status.damaged > 0 && status.open + status.new_fencings + status.unmarked_fencings == 0;
     let damaged = is_damaged.then(|| format!("{} row(s) of the journal are damaged", status.damaged));
+    // What other controllers have marked stands there; a daemon of this one has it in its journal.
+    let is_deaf = status.daemon.is_none() && status.troubles.iter().any(|trouble| trouble.kind == "register");
+    let deaf = is_deaf.then(|| "the register cannot be read".to_owned());
+    let journal = status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned());
     let headline = Headline {
-        unknown: status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned()).or(damaged),
+        unknown: journal.or(damaged).or(deaf.filter(|_| status.open + status.new_fencings == 0)),
         open: status.open,
         unmarked: status.new_fencings + status.unmarked_fencings,
         oldest: oldest(status),
@@ -274,7 +278,7 @@ mod tests {
     /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not told.
     #[test]
     fn the_first_line_says_whether_every_fenced_host_is_told() {
-        assert_eq!(headline(&status()), "Every fenced host is told.");
+        assert_eq!(headline(&status()), "No fenced host waits to be told.");
         let stage = Stage { marks: 2, oldest_host: "compute7".into(), oldest_at: Timestamp(NOW.0 - 600_000) };
         let open =
             Status { open: 2, states: BTreeMap::from([("pending", stage)]), new_fencings: 1, ..status() };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use marks::fencing::Fencing;
 use marks::journal::{Damage, Journal, JournalError, Lock, Role, Rows, Tried};
-use marks::register::{Decision, Tools};
+use marks::register::{Decision, Register, Tools};
 use marks::site::Site;
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -177,6 +177,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         is_root: nix::unistd::geteuid().is_root(),
         log: log_of(settings.as_ref().ok()),
         secrets: &secrets,
+        has_cluster: register_of(&site) != Register::None,
         register: fault.as_deref(),
         open: &read.open,
         routes: routes.as_ref(),

@@ -94,6 +94,8 @@ pub(super) struct Sight<'a> {
     pub(super) log: &'a str,
     /// Where the credentials of a route stand, as far as that is known.
     pub(super) secrets: &'a BTreeMap<String, String>,
+    /// Whether Pacemaker runs the alerter: `[store] register` is another one than `none`.
+    pub(super) has_cluster: bool,
     /// Why the register cannot be read.
     pub(super) register: Option<&'a str>,
     pub(super) open: &'a [MarkReport],
@@ -138,8 +140,13 @@ fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
     }
 }
 
-const START: &str =
-    "`crm_resource --cleanup --resource nova-host-alerter`, without Pacemaker `nova-host-alerter run`";
+/// How the alerter is started here.
+fn start(sight: &Sight<'_>) -> &'static str {
+    match sight.has_cluster {
+        true => "`crm_resource --cleanup --resource nova-host-alerter`",
+        false => "`systemctl start nova-host-alerter`, without a unit `nova-host-alerter run`",
+    }
+}
 
 /// The file that is to be corrected.
 fn file<'s>(sight: &Sight<'s>) -> &'s str {
@@ -163,18 +170,22 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
         let process = holder.split(' ').next().unwrap_or_default();
         let what = format!("the alerter runs here (process {process}) and does not answer");
         let root = if sight.is_root { "" } else { "run this as root; " };
-        let then = format!(
-            "{root}if it stays so: `crm_resource --restart --resource nova-host-alerter`, or `kill {process}`; why it hangs: {}",
-            sight.log
-        );
+        let restart = match sight.has_cluster {
+            true => "`crm_resource --restart --resource nova-host-alerter`, or ",
+            false => "",
+        };
+        let then = format!("{root}if it stays so: {restart}`kill {process}`; why it hangs: {}", sight.log);
         return Some(trouble(Level::Critical, "silent", what, &then));
     }
-    let what = "the alerter runs nowhere, as far as is known here: nothing is told; marks are kept and told when it runs again";
+    let mon = if sight.has_cluster { ", `crm_mon -1`" } else { "" };
+    let kept = if sight.journal.is_none() { "; marks are kept and told when it runs again" } else { "" };
+    let what = format!("the alerter runs nowhere, as far as is known here: nothing is told{kept}");
     let then = format!(
-        "look why: {}, `crm_mon -1`, `nova-host-alerter check-config`; then start it: {START}",
-        sight.log
+        "look why: {}{mon}, `nova-host-alerter check-config`; if none says why, it was killed; then start it: {}",
+        sight.log,
+        start(sight)
     );
-    Some(trouble(Level::Critical, "not-running", what.to_owned(), &then))
+    Some(trouble(Level::Critical, "not-running", what, &then))
 }
 
 fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
@@ -195,7 +206,9 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
         true => {
             "correct it, then `nova-host-alerter reload`; `nova-host-alerter check-config` lists every mistake with its line"
         }
-        false => "correct it; `nova-host-alerter check-config` lists every mistake with its line",
+        false => {
+            "correct it; `nova-host-alerter check-config` lists every mistake with its line; then start the alerter, as below"
+        }
     };
     Some(trouble(level, "configuration", what, then))
 }
@@ -211,7 +224,10 @@ fn of_journal(sight: &Sight<'_>) -> Option<Trouble> {
             format!("{look}; the alerter runs on another controller, and cannot move to this one meanwhile")
         }
         (true, false) => {
-            format!("{look}; the alerter does not start by itself: when it can be read, {START}")
+            format!(
+                "{look}; if it is no journal any more, move it away; the alerter does not start by itself: then {}, and compare `stonith_admin --history '*' --verbose` with `nova-host-alerter list --all`, since what the journal held is not known",
+                start(sight)
+            )
         }
     };
     Some(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), &then))
@@ -450,17 +466,21 @@ fn endpoint_advice(kind: &str, status: &RouteStatus, sight: &Sight<'_>) -> Strin
         }
         "dns" => {
             format!(
-                "correct the name service, or the name in the configuration of {route} in {}",
+                "correct the name service, or the name in the configuration of {route} in {} and `nova-host-alerter reload`",
                 file(sight)
             )
         }
         "credentials" | "keystone" | "forbidden" => {
-            let table = || format!("table [{}.{route}] of {}", status.driver, file(sight));
+            let table = || {
+                format!("table [{}.{route}] of {} and `nova-host-alerter reload`", status.driver, file(sight))
+            };
             let place = sight.secrets.get(route).cloned().unwrap_or_else(table);
             format!("correct the user, the password or the token of {route}, there or in {place}")
         }
         kind if kind.starts_with("tls") => {
-            format!("correct the certificate at {endpoint}, or ca-file and server-name of {route}")
+            format!(
+                "correct the certificate at {endpoint}, or ca-file and server-name of {route} and `nova-host-alerter reload`"
+            )
         }
         _ if refuses => {
             format!("correct the endpoint, or the configuration of {route} and `nova-host-alerter reload`")
@@ -571,6 +591,7 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
     let is = if count == 1 { "is" } else { "are" };
     let why = if alike.why.is_empty() { meaning(hold).to_owned() } else { alike.why.clone() };
     let until = match (several.until, hold) {
+        (Some(at), Hold::Storm) => format!(", until {} (then told all the same)", time(at)),
         (Some(at), _) => format!(", until {}", time(at)),
         (None, Hold::Pause) => ", until `resume`".to_owned(),
         (None, _) => String::new(),
@@ -711,7 +732,7 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
             Level::Critical,
             format!("route {route} does not take the mark of {named} {why}"),
             format!(
-                "look into its endpoint's log, then `nova-host-alerter retry {host}`; or tell it by hand, then `nova-host-alerter unmark {host} --reason TEXT`"
+                "look into the log of what listens there, then `nova-host-alerter retry {host}`; or tell it by hand what `nova-host-alerter show {host}` has as JSON, then `nova-host-alerter unmark {host} --reason TEXT`"
             ),
         ),
     };
@@ -861,6 +882,7 @@ pub(super) mod tests {
             is_root: true,
             log: "`journalctl -t nova-host-alerter`",
             secrets: NO_SECRETS.get_or_init(BTreeMap::new),
+            has_cluster: true,
             register: None,
             open,
             routes: None,
@@ -987,7 +1009,7 @@ pub(super) mod tests {
             .collect();
         let all = troubles(&sight(Some(&daemon()), &open));
         assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
-        assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z: too many"));
+        assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then told all the same): too many"));
         assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
         // What ends within moments by itself needs nobody yet.
         let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
@@ -1197,7 +1219,10 @@ pub(super) mod tests {
         };
         let down = of(true, None);
         assert!(!down.contains("as root") && !down.contains("goes on by itself"), "{down}");
-        assert!(down.contains("`df -h '/srv/the journal'`") && down.contains(START), "{down}");
+        assert!(
+            down.contains("`df -h '/srv/the journal'`") && down.contains(start(&sight(None, &[]))),
+            "{down}"
+        );
         assert!(of(true, Some(&running)).contains("goes on by itself"));
         assert!(of(false, Some(&running)).starts_with("run this as root"));
     }
@@ -1266,14 +1291,11 @@ pub(super) mod tests {
             let damaged = [Damage { table, key: key.to_owned() }];
             troubles(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
         };
-        let delivery = of("delivery", "0190-7 to recovery");
-        assert!(delivery.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{delivery}");
-        assert!(delivery.contains("`stonith_admin --history") && !delivery.contains("HOST"), "{delivery}");
+        let said = of("delivery", "0190-7 to recovery");
+        assert!(said.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{said}");
+        assert!(said.contains("`stonith_admin --history") && !said.contains("HOST"), "{said}");
         assert!(of("fencing", "9").contains("no command ends such a row"));
-        let open = [MarkReport {
-            deliveries: vec![super::tests::delivery(State::Quarantined)],
-            ..proven("c1", MINUTE)
-        }];
+        let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
         let mark = troubles(&sight(Some(&running), &open)).remove(0).then;
         assert!(mark.starts_with("`nova-host-alerter show c1` has which route"), "{mark}");
         assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");

@@ -73,13 +73,15 @@ fn figures(status: &Status, limits: Limits) -> String {
     let routes = status.daemon.iter().flat_map(|daemon| &daemon.routes);
     let failing = routes.filter(|route| route.failing_since.is_some()).count();
     let (warning, critical) = (limits.warning.as_secs(), limits.critical.as_secs());
+    // What could not be read is U, as the guidelines have it: a zero would draw a quiet night.
+    let of = |value: String| if status.unknown.is_some() { "U".to_owned() } else { value };
     format!(
-        "open={};;;0 held={};;;0 oldest={}s;{warning};{critical};0 routes_failing={failing};;;0 damaged={};;;0 without_route={};;;0",
-        status.open,
-        status.held,
-        status.oldest_seconds.unwrap_or(0),
-        status.damaged,
-        status.without_route.unwrap_or(0)
+        "open={};;;0 held={};;;0 oldest={};{warning};{critical};0 routes_failing={failing};;;0 damaged={};;;0 without_route={};;;0",
+        of(status.open.to_string()),
+        of(status.held.to_string()),
+        of(format!("{}s", status.oldest_seconds.unwrap_or(0))),
+        of(status.damaged.to_string()),
+        of(status.without_route.unwrap_or(0).to_string())
     )
 }
 
@@ -101,7 +103,7 @@ mod tests {
         };
         Status {
             level: Some(levels.iter().copied().max().unwrap_or(Level::Ok)),
-            headline: "Every fenced host is told.".into(),
+            headline: "No fenced host waits to be told.".into(),
             troubles: levels.iter().enumerate().map(trouble).collect(),
             ..Status::default()
         }
@@ -111,7 +113,7 @@ mod tests {
     fn the_line_has_a_word_a_sentence_and_figures_behind_the_only_bar() {
         let limits = Limits::default();
         let figures = "open=0;;;0 held=0;;;0 oldest=0s;300;900;0 routes_failing=0;;;0 damaged=0;;;0 without_route=0;;;0";
-        assert_eq!(line(&of(&[]), limits), format!("OK: Every fenced host is told. | {figures}"));
+        assert_eq!(line(&of(&[]), limits), format!("OK: No fenced host waits to be told. | {figures}"));
         let said = line(&of(&[Level::Critical, Level::Warning, Level::Warning, Level::Warning]), limits);
         assert!(said.starts_with("CRITICAL: trouble 0 a/b -> `do it`; trouble 1"), "{said}");
         assert!(

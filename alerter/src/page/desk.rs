@@ -165,13 +165,13 @@ mod tests {
         });
         for _ in 0..20 {
             let late = desk.sheet().await;
-            assert!(says(&late, "NOBODY CAN SAY HERE") && !says(&late, "Every fenced host is told"));
+            assert!(says(&late, "NOBODY CAN SAY HERE") && !says(&late, "No fenced host waits to be told"));
         }
         begins.recv().unwrap();
         assert_eq!(taken.load(Ordering::Relaxed), 1);
         go_on.send(()).unwrap();
         let mut newest = desk.newest.clone();
         newest.changed().await.unwrap();
-        assert!(says(&newest.borrow().sheet, "Every fenced host is told."));
+        assert!(says(&newest.borrow().sheet, "No fenced host waits to be told."));
     }
 }

@@ -492,9 +492,12 @@ pub(super) mod tests {
     fn told_is_said_only_where_it_is_known() {
         let (told, late) = texts(&picture());
         assert!(
-            told.page.contains("Every fenced host is told.") && told.page.contains("<header class=\"good\">")
+            told.page.contains("No fenced host waits to be told.")
+                && told.page.contains("<header class=\"good\">")
         );
-        assert!(!late.page.contains("Every fenced host is told.") && late.page.contains("does not answer"));
+        assert!(
+            !late.page.contains("No fenced host waits to be told.") && late.page.contains("does not answer")
+        );
         for unknown in [
             Picture { daemon: Err("I/O error".into()), ..picture() },
             Picture { figures: Arc::default(), ..picture() },
@@ -503,7 +506,8 @@ pub(super) mod tests {
         ] {
             let text = texts(&unknown).0.page;
             assert!(
-                !text.contains("Every fenced host is told.") && !text.contains("<header class=\"good\">"),
+                !text.contains("No fenced host waits to be told.")
+                    && !text.contains("<header class=\"good\">"),
                 "{text}"
             );
         }

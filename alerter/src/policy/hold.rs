@@ -97,7 +97,9 @@ impl Hold {
                 "set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`"
                     .to_owned()
             }
-            Self::Unconfirmed => format!("look at the host: if it is off, {release}; if it lives, {unmark}"),
+            Self::Unconfirmed => format!(
+                "look at the host's power (no answer to a ping is not off): if it is off, {release}; if it lives, {unmark}"
+            ),
             Self::Unproven => format!(
                 "only the register says so; if the host is off, {release}, else {unmark}, and ask who wrote it"
             ),
@@ -105,15 +107,20 @@ impl Hold {
                 format!("ask the recovery controller: if it does not know it, {release}, else {unmark}")
             }
             Self::Skip => format!("remove the host's node attribute {SKIP}, or {release}"),
-            Self::Maintenance => format!("it ends by itself; to end it now, run {}", end_of_maintenance(why)),
-            Self::Pause => format!("when the reason is gone, run {}", end_of_pause(why)),
+            Self::Maintenance => format!(
+                "it ends by itself, and the host is told then; to have it told now, run {}; if it was switched off for the work alone, {unmark}",
+                end_of_maintenance(why)
+            ),
+            Self::Pause => {
+                format!("when the reason is gone, run {}: what waits is told at once then", end_of_pause(why))
+            }
             Self::Confirm => {
                 format!("the host answers: if it is off all the same, {release}; if it lives, {unmark}")
             }
             Self::Storm => {
                 let group = why.and_then(why::stormy_group).unwrap_or("NAME");
                 format!(
-                    "look for a common cause (power, switch); if they are really down, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST`"
+                    "look for a common cause (power, switch); only if you have seen that they are off, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST`"
                 )
             }
             Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),

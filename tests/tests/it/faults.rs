@@ -53,7 +53,7 @@ pub(crate) fn apart() -> Group {
 /// A running alerter of which nothing bad is said.
 fn well(tables: &str) -> Site {
     let stand = Stand::well(Place::Own, |_| tables.to_owned()).unwrap();
-    assert!(shown(&stand.site).starts_with("Every fenced host is told.\n"));
+    assert!(shown(&stand.site).starts_with("No fenced host waits to be told.\n"));
     stand.site
 }
 
@@ -271,9 +271,9 @@ fn the_daemon_does_not_run() {
     named(
         &site,
         CRITICAL,
-        &["the alerter runs nowhere", "look why: ", "crm_resource --cleanup", "check-config"],
+        &["the alerter runs nowhere", "look why: ", "systemctl start nova-host-alerter", "check-config"],
     );
-    assert!(shown(&site).starts_with("Every fenced host is told, but THE ALERTER DOES NOT RUN"));
+    assert!(shown(&site).starts_with("No fenced host waits to be told, but THE ALERTER DOES NOT RUN"));
     site.fence("compute1").unwrap();
     named(&site, CRITICAL, &["the alerter runs nowhere", "nothing is told"]);
     assert!(shown(&site).starts_with("NOT EVERY FENCED HOST IS TOLD: 1 is not marked yet."));
