@@ -126,7 +126,8 @@ async fn a_sockets_file_has_its_mode_and_owner_and_goes_at_the_end() {
     let (user, group) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
     let owner = Owner { user: Some(user), group: Some(group) };
     let served = Served::of(&format!("unix://{}", path.display()), owner);
-    unix(&path).await;
+    // It answers when its file is as it has to be; to connect one need not wait for that.
+    ask(unix(&path).await, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     let meta = fs::metadata(&path).unwrap();
     assert_eq!((meta.mode() & 0o7777, meta.uid(), meta.gid()), (0o660, user, group));
     let directory = fs::metadata(path.parent().unwrap()).unwrap();

@@ -372,19 +372,21 @@ impl Audit {
         }
     }
 
-    /// Never more of a group are told at once than may be.
+    /// Never more hosts of a group are told at once than may be: a host's second mark may go on a route on which its first one
+    /// has ended by the route's terms, and is of the same host.
     pub(super) fn count(&mut self, world: &World, daemon: &Daemon) {
-        let mut busy: BTreeMap<usize, BTreeSet<MarkId>> = BTreeMap::new();
+        let mut busy: BTreeMap<usize, BTreeSet<&HostName>> = BTreeMap::new();
         for (mark, _) in daemon.under_way.iter().filter(|(_, route)| !route.contains('.')) {
             let Some(row) = self.rows.get(mark).filter(|_| !world.released.contains(mark)) else { continue };
-            busy.entry(self.group_of(world, row)).or_default().insert(*mark);
+            busy.entry(self.group_of(world, row)).or_default().insert(&row.node);
         }
-        for (at, marks) in busy {
+        let busy: Vec<(usize, usize)> = busy.into_iter().map(|(at, hosts)| (at, hosts.len())).collect();
+        for (at, hosts) in busy {
             let settings = daemon.shared.settings();
             let group = &settings.groups[at];
             let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
-            if most.is_some_and(|most| marks.len() > most as usize) {
-                self.wrong(world, format!("{} hosts of group {} are told at once", marks.len(), group.name));
+            if most.is_some_and(|most| hosts > most as usize) {
+                self.wrong(world, format!("{hosts} hosts of group {} are told at once", group.name));
             }
         }
     }
