@@ -10,6 +10,7 @@ mod operations;
 mod parse;
 mod pattern;
 mod topology;
+mod tree;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,9 @@ use index::Index;
 use operations::History;
 
 pub use hosts::truth;
-pub use topology::{LevelFault, MarkLevel};
+pub use limit::read as time_limit;
+pub use topology::{LEVELS, LevelFault, MarkLevel};
+pub use tree::Element;
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
 pub const MARK_AGENT: &str = "fence_mark";
@@ -120,11 +123,20 @@ struct Level {
     devices: Vec<String>,
 }
 
+/// Which nodes a fencing level is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+pub enum Target {
+    /// The node of this name.
     Name(String),
+    /// Every node whose name matches this POSIX extended regular expression.
     Pattern(String),
-    Attribute { name: String, value: String },
+    /// Every node with this permanent attribute.
+    Attribute {
+        /// The attribute's name.
+        name: String,
+        /// What it says.
+        value: String,
+    },
 }
 
 impl Cib {

@@ -30,6 +30,10 @@ impl Attributes {
         self.find(name).unwrap_or_default()
     }
 
+    pub(crate) fn into_pairs(self) -> Vec<(String, String)> {
+        self.0
+    }
+
     pub(crate) fn own(&self, name: &str) -> String {
         self.get(name).to_owned()
     }

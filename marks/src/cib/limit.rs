@@ -7,9 +7,9 @@ pub(super) fn shortest<'a>(values: impl Iterator<Item = &'a str>) -> Option<Dura
     values.filter_map(read).min()
 }
 
-/// Up to 2.1.5 the fencer reads the leading digits as seconds, whatever unit follows ("1min" is one second); later it
+/// A time limit of a fence device. Up to 2.1.5 the fencer reads the leading digits as seconds, whatever unit follows ("1min" is one second); later it
 /// reads the unit. The shorter of both is what can be relied on.
-fn read(text: &str) -> Option<Duration> {
+pub fn read(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().ok()?;

@@ -180,14 +180,7 @@ fn resource(attributes: &Attributes, is_template: bool) -> Resource {
 
 /// `None` for an entry without a target, which the fencer passes over too.
 fn level(attributes: &Attributes) -> Option<Level> {
-    let target = match (attributes.find("target"), attributes.find("target-pattern")) {
-        (Some(name), _) => Target::Name(name.to_owned()),
-        (None, Some(pattern)) => Target::Pattern(pattern.to_owned()),
-        (None, None) => Target::Attribute {
-            name: attributes.find("target-attribute")?.to_owned(),
-            value: attributes.find("target-value")?.to_owned(),
-        },
-    };
+    let target = Target::read(|name| attributes.find(name))?;
     let index = attributes.get("index").parse().ok()?;
     let devices = attributes.get("devices").split(',').map(str::trim).filter(|id| !id.is_empty());
     Some(Level { target, index, devices: devices.map(str::to_owned).collect() })

@@ -4,7 +4,7 @@ use super::{Cib, Level, Target, pattern};
 use crate::host::HostName;
 
 /// Levels are numbered 1 to 9; the fencer passes over all others.
-const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
+pub const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
 
 /// One level that holds a mark device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +60,9 @@ pub(super) fn all_levels(cib: &Cib) -> Vec<MarkLevel> {
     mark_levels(cib, &cib.levels.iter().collect::<Vec<_>>(), |_| true)
 }
 
-/// As the fencer's `topology_matches`; `None` where it cannot be said.
 fn matches(cib: &Cib, target: &Target, host: &HostName) -> Option<bool> {
-    match target {
-        Target::Name(name) => Some(name.eq_ignore_ascii_case(host.as_str())),
-        Target::Pattern(text) => pattern::matches(text, host.as_str()),
-        Target::Attribute { name, value } => {
-            let own =
-                cib.nodes.iter().filter(|node| node.name == host.as_str()).flat_map(|node| &node.attributes);
-            Some(own.into_iter().any(|(key, found)| key == name && found == value))
-        }
-    }
+    let own = cib.nodes.iter().filter(|node| node.name == host.as_str()).flat_map(|node| &node.attributes);
+    target.covers(host.as_str(), own.map(|(name, value)| (name.as_str(), value.as_str())))
 }
 
 /// Puts entries of the same target and number together, and keeps those with a mark device.
@@ -117,8 +109,37 @@ fn fault(cib: &Cib, devices: &[String]) -> Option<LevelFault> {
 }
 
 impl Target {
+    /// What the attributes of a `<fencing-level>` say; `None` where there is no target.
+    pub fn read<'a>(attribute: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let own = |name| attribute(name).map(str::to_owned);
+        if let Some(name) = own("target") {
+            return Some(Self::Name(name));
+        }
+        if let Some(pattern) = own("target-pattern") {
+            return Some(Self::Pattern(pattern));
+        }
+        Some(Self::Attribute { name: own("target-attribute")?, value: own("target-value")? })
+    }
+
+    /// Whether it is for a node of this name and these permanent attributes, as the fencer's `topology_matches`; `None`
+    /// where it cannot be said here.
+    pub fn covers<'a>(
+        &self,
+        node: &str,
+        attributes: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Option<bool> {
+        match self {
+            Self::Name(name) => Some(name.eq_ignore_ascii_case(node)),
+            Self::Pattern(text) => pattern::matches(text, node),
+            Self::Attribute { name, value } => {
+                let mut attributes = attributes;
+                Some(attributes.any(|(key, found)| key == name && found == value))
+            }
+        }
+    }
+
     /// The fencer keeps its levels in a table by this text, whatever kind of target it is.
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         match self {
             Self::Name(text) | Self::Pattern(text) => text.clone(),
             Self::Attribute { name, value } => format!("{name}={value}"),
