@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use marks::host::HostPatterns;
 use marks::time::Timestamp;
 
+use crate::setup::Tool;
 use crate::span;
 
 /// The configuration where `--config` is not given.
@@ -68,6 +70,8 @@ pub enum Command {
     Maintenance(Maintenance),
     /// Send a test message, which is no host failure, and show what the endpoint answers
     SendTest(SendTest),
+    /// Print the commands that have Pacemaker mark fenced hosts and tell of them; run them, or only say what is wrong
+    Setup(Setup),
 }
 
 /// Options of `check-config`.
@@ -409,6 +413,33 @@ pub struct SendTest {
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// Options of `setup`.
+#[derive(Debug, Args)]
+pub struct Setup {
+    /// Only say what is wrong with the cluster's configuration, and what to type: exits with 1 if anything is
+    #[arg(long, conflicts_with = "apply")]
+    pub check: bool,
+    /// Run the commands, and stop at the first that fails; a cluster that is right stays as it is
+    #[arg(long)]
+    pub apply: bool,
+    /// Whose commands; without it of what is installed here, and of pcs where both are
+    #[arg(long, value_name = "TOOL", value_enum)]
+    pub tool: Option<Tool>,
+    /// Only the remote nodes of these names, separated by commas; `*` and `?` stand for any letters and any letter;
+    /// without it those of `[hosts] match` in the configuration, else all
+    #[arg(long, value_name = "PATTERNS", value_parser = patterns)]
+    pub hosts: Option<HostPatterns>,
+    /// Look at this file, as `cibadmin --query` prints it, and not at the running cluster
+    #[arg(long, value_name = "FILE", conflicts_with = "apply")]
+    pub cib: Option<PathBuf>,
+}
+
+/// Names and patterns, separated by commas.
+fn patterns(text: &str) -> Result<HostPatterns, String> {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    HostPatterns::from_entries(entries).map_err(|why| why.to_string())
 }
 
 #[cfg(test)]

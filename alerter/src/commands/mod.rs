@@ -15,6 +15,7 @@ mod read;
 mod reload;
 mod report;
 mod screen;
+mod setup;
 mod status;
 mod story;
 mod terminal;
@@ -83,6 +84,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Command::Maintenance(cli::Maintenance::List) => decide::list(cli),
         Command::Maintenance(cli::Maintenance::Run(options)) => during::run(cli, options),
         Command::SendTest(options) => change::send_test(cli, options),
+        Command::Setup(options) => setup::run(cli, options),
     }
 }
 

@@ -1,0 +1,270 @@
+//! `setup`: the commands that have Pacemaker mark fenced hosts and tell of them; with `--apply` they are run, and with
+//! `--check` only what is wrong is said.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use marks::host::HostPatterns;
+use marks::register::Tools;
+use serde::Serialize;
+
+use super::{print_json, println_all, say, site};
+use crate::cli::{self, Cli};
+use crate::setup::{self, Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
+use crate::{config, intake};
+
+/// How long the cluster may take to say how it is configured.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// What is looked at, so that nobody takes it for more.
+const SCOPE: &str = "Looked at: the cluster's configuration, the last results of its operations, and the files of this controller. Of another controller only what Pacemaker has tried there is known: run this there too.";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Answer<'a> {
+    right: bool,
+    tool: &'static str,
+    findings: Vec<FindingLine<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commands: Option<Vec<CommandLine<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<Applied<'a>>,
+    scope: &'static str,
+}
+
+#[derive(Serialize)]
+struct FindingLine<'a> {
+    kind: &'static str,
+    about: &'a str,
+    what: &'a str,
+    then: String,
+    setup: bool,
+}
+
+#[derive(Serialize)]
+struct CommandLine<'a> {
+    words: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a str>,
+    does: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Applied<'a> {
+    done: &'a [String],
+    left: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+}
+
+/// What one look found.
+struct Look {
+    cluster: Cluster,
+    tool: Tool,
+    findings: Vec<Finding>,
+    steps: Vec<Step>,
+    commands: Vec<Command>,
+}
+
+impl Look {
+    fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
+        let cluster = cluster(cli, options)?;
+        let findings = setup::check(&cluster);
+        let steps = setup::plan(&cluster);
+        let commands = setup::commands(tool, &cluster, &steps);
+        Ok(Self { cluster, tool, findings, steps, commands })
+    }
+
+    /// What `setup` leaves to an operator.
+    fn by_hand(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.step().is_none())
+    }
+
+    fn advice(&self, finding: &Finding) -> String {
+        match &finding.then {
+            Then::Setup(_) => {
+                "`nova-host-alerter setup` prints the commands, `setup --apply` runs them".to_owned()
+            }
+            Then::Type(step) => setup::advice(self.tool, &self.cluster, step),
+            Then::Do(text) => text.clone(),
+        }
+    }
+
+    fn line<'a>(&'a self, finding: &'a Finding) -> FindingLine<'a> {
+        FindingLine {
+            kind: finding.kind.as_str(),
+            about: &finding.about,
+            what: &finding.what,
+            then: self.advice(finding),
+            setup: finding.step().is_some(),
+        }
+    }
+
+    /// In the form of `status`: what it is, and behind the arrow what to type.
+    fn text(&self, finding: &Finding) -> String {
+        format!("{}: {}\n  -> {}", finding.kind.as_str(), finding.what, self.advice(finding))
+    }
+
+    fn answer<'a>(&'a self, with_commands: bool, ran: Option<&'a Ran>) -> Answer<'a> {
+        let command = |command: &'a Command| CommandLine {
+            words: &command.words,
+            input: command.input.as_deref(),
+            does: &command.does,
+        };
+        Answer {
+            right: self.findings.is_empty(),
+            tool: self.tool.as_str(),
+            findings: self.findings.iter().map(|finding| self.line(finding)).collect(),
+            commands: with_commands.then(|| self.commands.iter().map(command).collect()),
+            applied: ran.map(|ran| Applied {
+                done: &ran.done,
+                left: &ran.left,
+                failed: ran.failed.as_ref().map(|(command, _)| command.as_str()),
+                why: ran.failed.as_ref().map(|(_, why)| why.as_str()),
+            }),
+            scope: SCOPE,
+        }
+    }
+}
+
+pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
+    let tool = options.tool.or_else(Tool::installed);
+    // Whatever is installed, what is wrong can be said.
+    let tool = if options.check { Some(tool.unwrap_or(Tool::Pcs)) } else { tool };
+    let tool =
+        tool.context("neither pcs nor crmsh is installed here: say with --tool whose commands you want")?;
+    let look = Look::take(cli, options, tool)?;
+    match (options.check, options.apply) {
+        (true, _) => check(cli, &look),
+        (_, true) => apply(cli, options, look),
+        _ => print(cli, &look),
+    }
+}
+
+fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<Cluster> {
+    let evidence = intake::files::directory_of(&site(cli).store);
+    let here = setup::look(&evidence);
+    // Pacemaker has another working directory.
+    let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());
+    let wanted = Wanted {
+        hosts: options.hosts.clone().or_else(|| configured_hosts(&cli.config)),
+        config: config.display().to_string(),
+        evidence: evidence.display().to_string(),
+    };
+    setup::read(&xml(options.cib.as_deref())?, here, wanted)
+        .context("the cluster's configuration cannot be read")
+}
+
+/// Of a configuration that is wrong, or not there yet, nothing is known: all remote nodes are compute hosts then.
+fn configured_hosts(config: &Path) -> Option<HostPatterns> {
+    config::load(config).ok()?.hosts.matching
+}
+
+fn xml(file: Option<&Path>) -> anyhow::Result<String> {
+    match file {
+        Some(file) => fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display())),
+        None => Tools::default()
+            .cib(Instant::now() + LIMIT)
+            .context("the cluster does not say how it is configured"),
+    }
+}
+
+fn code(is_right: bool) -> ExitCode {
+    if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn check(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+    let is_right = look.findings.is_empty();
+    if cli.json {
+        print_json(&look.answer(false, None))?;
+    } else {
+        let mut said: Vec<String> = look.findings.iter().map(|finding| look.text(finding)).collect();
+        if is_right {
+            let hosts = look.cluster.compute_hosts();
+            said.push(format!("Nothing is wrong: {hosts} compute host(s) are marked when they are fenced."));
+        }
+        said.push(SCOPE.to_owned());
+        println_all(&said.join("\n"));
+    }
+    Ok(code(is_right))
+}
+
+fn print(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+    let is_done = look.by_hand().next().is_none();
+    if cli.json {
+        print_json(&look.answer(true, None))?;
+        return Ok(code(is_done));
+    }
+    if look.commands.is_empty() {
+        println_all("# Nothing to do.");
+    } else {
+        println_all(&script(look));
+    }
+    tell_by_hand(look);
+    Ok(code(is_done))
+}
+
+/// The commands, and before them in comments what they do.
+fn script(look: &Look) -> String {
+    let head = format!("# With {}; `nova-host-alerter setup --apply` runs the same.", look.tool.as_str());
+    let does = look.steps.iter().map(|step| format!("#  - {}", step.shown()));
+    let lines = look.commands.iter().map(Command::line);
+    std::iter::once(head).chain(does).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Beside the commands, so that these can be piped into a shell.
+fn tell_by_hand(look: &Look) {
+    for finding in look.by_hand() {
+        say(&format!("{}\n", look.text(finding)), &mut std::io::stderr());
+    }
+}
+
+fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode> {
+    if !look.cluster.is_installed() {
+        return refuse(cli, &look);
+    }
+    let ran = setup::run(&look.commands, |command| {
+        if !cli.json {
+            println_all(&command.line());
+        }
+    });
+    if ran.failed.is_some() {
+        setup::tidy();
+    }
+    let after = if ran.failed.is_none() && !look.commands.is_empty() {
+        Look::take(cli, options, look.tool)?
+    } else {
+        look
+    };
+    let is_right = ran.failed.is_none() && after.findings.is_empty();
+    if cli.json {
+        print_json(&after.answer(true, Some(&ran)))?;
+        return Ok(code(is_right));
+    }
+    match (&ran.failed, ran.done.is_empty()) {
+        (Some(_), _) => say(&format!("nova-host-alerter: {}\n", ran.sentence()), &mut std::io::stderr()),
+        (None, true) => println_all("Nothing to do."),
+        (None, false) => println_all(&ran.sentence()),
+    }
+    tell_by_hand(&after);
+    Ok(code(is_right))
+}
+
+/// What is not installed here the tools would refuse, and Pacemaker could not run.
+fn refuse(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+    if cli.json {
+        print_json(&look.answer(true, Some(&Ran::default())))?;
+    } else {
+        tell_by_hand(look);
+        say(
+            "nova-host-alerter: nothing was changed: install the package on this controller first\n",
+            &mut std::io::stderr(),
+        );
+    }
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,91 @@
+//! The alert: on every controller Pacemaker's own word of each fencing is kept.
+
+use std::path::Path;
+
+use super::finding::{Finding, Kind, Then};
+use super::model::{ALERT_PROGRAM, Alert, Cluster};
+use super::plan::Step;
+
+/// What it must be told of.
+pub(super) const FENCING: &str = "fencing";
+
+pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
+    if let Some(why) = &cluster.here.evidence {
+        let directory = &cluster.wanted.evidence;
+        let then = Then::Do(format!(
+            "on every controller: `install -d -m 700 -o hacluster -g haclient {directory}`"
+        ));
+        let what = format!("alert_mark cannot write the evidence of fencings: {why}");
+        found.push(Finding::new(Kind::EvidenceDirectory, directory, what, then));
+    }
+    let own = || cluster.alerts.iter().filter(|alert| is_own(alert));
+    if own().any(|alert| faults(cluster, alert).is_empty()) {
+        return;
+    }
+    let wanted = cluster.wanted_recipients(&[]);
+    let Some(alert) = own().next() else {
+        let what = "there is no alert with alert_mark, so Pacemaker's own word of fencings is not kept";
+        let id = cluster.free_id("alert-mark");
+        let step =
+            Step::SetAlert { id, path: cluster.here.alert.clone(), recipients: wanted, selected: Vec::new() };
+        return found.push(Finding::new(Kind::NoAlert, "the cluster", what, Then::Setup(step)));
+    };
+    for (kind, what) in faults(cluster, alert) {
+        found.push(Finding::new(kind, &alert.id, what, Then::Setup(corrected(cluster, alert))));
+    }
+}
+
+fn is_own(alert: &Alert) -> bool {
+    Path::new(&alert.path).file_name().is_some_and(|name| name == ALERT_PROGRAM)
+}
+
+fn corrected(cluster: &Cluster, alert: &Alert) -> Step {
+    let path = if alert.is_here { alert.path.clone() } else { cluster.here.alert.clone() };
+    let others = alert.selected.iter().filter(|what| *what != FENCING).cloned().collect();
+    Step::SetAlert {
+        id: alert.id.clone(),
+        path,
+        recipients: cluster.wanted_recipients(&alert.recipients),
+        selected: others,
+    }
+}
+
+impl Cluster {
+    /// Without a recipient evidence goes to its usual directory.
+    fn wanted_recipients(&self, given: &[String]) -> Vec<String> {
+        let wanted = &self.wanted.evidence;
+        let is_there = given.contains(wanted) || (given.is_empty() && wanted == marks::evidence::DIRECTORY);
+        given.iter().chain((!is_there).then_some(wanted)).cloned().collect()
+    }
+}
+
+fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
+    let (id, path) = (&alert.id, &alert.path);
+    let is_told = alert.selected.is_empty() || alert.selected.iter().any(|what| what == FENCING);
+    let is_read = cluster.wanted_recipients(&alert.recipients) == alert.recipients;
+    // Where none is anywhere nothing can be said of the path: that it is missing is a finding of its own.
+    let is_lost = !alert.is_here && *path != cluster.here.alert;
+    let all = [
+        (
+            is_lost,
+            Kind::AlertPath,
+            format!(
+                "the alert {id} runs {path}, which is not on this controller, so evidence of fencings is not kept"
+            ),
+        ),
+        (
+            !is_told,
+            Kind::AlertSelect,
+            format!("the alert {id} selects no fencing, so evidence of fencings is not kept"),
+        ),
+        (
+            !is_read,
+            Kind::AlertRecipient,
+            format!(
+                "the alert {id} does not write to {}, where the alerter looks for evidence",
+                cluster.wanted.evidence
+            ),
+        ),
+    ];
+    all.into_iter().filter(|(is_wrong, ..)| *is_wrong).map(|(_, kind, what)| (kind, what)).collect()
+}

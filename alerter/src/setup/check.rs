@@ -1,0 +1,46 @@
+//! Everything that is wrong with a cluster, as far as its configuration and this controller show it.
+
+use super::finding::{Finding, Kind, Then};
+use super::model::{Cluster, NodeKind};
+use super::{alert, alerter, devices, levels, properties, remotes};
+
+/// Everything that is wrong, the worst of it first: what no host is marked without, then what goes wrong now and then.
+pub fn check(cluster: &Cluster) -> Vec<Finding> {
+    let mut found = Vec::new();
+    missing_here(cluster, &mut found);
+    no_compute(cluster, &mut found);
+    levels::check(cluster, &mut found);
+    devices::check(cluster, &mut found);
+    properties::check(cluster, &mut found);
+    alert::check(cluster, &mut found);
+    alerter::check(cluster, &mut found);
+    remotes::check(cluster, &mut found);
+    found
+}
+
+fn missing_here(cluster: &Cluster, found: &mut Vec<Finding>) {
+    found.extend(cluster.here.missing.iter().map(|file| {
+        let what = format!("{file} is not on this controller, so Pacemaker cannot use it here");
+        let then = Then::Do("install the package, on every controller".to_owned());
+        Finding::new(Kind::NotInstalled, "this controller", what, then)
+    }));
+}
+
+fn no_compute(cluster: &Cluster, found: &mut Vec<Finding>) {
+    if cluster.computes().next().is_some() {
+        return;
+    }
+    let any = cluster.nodes.iter().any(|node| node.kind == NodeKind::Remote);
+    let (what, then) = if any {
+        (
+            "no remote node of this cluster is among the hosts that are wanted",
+            "look at --hosts, or at [hosts] match in the configuration",
+        )
+    } else {
+        (
+            "this cluster has no remote node (ocf:pacemaker:remote), so there is no compute host to mark",
+            "make each compute host a remote node first: Configure Pacemaker, in the README",
+        )
+    };
+    found.push(Finding::new(Kind::NoComputeHost, "the cluster", what, Then::Do(then.to_owned())));
+}

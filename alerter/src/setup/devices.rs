@@ -1,0 +1,210 @@
+//! The fence devices: for which hosts each is, and what the mark device needs beside that.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use marks::cib::{Target, time_limit};
+
+use super::finding::{Finding, Kind, Then};
+use super::levels::mark_of;
+use super::model::{Cluster, Node, NodeKind, Resource};
+use super::plan::Step;
+
+/// What a new mark device has, beside its hosts.
+pub(super) const MARK_PARAMETERS: [(&str, &str); 4] = [
+    ("pcmk_status_retries", "1"),
+    ("pcmk_off_retries", "1"),
+    ("pcmk_off_timeout", "40s"),
+    ("pcmk_action_limit", "-1"),
+];
+/// How often it is looked at, and how long that may take, in seconds.
+pub(super) const MARK_MONITOR: (u32, u32) = (60, 40);
+
+/// The agent's own limit is 20 s, and it must be able to say why it failed.
+const OFF_TIMEOUT: Duration = Duration::from_secs(40);
+
+pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
+    for mark in cluster.marks() {
+        hosts_of_mark(cluster, mark, found);
+        found.extend(parameters(mark));
+        monitor(mark, MARK_MONITOR, found);
+        usable(cluster, mark, found);
+    }
+    cluster.powers().for_each(|power| hosts_of_power(cluster, power, found));
+    failures(cluster, found);
+}
+
+fn set(resource: &Resource, name: &str, value: impl Into<String>) -> Step {
+    Step::SetParameters {
+        resource: resource.id.clone(),
+        values: BTreeMap::from([(name.to_owned(), value.into())]),
+    }
+}
+
+fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
+    let marked: Vec<&Node> =
+        cluster.computes().filter(|node| mark_of(cluster, node).as_ref() == Some(&mark.id)).collect();
+    let missing: Vec<&str> =
+        marked.iter().map(|node| node.name.as_str()).filter(|name| mark.lists(name) != Some(true)).collect();
+    let (kind, what) = match mark.hosts() {
+        None => (
+            Kind::NoHostList,
+            format!(
+                "the mark device {} has no pcmk_host_list, so Pacemaker may choose it for every node, and alone where there is no level",
+                mark.id
+            ),
+        ),
+        Some(_) if missing.is_empty() => return,
+        Some(_) => (
+            Kind::HostNotListed,
+            format!(
+                "the mark device {} is not for {}, which it is to mark: its pcmk_host_list lacks the name, so the level fails",
+                mark.id,
+                missing.join(", ")
+            ),
+        ),
+    };
+    let then = if marked.is_empty() {
+        Then::Do(format!(
+            "no compute host is marked by {}: remove it, or say in its pcmk_host_list for which hosts it is",
+            mark.id
+        ))
+    } else {
+        let listed = mark.parameter("pcmk_host_list").unwrap_or_default().split([' ', ',', ';', '\t', '\n']);
+        let all: Vec<&str> = listed.filter(|name| !name.is_empty()).chain(missing).collect();
+        Then::Setup(set(mark, "pcmk_host_list", all.join(",")))
+    };
+    found.push(Finding::new(kind, &mark.id, what, then));
+}
+
+fn parameters(mark: &Resource) -> Vec<Finding> {
+    let id = &mark.id;
+    let limit = mark.parameter("pcmk_off_timeout");
+    let is_short = limit.and_then(time_limit).is_none_or(|limit| limit < OFF_TIMEOUT);
+    let said = limit.map_or_else(|| "is not set".to_owned(), |limit| format!("is {limit}"));
+    let other = |name: &str, wanted: &str| mark.parameter(name) != Some(wanted);
+    let all = [
+        (
+            is_short,
+            Kind::OffTimeout,
+            "pcmk_off_timeout",
+            "40s",
+            format!(
+                "pcmk_off_timeout of {id} {said}: with less than 40 s it may be killed before the mark is safe, or before it has said why it is not"
+            ),
+        ),
+        (
+            other("pcmk_off_retries", "1"),
+            Kind::OffRetries,
+            "pcmk_off_retries",
+            "1",
+            format!(
+                "pcmk_off_retries of {id} is not 1: the fencer would ask twice, and do nothing else between"
+            ),
+        ),
+        (
+            other("pcmk_action_limit", "-1"),
+            Kind::ActionLimit,
+            "pcmk_action_limit",
+            "-1",
+            format!(
+                "pcmk_action_limit of {id} is not -1, so hosts that fail together are marked one after the other"
+            ),
+        ),
+    ];
+    let wrong = all.into_iter().filter(|(is_wrong, ..)| *is_wrong);
+    wrong
+        .map(|(_, kind, name, value, what)| Finding::new(kind, id, what, Then::Setup(set(mark, name, value))))
+        .collect()
+}
+
+/// Whether somebody looks if it works.
+pub(super) fn monitor(resource: &Resource, (interval, timeout): (u32, u32), found: &mut Vec<Finding>) {
+    if !resource.is_monitored() {
+        let id = resource.id.clone();
+        let what =
+            format!("{id} has no monitor operation, so Pacemaker does not notice when it does not work");
+        let then = Then::Setup(Step::AddMonitor { resource: id.clone(), interval, timeout });
+        found.push(Finding::new(Kind::NoMonitor, id, what, then));
+    }
+}
+
+/// Whether it is to run at all.
+pub(super) fn stopped(resource: &Resource, found: &mut Vec<Finding>) {
+    if resource.is_stopped() {
+        let what = format!("{} is to be stopped (target-role), so Pacemaker does not use it", resource.id);
+        let then = Then::Type(Step::Enable { resource: resource.id.clone() });
+        found.push(Finding::new(Kind::Stopped, &resource.id, what, then));
+    }
+}
+
+fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
+    stopped(mark, found);
+    for node in cluster.nodes.iter().filter(|node| node.kind == NodeKind::Cluster) {
+        if let Some(ban) = cluster.ban(mark, node) {
+            let what = format!(
+                "the mark device {} may not be used on {} (constraint {}), so that controller cannot mark",
+                mark.id, node.name, ban.id
+            );
+            let then = Then::Type(Step::Unconstrain { id: ban.id.clone() });
+            found.push(Finding::new(Kind::Banned, node.name.as_str(), what, then));
+        }
+    }
+}
+
+/// Nodes that levels by name say this device is for.
+fn named_in_levels<'a>(cluster: &'a Cluster, device: &str) -> Vec<&'a str> {
+    let own = cluster.levels.iter().filter(|level| level.devices.iter().any(|id| id == device));
+    let mut names: Vec<&str> = Vec::new();
+    for name in own.filter_map(|level| match &level.target {
+        Target::Name(name) => Some(name.as_str()),
+        _ => None,
+    }) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn hosts_of_power(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>) {
+    let id = &power.id;
+    let named = named_in_levels(cluster, id);
+    let Some(hosts) = power.hosts() else {
+        let what = format!(
+            "the fence device {id} has neither pcmk_host_list nor pcmk_host_map, so Pacemaker asks it about every host, or takes it for all"
+        );
+        let list = if named.is_empty() { "HOST".to_owned() } else { named.join(",") };
+        return found.push(Finding::new(
+            Kind::NoHostList,
+            id,
+            what,
+            Then::Type(set(power, "pcmk_host_list", list)),
+        ));
+    };
+    let missing: Vec<&str> = named.into_iter().filter(|name| power.lists(name) != Some(true)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let what = format!(
+        "the fence device {id} stands in a level of {}, and its pcmk_host_list lacks the name, so the level fails",
+        missing.join(", ")
+    );
+    let all = [hosts, missing].concat().join(",");
+    found.push(Finding::new(Kind::HostNotListed, id, what, Then::Type(set(power, "pcmk_host_list", all))));
+}
+
+fn failures(cluster: &Cluster, found: &mut Vec<Finding>) {
+    for failure in cluster.failures.iter().filter(|failure| cluster.is_mark(&failure.resource)) {
+        let why = if failure.reason.is_empty() { String::new() } else { format!(" ({})", failure.reason) };
+        let what = format!(
+            "the mark device {} failed on {}{why}, so that controller may not be able to mark",
+            failure.resource, failure.node
+        );
+        let then = Then::Do(format!(
+            "on {}: `fence_mark -o monitor` says why, or the package is not installed there; then `crm_resource --cleanup --resource {}`",
+            failure.node, failure.resource
+        ));
+        found.push(Finding::new(Kind::FailsOn, &failure.node, what, then));
+    }
+}

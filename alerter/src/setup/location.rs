@@ -1,0 +1,228 @@
+//! Where location constraints let a resource run, and where Pacemaker looks for it.
+
+use super::model::{Cluster, Node, Resource};
+
+/// Pacemaker's INFINITY.
+const INFINITY: i64 = 1_000_000;
+
+/// A location constraint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Its id.
+    pub id: String,
+    /// The resources that it is about.
+    pub resources: Vec<String>,
+    /// `resource-discovery`, as it is written.
+    pub discovery: String,
+    /// What it says of which nodes.
+    pub parts: Vec<Part>,
+}
+
+/// A score for the nodes that a condition holds for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// From minus to plus one million.
+    pub score: i64,
+    /// Of which nodes.
+    pub condition: Condition,
+}
+
+/// What must hold for a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// That it is called so.
+    Named(String),
+    /// All of these.
+    All(Vec<Condition>),
+    /// One of these.
+    Any(Vec<Condition>),
+    /// What an expression says of one of its attributes.
+    Attribute {
+        /// Its name, such as `#kind`.
+        name: String,
+        /// `eq`, `ne`, `defined`, `not_defined`; others are not judged.
+        operation: String,
+        /// What it is compared with.
+        value: String,
+    },
+    /// Something that is not judged here, such as a date.
+    Other,
+}
+
+impl Condition {
+    /// Whether it holds; `None` where that cannot be said.
+    fn holds(&self, node: &Node) -> Option<bool> {
+        match self {
+            Self::Named(name) => Some(name.eq_ignore_ascii_case(node.name.as_str())),
+            Self::All(conditions) => every(conditions.iter().map(|one| one.holds(node))),
+            Self::Any(conditions) => {
+                every(conditions.iter().map(|one| one.holds(node).map(|holds| !holds))).map(|none| !none)
+            }
+            Self::Attribute { name, operation, value } => attribute(node, name, operation, value),
+            Self::Other => None,
+        }
+    }
+}
+
+/// False counts more than not known.
+fn every(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    all.fold(Some(true), |sum, one| match (sum, one) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    })
+}
+
+fn attribute(node: &Node, name: &str, operation: &str, value: &str) -> Option<bool> {
+    let found = match name {
+        "#kind" => Some(node.kind.word()),
+        "#uname" => Some(node.name.as_str()),
+        name if name.starts_with('#') => return None,
+        name => node.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str()),
+    };
+    let same = found.is_some_and(|found| found.eq_ignore_ascii_case(value));
+    match operation {
+        "eq" => Some(same),
+        "ne" => Some(!same),
+        "defined" => Some(found.is_some()),
+        "not_defined" => Some(found.is_none()),
+        _ => None,
+    }
+}
+
+/// A score as Pacemaker reads it.
+pub(super) fn score(text: &str) -> i64 {
+    match text.to_ascii_uppercase().as_str() {
+        "INFINITY" | "+INFINITY" => INFINITY,
+        "-INFINITY" => -INFINITY,
+        number => number.parse().unwrap_or(0_i64).clamp(-INFINITY, INFINITY),
+    }
+}
+
+impl Cluster {
+    fn locations_of<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = &'a Location> {
+        self.locations
+            .iter()
+            .filter(|location| location.resources.iter().any(|id| *id == resource.id || *id == resource.top))
+    }
+
+    /// Whether a resource neither runs on a node nor is looked for there. What cannot be judged counts for nothing that
+    /// would keep it away.
+    pub(super) fn is_kept_from(&self, resource: &Resource, node: &Node) -> bool {
+        let mut locations = self.locations_of(resource).peekable();
+        let only: Vec<&Location> =
+            self.locations_of(resource).filter(|location| location.discovery == "exclusive").collect();
+        if !only.is_empty() {
+            return !only.iter().any(|location| location.may_cover(node));
+        }
+        let unseen = locations.peek().is_some()
+            && self.locations_of(resource).any(|l| l.discovery == "never" && l.surely_covers(node));
+        unseen && self.is_banned(resource, node)
+    }
+
+    /// Whether a resource may surely not run there.
+    pub(super) fn is_banned(&self, resource: &Resource, node: &Node) -> bool {
+        self.ban(resource, node).is_some()
+    }
+
+    /// The constraint that keeps a resource from running there.
+    pub(super) fn ban<'a>(&'a self, resource: &'a Resource, node: &Node) -> Option<&'a Location> {
+        self.locations_of(resource).find(|location| {
+            location
+                .parts
+                .iter()
+                .any(|part| part.score <= -INFINITY && part.condition.holds(node) == Some(true))
+        })
+    }
+
+    /// The constraint by which a resource may run on a node although another one keeps it to others.
+    pub(super) fn admission<'a>(&'a self, resource: &'a Resource, node: &Node) -> Option<&'a Location> {
+        self.locations_of(resource).find(|l| l.discovery == "exclusive" && l.may_cover(node))
+    }
+}
+
+impl Location {
+    fn may_cover(&self, node: &Node) -> bool {
+        self.parts.iter().any(|part| part.condition.holds(node) != Some(false))
+    }
+
+    fn surely_covers(&self, node: &Node) -> bool {
+        self.parts.iter().any(|part| part.condition.holds(node) == Some(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::model::NodeKind;
+    use marks::host::HostName;
+
+    fn node(name: &str, kind: NodeKind) -> Node {
+        let attributes = vec![("role".to_owned(), "control".to_owned())];
+        Node { name: HostName::parse(name).unwrap(), kind, attributes }
+    }
+
+    fn kind(operation: &str, value: &str) -> Condition {
+        Condition::Attribute { name: "#kind".into(), operation: operation.into(), value: value.into() }
+    }
+
+    fn location(discovery: &str, score: i64, condition: Condition) -> Location {
+        Location {
+            id: "l".into(),
+            resources: vec!["alerter".into()],
+            discovery: discovery.into(),
+            parts: vec![Part { score, condition }],
+        }
+    }
+
+    #[test]
+    fn a_resource_is_kept_from_a_node_only_if_it_is_not_looked_for_there_either() {
+        let (ctl, compute) = (node("ctl1", NodeKind::Cluster), node("compute1", NodeKind::Remote));
+        let resource = Resource { id: "alerter".into(), top: "alerter".into(), ..Resource::default() };
+        let kept = |locations: Vec<Location>| {
+            let cluster = Cluster { locations, ..Cluster::default() };
+            [&ctl, &compute].map(|node| cluster.is_kept_from(&resource, node))
+        };
+        assert_eq!(kept(vec![location("exclusive", 0, kind("eq", "cluster"))]), [false, true]);
+        assert_eq!(kept(vec![location("never", -INFINITY, kind("ne", "cluster"))]), [false, true]);
+        let named = |name: &str| Condition::Named(name.into());
+        assert_eq!(kept(vec![location("exclusive", 5, named("CTL1"))]), [false, true]);
+        for not in [
+            vec![],
+            vec![location("", -INFINITY, named("compute1"))],
+            vec![location("never", 0, named("compute1"))],
+            vec![location("exclusive", 0, Condition::Other)],
+            vec![
+                location("exclusive", 0, kind("eq", "cluster")),
+                location("exclusive", 0, named("compute1")),
+            ],
+        ] {
+            assert!(!kept(not.clone())[1], "{not:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_decides_nothing() {
+        let ctl = node("ctl1", NodeKind::Cluster);
+        let holds = |condition: Condition| condition.holds(&ctl);
+        let (yes, no, unknown) = (kind("eq", "cluster"), kind("ne", "cluster"), Condition::Other);
+        assert_eq!(holds(Condition::All(vec![yes.clone(), unknown.clone()])), None);
+        assert_eq!(holds(Condition::All(vec![no.clone(), unknown.clone()])), Some(false));
+        assert_eq!(holds(Condition::Any(vec![no.clone(), unknown.clone()])), None);
+        assert_eq!(holds(Condition::Any(vec![yes, unknown])), Some(true));
+        let of_role = |operation: &str, value: &str| Condition::Attribute {
+            name: "role".into(),
+            operation: operation.into(),
+            value: value.into(),
+        };
+        assert_eq!(holds(of_role("eq", "control")), Some(true));
+        assert_eq!(holds(of_role("defined", "")), Some(true));
+        assert_eq!(holds(of_role("lt", "z")), None);
+    }
+
+    #[test]
+    fn scores_are_read_as_pacemaker_reads_them() {
+        let read = ["INFINITY", "-infinity", "+INFINITY", "100", "-5", "x", "9999999"].map(score);
+        assert_eq!(read, [INFINITY, -INFINITY, INFINITY, 100, -5, 0, INFINITY]);
+    }
+}

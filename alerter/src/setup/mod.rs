@@ -1,0 +1,32 @@
+//! What Pacemaker must be told so that fenced hosts are marked and told of: what is missing or wrong in a cluster, and the
+//! commands that put it right. Pure but for `read`, `local` and `run`.
+
+mod alert;
+mod alerter;
+mod check;
+mod devices;
+mod finding;
+mod levels;
+mod local;
+mod location;
+mod model;
+mod plan;
+mod print;
+mod properties;
+mod read;
+mod remotes;
+mod run;
+mod tool;
+
+pub use check::check;
+pub use finding::{Finding, KINDS, Kind, Then};
+pub use local::{Here, look};
+pub use model::{Cluster, Wanted};
+pub use plan::{Step, plan};
+pub use print::{Command, advice, commands, shell, tidy};
+pub use read::read;
+pub use run::{Ran, run};
+pub use tool::Tool;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! The cluster as far as `setup` looks at it. Plain data, which `read` fills in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use marks::cib::{LEVELS, MARK_AGENT, Target};
+use marks::host::{HostName, HostPatterns};
+
+use super::local::Here;
+use super::location::Location;
+
+/// `class:provider:type` of the alerter's resource.
+pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
+/// What the alert agent is called.
+pub(super) const ALERT_PROGRAM: &str = "alert_mark";
+
+/// A cluster's configuration, and what is wanted of it.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// Pacemaker's release as the DC says it: its first two numbers.
+    pub pacemaker: Option<(u32, u32)>,
+    /// Cluster nodes, remote nodes and guest nodes.
+    pub nodes: Vec<Node>,
+    /// Every primitive.
+    pub resources: Vec<Resource>,
+    /// The fencing topology, in the order of the document.
+    pub levels: Vec<Level>,
+    /// Every alert.
+    pub alerts: Vec<Alert>,
+    /// Every location constraint.
+    pub locations: Vec<Location>,
+    /// The cluster's properties, the first that counts.
+    pub properties: BTreeMap<String, String>,
+    /// Operations that failed last, on whatever node.
+    pub failures: Vec<Failure>,
+    /// All ids of the configuration.
+    pub taken: BTreeSet<String>,
+    /// What is on this controller.
+    pub here: Here,
+    /// What it should be like.
+    pub wanted: Wanted,
+}
+
+/// What is wanted, beside what is always the same.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The compute hosts among the remote nodes; unset: all of these.
+    pub hosts: Option<HostPatterns>,
+    /// The configuration of the alerter.
+    pub config: String,
+    /// Where evidence is to be written.
+    pub evidence: String,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: HostName,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its permanent attributes.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// With Corosync: a controller.
+    Cluster,
+    /// A resource of `ocf:pacemaker:remote`: a compute host.
+    Remote,
+    /// A virtual machine of the cluster itself.
+    Guest,
+}
+
+impl NodeKind {
+    /// What rules call it: `#kind`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Cluster => "cluster",
+            Self::Remote => "remote",
+            Self::Guest => "container",
+        }
+    }
+}
+
+/// A primitive, with what it has from its template, from what it is in, and from the defaults.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resource {
+    /// Its id.
+    pub id: String,
+    /// The id of the group or clone that it is in, else its own.
+    pub top: String,
+    /// `class:provider:type`; a fence device has no provider.
+    pub agent: String,
+    /// Its parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// Its meta attributes.
+    pub meta: BTreeMap<String, String>,
+    /// Its operations.
+    pub operations: Vec<Operation>,
+}
+
+/// An operation that is configured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operation {
+    /// Such as `monitor`.
+    pub name: String,
+    /// How often, as it is written.
+    pub interval: String,
+    /// What becomes of a failure, where that is said.
+    pub on_fail: String,
+}
+
+/// An entry of the fencing topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Of which nodes.
+    pub target: Target,
+    /// Its number.
+    pub index: u32,
+    /// Its devices, in order.
+    pub devices: Vec<String>,
+}
+
+/// An alert.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alert {
+    /// Its id.
+    pub id: String,
+    /// The program.
+    pub path: String,
+    /// Whether that is there on this controller.
+    pub is_here: bool,
+    /// What it is told of; all where nothing is selected.
+    pub selected: Vec<String>,
+    /// Its recipients.
+    pub recipients: Vec<String>,
+}
+
+/// An operation that failed, and after which nothing was done with that resource on that node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Of which resource.
+    pub resource: String,
+    /// Where.
+    pub node: String,
+    /// Its exit code as OCF has them.
+    pub code: i64,
+    /// What it said.
+    pub reason: String,
+}
+
+impl Cluster {
+    /// The compute hosts: the remote nodes that are wanted.
+    pub(super) fn computes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| self.is_compute(node))
+    }
+
+    /// How many compute hosts there are.
+    pub fn compute_hosts(&self) -> usize {
+        self.computes().count()
+    }
+
+    /// Whether all of the product is on this controller.
+    pub fn is_installed(&self) -> bool {
+        self.here.missing.is_empty()
+    }
+
+    pub(super) fn is_compute(&self, node: &Node) -> bool {
+        let wanted = self.wanted.hosts.as_ref();
+        node.kind == NodeKind::Remote && wanted.is_none_or(|patterns| patterns.covers(&node.name))
+    }
+
+    pub(super) fn resource(&self, id: &str) -> Option<&Resource> {
+        self.resources.iter().find(|resource| resource.id == id)
+    }
+
+    /// The mark devices.
+    pub(super) fn marks(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter().filter(|resource| resource.is_mark())
+    }
+
+    pub(super) fn is_mark(&self, id: &str) -> bool {
+        self.marks().any(|mark| mark.id == id)
+    }
+
+    /// The fence devices that are no mark devices.
+    pub(super) fn powers(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter().filter(|resource| resource.is_fence_device() && !resource.is_mark())
+    }
+
+    pub(super) fn alerter(&self) -> Option<&Resource> {
+        self.resources.iter().find(|resource| resource.agent == ALERTER_AGENT)
+    }
+
+    pub(super) fn property(&self, name: &str) -> Option<&str> {
+        self.properties.get(name).map(String::as_str)
+    }
+
+    /// The levels of a target that the fencer uses, in its order. Entries of the same number are one level.
+    pub(super) fn levels_of(&self, target: &Target) -> BTreeMap<u32, Vec<String>> {
+        let own = self.levels.iter().filter(|level| level.target == *target && LEVELS.contains(&level.index));
+        own.map(|level| (level.index, self.entries_of(target, level.index).concat())).collect()
+    }
+
+    /// The entries of a target with one number.
+    pub(super) fn entries_of(&self, target: &Target, index: u32) -> Vec<Vec<String>> {
+        let own = self.levels.iter().filter(|level| level.target == *target && level.index == index);
+        own.map(|level| level.devices.clone()).collect()
+    }
+
+    /// Every target of the topology once, in the order of the document.
+    pub(super) fn targets(&self) -> Vec<&Target> {
+        let mut targets: Vec<&Target> = Vec::new();
+        for level in &self.levels {
+            if !targets.contains(&&level.target) {
+                targets.push(&level.target);
+            }
+        }
+        targets
+    }
+
+    /// An id that nothing has yet.
+    pub(super) fn free_id(&self, wish: &str) -> String {
+        let others = (2..).map(|number| format!("{wish}-{number}"));
+        let mut ids = std::iter::once(wish.to_owned()).chain(others);
+        ids.find(|id| !self.taken.contains(id)).expect("there are more numbers than ids")
+    }
+}
+
+impl Node {
+    /// Whether a level of this target is for it; `None` where that cannot be said.
+    pub(super) fn is_target(&self, target: &Target) -> Option<bool> {
+        let attributes = self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        target.covers(self.name.as_str(), attributes)
+    }
+}
+
+impl Resource {
+    pub(super) fn is_fence_device(&self) -> bool {
+        self.agent.starts_with("stonith:")
+    }
+
+    pub(super) fn is_mark(&self) -> bool {
+        self.agent.strip_prefix("stonith:").is_some_and(|agent| agent == MARK_AGENT)
+    }
+
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
+    pub(super) fn meta(&self, name: &str) -> Option<&str> {
+        self.meta.get(name).map(String::as_str)
+    }
+
+    /// The hosts that it is configured for, by `pcmk_host_list` and `pcmk_host_map`; `None` where neither is there.
+    pub(super) fn hosts(&self) -> Option<Vec<&str>> {
+        let list = self.parameter("pcmk_host_list").map(|list| list.split([' ', ',', ';', '\t', '\n']));
+        let map = self.parameter("pcmk_host_map").map(|map| map.split([' ', ';', '\t', '\n']));
+        if list.is_none() && map.is_none() {
+            return None;
+        }
+        let mapped = map.into_iter().flatten().filter_map(|pair| pair.split([':', '=']).next());
+        Some(list.into_iter().flatten().chain(mapped).filter(|name| !name.is_empty()).collect())
+    }
+
+    /// Whether it is configured for this host; `None` where it does not say for which hosts it is.
+    pub(super) fn lists(&self, host: &str) -> Option<bool> {
+        self.hosts().map(|hosts| hosts.iter().any(|name| name.eq_ignore_ascii_case(host)))
+    }
+
+    /// Pacemaker never uses a device, and never starts a resource, that is to be stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.meta("target-role").is_some_and(|role| role.eq_ignore_ascii_case("stopped"))
+    }
+
+    pub(super) fn is_monitored(&self) -> bool {
+        let is_off = |text: &str| text.bytes().filter(u8::is_ascii_digit).all(|digit| digit == b'0');
+        self.operations.iter().any(|operation| operation.name == "monitor" && !is_off(&operation.interval))
+    }
+}

@@ -1,0 +1,145 @@
+//! The commands of pcs and crmsh for what is to be done. The topology changes in one go: a copy of the configuration is
+//! changed and loaded at once, so that no host is without its levels in between.
+
+mod crmsh;
+mod pcs;
+
+use marks::cib::Target;
+
+use super::alerter::{ALERTER_META, ALERTER_MONITOR};
+use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
+use super::model::Cluster;
+use super::plan::Step;
+use super::tool::Tool;
+
+/// A command, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// What it reads.
+    pub input: Option<String>,
+    /// What is done of the plan once it has succeeded.
+    pub does: Vec<String>,
+}
+
+impl Command {
+    fn new<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { words: words.into_iter().map(str::to_owned).collect(), input: None, does: Vec::new() }
+    }
+
+    /// As it is typed into a shell.
+    pub fn line(&self) -> String {
+        let words: Vec<String> = self.words.iter().map(|word| shell(word)).collect();
+        match &self.input {
+            Some(input) => format!("{} <<'END'\n{input}END", words.join(" ")),
+            None => words.join(" "),
+        }
+    }
+}
+
+impl Command {
+    /// In one line: what a tool reads of an update stands behind `crm configure` as well.
+    fn typed(&self) -> String {
+        match &self.input {
+            Some(input) => format!("crm configure {}", input.trim().replace("#kind", "'#kind'")),
+            None => self.line(),
+        }
+    }
+}
+
+/// The commands of one tool for all these steps.
+pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
+    match (tool, steps) {
+        (_, []) => Vec::new(),
+        (Tool::Pcs, steps) => pcs::commands(cluster, steps),
+        (Tool::Crmsh, steps) => crmsh::commands(cluster, steps),
+    }
+}
+
+/// What an operator types for one step alone.
+pub fn advice(tool: Tool, cluster: &Cluster, step: &Step) -> String {
+    let commands = match tool {
+        Tool::Pcs => pcs::at_once(cluster, step),
+        Tool::Crmsh => crmsh::commands(cluster, std::slice::from_ref(step)),
+    };
+    let lines: Vec<String> = commands.iter().map(|command| format!("`{}`", command.typed())).collect();
+    lines.join(", then ")
+}
+
+/// Removes what commands that failed have left: it holds passwords.
+pub fn tidy() {
+    let _nothing_there = std::fs::remove_dir_all(pcs::ROOM);
+}
+
+/// A word as a shell wants it.
+pub fn shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"@%+=:,./-_".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `name=value` each.
+fn settings<'a, T: AsRef<str> + 'a>(pairs: impl IntoIterator<Item = (T, T)>) -> Vec<String> {
+    pairs.into_iter().map(|(name, value)| format!("{}={}", name.as_ref(), value.as_ref())).collect()
+}
+
+fn owned<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    words.into_iter().map(str::to_owned).collect()
+}
+
+fn mark_settings(hosts: &[String]) -> Vec<String> {
+    let list = hosts.join(",");
+    settings([("pcmk_host_list", list.as_str())].into_iter().chain(MARK_PARAMETERS))
+}
+
+impl Step {
+    /// What it does, for people.
+    pub fn shown(&self) -> String {
+        let pairs = |values: &std::collections::BTreeMap<String, String>| settings(values.iter()).join(" ");
+        match self {
+            Self::CreateMark { id, hosts } => format!("create the mark device {id} for {}", hosts.join(", ")),
+            Self::SetLevels { target, levels } => {
+                let levels: Vec<String> = levels.iter().map(|devices| devices.join(" and ")).collect();
+                format!("levels of {}: {}", target_shown(target), levels.join(", else "))
+            }
+            Self::SetParameters { resource, values } | Self::SetMeta { resource, values } => {
+                format!("set {} on {resource}", pairs(values))
+            }
+            Self::AddMonitor { resource, interval, .. } => format!("look at {resource} every {interval} s"),
+            Self::CreateAlerter { id, .. } => format!("create the alerter {id}, for controllers alone"),
+            Self::KeepToControllers { resource, .. } => format!("keep {resource} to controllers"),
+            Self::SetAlert { id, path, .. } => format!("have the alert {id} run {path}"),
+            Self::SetProperties(values) => format!("set {}", pairs(values)),
+            Self::Enable { resource } => format!("enable {resource}"),
+            Self::Unconstrain { id } => format!("remove the constraint {id}"),
+        }
+    }
+}
+
+fn target_shown(target: &Target) -> String {
+    match target {
+        Target::Name(name) => name.clone(),
+        Target::Pattern(text) => format!("nodes like {text}"),
+        Target::Attribute { name, value } => format!("nodes with {name}={value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_a_shell_wants_them() {
+        let words = ["pcmk_host_list=a,b", "#kind", "regexp%^c(1|2)$", "it's", ""].map(shell);
+        assert_eq!(words, ["pcmk_host_list=a,b", "'#kind'", "'regexp%^c(1|2)$'", r"'it'\''s'", "''"]);
+    }
+
+    #[test]
+    fn what_is_read_stands_behind_its_command() {
+        let command = Command { input: Some("a\nb\n".into()), ..Command::new(["crm", "x", "-"]) };
+        assert_eq!(command.line(), "crm x - <<'END'\na\nb\nEND");
+    }
+}

@@ -1,0 +1,127 @@
+//! crmsh: one update of the configuration with everything that is new or belongs together, then what is set on what is
+//! there already.
+
+use std::fmt::Write as _;
+
+use marks::cib::Target;
+
+use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, settings};
+use crate::setup::alert::FENCING;
+use crate::setup::model::Cluster;
+use crate::setup::plan::Step;
+
+pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
+    let (mut input, mut does) = (String::new(), Vec::new());
+    for step in steps {
+        if let Some(text) = definition(step) {
+            input.push_str(&text);
+            does.push(step.shown());
+        }
+    }
+    if steps.iter().any(|step| matches!(step, Step::SetLevels { .. })) {
+        input.push_str(&topology(cluster, steps));
+        does.extend(steps.iter().filter(|step| matches!(step, Step::SetLevels { .. })).map(Step::shown));
+    }
+    let load = Command::new(["crm", "configure", "load", "update", "-"]);
+    let load = (!input.is_empty()).then_some(Command { input: Some(input), does, ..load });
+    load.into_iter().chain(steps.iter().flat_map(single)).collect()
+}
+
+/// What is defined in the one update, but for the topology.
+fn definition(step: &Step) -> Option<String> {
+    Some(match step {
+        Step::CreateMark { id, hosts } => format!(
+            "primitive {id} stonith:fence_mark \\\n    params {} \\\n    op monitor {}\n",
+            mark_settings(hosts).join(" "),
+            every(MARK_MONITOR)
+        ),
+        Step::CreateAlerter { id, config, constraint } => format!(
+            "primitive {id} ocf:openstack:nova-host-alerter \\\n    params config={} \\\n    meta {} \\\n    op start timeout=60s interval=0 \\\n    op stop timeout=60s interval=0 \\\n    op monitor {}\n{}",
+            word(config),
+            settings(ALERTER_META).join(" "),
+            every(ALERTER_MONITOR),
+            on_controllers(id, constraint)
+        ),
+        Step::KeepToControllers { resource, id } => on_controllers(resource, id),
+        Step::SetAlert { id, path, recipients, selected } => {
+            let others: String = selected.iter().map(|what| format!(" {what}")).collect();
+            let to: String =
+                recipients.iter().map(|recipient| format!(" to {}", quoted(recipient))).collect();
+            format!("alert {id} {} select {FENCING}{others}{to}\n", quoted(path))
+        }
+        Step::SetProperties(values) => format!("property {}\n", settings(values.iter()).join(" ")),
+        _ => return None,
+    })
+}
+
+/// crmsh has the whole topology in one: what no step is about stays as it is.
+fn topology(cluster: &Cluster, steps: &[Step]) -> String {
+    let changed = |target: &Target| {
+        steps.iter().find_map(|step| match step {
+            Step::SetLevels { target: own, levels } if own == target => Some(levels.clone()),
+            _ => None,
+        })
+    };
+    let old = cluster.targets();
+    let added = steps.iter().filter_map(|step| match step {
+        Step::SetLevels { target, .. } if !old.contains(&target) => Some(target),
+        _ => None,
+    });
+    let mut text = "fencing_topology".to_owned();
+    for target in old.iter().copied().chain(added) {
+        let kept = || cluster.levels_of(target).into_values().collect::<Vec<_>>();
+        let levels = changed(target).unwrap_or_else(kept);
+        let lists: String = levels.iter().map(|devices| format!(" {}", devices.join(","))).collect();
+        write!(text, " \\\n    {}{lists}", target_word(target)).expect("a String takes all that is written");
+    }
+    text + "\n"
+}
+
+fn target_word(target: &Target) -> String {
+    match target {
+        Target::Name(name) => format!("{name}:"),
+        Target::Pattern(text) => word(&format!("pattern:{text}")),
+        Target::Attribute { name, value } => word(&format!("attr:{name}={value}")),
+    }
+}
+
+/// What is a command of its own: it changes one thing that is there already.
+fn single(step: &Step) -> Vec<Command> {
+    let each = |section: &str, resource: &str, values: &std::collections::BTreeMap<String, String>| {
+        let set = values.iter().map(|(name, value)| {
+            let command = Command::new(["crm", "resource", section, resource, "set", name, value]);
+            Command { does: vec![format!("set {name}={value} on {resource}")], ..command }
+        });
+        set.collect()
+    };
+    let one =
+        |words: &[&str]| vec![Command { does: vec![step.shown()], ..Command::new(words.iter().copied()) }];
+    match step {
+        Step::SetParameters { resource, values } => each("param", resource, values),
+        Step::SetMeta { resource, values } => each("meta", resource, values),
+        Step::AddMonitor { resource, interval, timeout } => {
+            one(&["crm", "configure", "monitor", resource, &format!("{interval}s:{timeout}s")])
+        }
+        Step::Enable { resource } => one(&["crm", "resource", "start", resource]),
+        Step::Unconstrain { id } => one(&["crm", "configure", "delete", id]),
+        _ => Vec::new(),
+    }
+}
+
+fn every((interval, timeout): (u32, u32)) -> String {
+    format!("interval={interval}s timeout={timeout}s")
+}
+
+fn on_controllers(resource: &str, id: &str) -> String {
+    format!("location {id} {resource} resource-discovery=exclusive rule 0: #kind eq cluster\n")
+}
+
+/// A word as crmsh wants it.
+fn word(text: &str) -> String {
+    let is_odd = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '#');
+    if text.is_empty() || text.contains(is_odd) { quoted(text) } else { text.to_owned() }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+}

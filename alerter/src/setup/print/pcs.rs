@@ -1,0 +1,131 @@
+//! pcs: a copy of the configuration is changed, and what has changed is pushed in one go.
+
+use marks::cib::Target;
+
+use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, owned, settings};
+use crate::setup::alert::FENCING;
+use crate::setup::model::Cluster;
+use crate::setup::plan::Step;
+
+/// Root's alone: the configuration holds passwords.
+pub(super) const ROOM: &str = "/run/nova-host-alerter-setup";
+const OLD: &str = "/run/nova-host-alerter-setup/old.xml";
+const NEW: &str = "/run/nova-host-alerter-setup/new.xml";
+
+pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
+    let mut all = vec![
+        Command::new(["install", "-d", "-m", "700", ROOM]),
+        Command::new(["pcs", "cluster", "cib", OLD]),
+        Command::new(["cp", OLD, NEW]),
+    ];
+    let edits = steps.iter().flat_map(|step| edits(cluster, step));
+    all.extend(
+        edits.map(|words| {
+            Command::new(["pcs", "-f", NEW].into_iter().chain(words.iter().map(String::as_str)))
+        }),
+    );
+    let against = format!("diff-against={OLD}");
+    let push = Command::new(["pcs", "cluster", "cib-push", NEW, &against]);
+    all.push(Command { does: steps.iter().map(Step::shown).collect(), ..push });
+    all.push(Command::new(["rm", "-r", ROOM]));
+    all
+}
+
+/// The commands that change the running cluster with no copy between.
+pub(super) fn at_once(cluster: &Cluster, step: &Step) -> Vec<Command> {
+    let edits = edits(cluster, step).into_iter();
+    edits.map(|words| Command::new(std::iter::once("pcs").chain(words.iter().map(String::as_str)))).collect()
+}
+
+/// What stands behind `pcs`, or behind `pcs -f FILE`.
+fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
+    let one = |words: &[&str], more: Vec<String>| vec![[owned(words.iter().copied()), more].concat()];
+    match step {
+        Step::CreateMark { id, hosts } => {
+            let more = [mark_settings(hosts), owned(["op", "monitor"]), every(MARK_MONITOR)].concat();
+            one(&["stonith", "create", id, "fence_mark"], more)
+        }
+        Step::SetLevels { target, levels } => self::levels(cluster, target, levels),
+        Step::SetParameters { resource, values } => {
+            one(&[kind(cluster, resource), "update", resource], settings(values.iter()))
+        }
+        Step::SetMeta { resource, values } => {
+            one(&[kind(cluster, resource), "meta", resource], settings(values.iter()))
+        }
+        Step::AddMonitor { resource, interval, timeout } => {
+            one(&[kind(cluster, resource), "update", resource, "op", "monitor"], every((*interval, *timeout)))
+        }
+        Step::CreateAlerter { id, config, .. } => {
+            let more = [
+                vec![format!("config={config}"), "meta".to_owned()],
+                settings(ALERTER_META),
+                owned(["op", "start", "timeout=60s", "stop", "timeout=60s", "monitor"]),
+                every(ALERTER_MONITOR),
+            ];
+            let mut made = one(&["resource", "create", id, "ocf:openstack:nova-host-alerter"], more.concat());
+            made.push(on_controllers(id));
+            made
+        }
+        Step::KeepToControllers { resource, .. } => vec![on_controllers(resource)],
+        Step::SetAlert { id, path, recipients, .. } => alert(cluster, id, path, recipients),
+        Step::SetProperties(values) => one(&["property", "set"], settings(values.iter())),
+        Step::Enable { resource } => one(&[kind(cluster, resource), "enable", resource], Vec::new()),
+        Step::Unconstrain { id } => one(&["constraint", "delete", id], Vec::new()),
+    }
+}
+
+fn kind(cluster: &Cluster, resource: &str) -> &'static str {
+    let is_device = cluster.resource(resource).is_some_and(crate::setup::model::Resource::is_fence_device);
+    if is_device { "stonith" } else { "resource" }
+}
+
+fn every((interval, timeout): (u32, u32)) -> Vec<String> {
+    vec![format!("interval={interval}s"), format!("timeout={timeout}s")]
+}
+
+fn on_controllers(resource: &str) -> Vec<String> {
+    let rule = ["rule", "resource-discovery=exclusive", "score=0", "#kind", "eq", "cluster"];
+    owned(["constraint", "location", resource].into_iter().chain(rule))
+}
+
+fn target_word(target: &Target) -> String {
+    match target {
+        Target::Name(name) => name.clone(),
+        Target::Pattern(text) => format!("regexp%{text}"),
+        Target::Attribute { name, value } => format!("attrib%{name}={value}"),
+    }
+}
+
+/// Levels that are right already stay.
+fn levels(cluster: &Cluster, target: &Target, wanted: &[Vec<String>]) -> Vec<Vec<String>> {
+    let (has, word) = (cluster.levels_of(target), target_word(target));
+    let numbered: Vec<(u32, &Vec<String>)> = (1..).zip(wanted).collect();
+    let is_one = |index: u32| cluster.entries_of(target, index).len() == 1;
+    let stays = |index: u32, devices: &Vec<String>| is_one(index) && numbered.contains(&(index, devices));
+    let gone = has.iter().filter(|(index, devices)| !stays(**index, devices));
+    let gone =
+        gone.map(|(index, _)| owned(["stonith", "level", "delete", &index.to_string(), "target", &word]));
+    let new = numbered.iter().filter(|(index, devices)| !(is_one(*index) && has.get(index) == Some(devices)));
+    let new = new.map(|(index, devices)| {
+        let words = owned(["stonith", "level", "add", &index.to_string(), &word]);
+        [words, (*devices).clone()].concat()
+    });
+    gone.chain(new).collect()
+}
+
+/// pcs cannot say what an alert is told of: one that is not told of fencings is made anew, and told of everything.
+fn alert(cluster: &Cluster, id: &str, path: &str, recipients: &[String]) -> Vec<Vec<String>> {
+    let (named, at) = (format!("id={id}"), format!("path={path}"));
+    let create = owned(["alert", "create", &at, &named]);
+    let old = cluster.alerts.iter().find(|alert| alert.id == id);
+    let is_told = |selected: &[String]| selected.is_empty() || selected.iter().any(|what| what == FENCING);
+    let (mut all, there) = match old {
+        None => (vec![create], &[][..]),
+        Some(old) if !is_told(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),
+        Some(old) if old.path != path => (vec![owned(["alert", "update", id, &at])], &old.recipients[..]),
+        Some(old) => (Vec::new(), &old.recipients[..]),
+    };
+    let new = recipients.iter().filter(|recipient| !there.contains(recipient));
+    all.extend(new.map(|recipient| owned(["alert", "recipient", "add", id, &format!("value={recipient}")])));
+    all
+}

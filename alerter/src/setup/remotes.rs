@@ -1,0 +1,53 @@
+//! The connections to the compute hosts.
+
+use std::collections::BTreeMap;
+
+use marks::cib::time_limit;
+
+use super::finding::{Finding, Kind, Then};
+use super::model::{Cluster, Resource};
+use super::plan::Step;
+
+pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
+    let connections = cluster.computes().filter_map(|node| {
+        let is_own = |resource: &&Resource| resource.id.eq_ignore_ascii_case(node.name.as_str());
+        cluster.resources.iter().find(is_own)
+    });
+    for connection in connections {
+        reconnect(cluster, connection, found);
+        start(connection, found);
+    }
+}
+
+fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>) {
+    let id = &connection.id;
+    let is_set = |text: &str| time_limit(text).is_some_and(|time| !time.is_zero());
+    if !connection.parameter("reconnect_interval").is_some_and(is_set) {
+        let what = format!(
+            "{id} has no reconnect_interval, so Pacemaker tries to connect it again and again while it is down, and its connection is stopped before it is fenced"
+        );
+        let values = BTreeMap::from([("reconnect_interval".to_owned(), "60s".to_owned())]);
+        let then = Then::Type(Step::SetParameters { resource: id.clone(), values });
+        return found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
+    }
+    if cluster.property("cluster-recheck-interval").is_some_and(|text| !is_set(text)) {
+        let what = format!(
+            "cluster-recheck-interval is 0, so nobody looks at {id} again when its reconnect_interval is over"
+        );
+        let values = BTreeMap::from([("cluster-recheck-interval".to_owned(), "15min".to_owned())]);
+        found.push(Finding::new(Kind::ReconnectInterval, id, what, Then::Type(Step::SetProperties(values))));
+    }
+}
+
+fn start(connection: &Resource, found: &mut Vec<Finding>) {
+    let fences =
+        connection.operations.iter().any(|o| o.name == "start" && o.on_fail.eq_ignore_ascii_case("fence"));
+    if fences {
+        let id = &connection.id;
+        let what = format!(
+            "the start of {id} has on-fail=fence, so a connection that fails has the controller fenced, and not the host"
+        );
+        let then = Then::Do(format!("take on-fail out of the start operation of {id}"));
+        found.push(Finding::new(Kind::StartOnFail, id, what, then));
+    }
+}

@@ -1,0 +1,127 @@
+//! Runs the commands one after the other, and stops at the first that fails.
+
+use std::io::{self, Write as _};
+use std::process::{Output, Stdio};
+use std::thread;
+
+use marks::child;
+
+use super::print::Command;
+
+/// What came of running commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// What is done of the plan.
+    pub done: Vec<String>,
+    /// What is not.
+    pub left: Vec<String>,
+    /// The command that failed, and why.
+    pub failed: Option<(String, String)>,
+}
+
+impl Ran {
+    /// One sentence.
+    pub fn sentence(&self) -> String {
+        let list = |what: &[String]| if what.is_empty() { "nothing".to_owned() } else { what.join("; ") };
+        match &self.failed {
+            None => format!("Done: {}.", list(&self.done)),
+            Some((command, why)) => {
+                format!(
+                    "`{command}` failed ({why}); done is: {}; not done: {}.",
+                    list(&self.done),
+                    list(&self.left)
+                )
+            }
+        }
+    }
+}
+
+/// Runs all of them; `tell` is called before each.
+pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
+    let mut ran = Ran::default();
+    for command in commands {
+        if ran.failed.is_some() {
+            ran.left.extend(command.does.iter().cloned());
+            continue;
+        }
+        tell(command);
+        match one(command) {
+            Ok(()) => ran.done.extend(command.does.iter().cloned()),
+            Err(why) => {
+                ran.failed = Some((command.words.join(" "), why));
+                ran.left.extend(command.does.iter().cloned());
+            }
+        }
+    }
+    ran
+}
+
+fn one(command: &Command) -> Result<(), String> {
+    let output = output(command).map_err(|e| e.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let last = said.iter().flat_map(|text| text.lines().rev()).find(|line| !line.trim().is_empty());
+    Err(last.map_or_else(|| output.status.to_string(), |line| format!("{}: {}", output.status, line.trim())))
+}
+
+fn output(command: &Command) -> io::Result<Output> {
+    let (program, arguments) = command.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut started = child::cluster_tool(program.as_ref());
+    started.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = started.spawn()?;
+    let (input, pipe) = (command.input.clone().unwrap_or_default(), running.stdin.take());
+    // Beside the reading of what it says: it may say much before it has read all.
+    let writer = thread::spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(input.as_bytes())));
+    let output = running.wait_with_output()?;
+    // What it has not read it did not want.
+    let _unread = writer.join();
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(script: &str, does: &str, input: Option<&str>) -> Command {
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        Command { words, input: input.map(str::to_owned), does: vec![does.to_owned()] }
+    }
+
+    /// What comes after the first failure is not run, and said to be left.
+    #[test]
+    fn the_first_failure_ends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = dir.path().join("note");
+        let write = |word: &str| format!("echo {word} >> {}", note.display());
+        let commands = [
+            command(&write("one"), "a", None),
+            command("echo first; echo why it is >&2; exit 3", "b", None),
+            command(&write("three"), "c", None),
+        ];
+        let mut told = 0;
+        let ran = run(&commands, |_| told += 1);
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), "one\n");
+        assert_eq!(
+            (ran.done.as_slice(), ran.left.as_slice(), told),
+            (&["a".to_owned()][..], &["b".to_owned(), "c".to_owned()][..], 2)
+        );
+        let said = ran.sentence();
+        assert!(said.ends_with("failed (exit status: 3: why it is); done is: a; not done: b; c."), "{said}");
+    }
+
+    #[test]
+    fn a_command_reads_what_it_is_given() {
+        let ran = run(
+            &[
+                command("test \"$(cat)\" = x", "a", Some("x\n")),
+                command("exit 0", "b", Some(&"x".repeat(1 << 20))),
+            ],
+            |_| {},
+        );
+        assert_eq!(ran.sentence(), "Done: a; b.");
+        let none = Command { words: vec!["/nonexistent".into()], input: None, does: vec!["a".into()] };
+        assert!(run(&[none], |_| {}).failed.is_some());
+    }
+}
