@@ -293,7 +293,10 @@ fn disordered(choices: &[u8]) -> Cluster {
     if let Some(list) = listed[dice.pick(4)] {
         cluster.resources.push(resource("pdu", "stonith:fence_apc", pairs([("pcmk_host_list", list)])));
     }
-    for id in ["mark", "mark-2"].into_iter().filter(|_| dice.is()) {
+    for id in ["mark", "mark-2"] {
+        if dice.is() {
+            continue;
+        }
         let wrong = [("pcmk_off_timeout", "20s"), ("pcmk_off_retries", "3"), ("pcmk_action_limit", "1")];
         let mut mark = resource(id, "stonith:fence_mark", pairs(wrong.into_iter().take(dice.pick(4))));
         mark.parameters

@@ -49,9 +49,14 @@ impl Cloud {
         let lab = Lab::boot(SHAPE, Some(&Products::built()?))?;
         let receiver = Receiver::listen(lab.listener(PORT))?;
         lab.write_site("alerter.toml", &site(&lab))?;
-        lab.configure(&cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Home })
-            .with_context(|| lab.keep_logs())?;
-        Ok(Self { receiver, lab })
+        let cloud = Self { receiver, lab };
+        cloud.configure().with_context(|| cloud.lab.keep_logs())?;
+        Ok(cloud)
+    }
+
+    /// Gives the cluster what every scenario begins with; what it has beside that stays.
+    pub(crate) fn configure(&self) -> anyhow::Result<()> {
+        self.lab.configure(&cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Home })
     }
 
     /// Puts everything right that the last scenario changed, and waits until nothing is under way.
@@ -64,6 +69,11 @@ impl Cloud {
         self.set_device("power", true)?;
         self.set_device("mark", true)?;
         self.forget_register()?;
+        self.begin_as_it_is()
+    }
+
+    /// The same, but for the configuration.
+    pub(crate) fn begin_as_it_is(&self) -> anyhow::Result<Before> {
         self.run(&["crm_resource", "--cleanup"])?;
         self.host_returns()?;
         wait::until("every mark to be settled", TOLD_WITHIN, || {

@@ -14,6 +14,7 @@ mod itself;
 mod mark;
 mod outage;
 mod register;
+mod setup;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cloud>;
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
-const ALL: [&[Scenario]; 8] = [
+const ALL: [&[Scenario]; 9] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,
     mark::SCENARIOS,
@@ -33,6 +34,7 @@ const ALL: [&[Scenario]; 8] = [
     alerter::SCENARIOS,
     evidence::SCENARIOS,
     register::SCENARIOS,
+    setup::SCENARIOS,
     itself::SCENARIOS,
 ];
 

@@ -20,6 +20,7 @@ mod ocf;
 mod operator;
 mod path;
 mod program;
+mod setup;
 mod supervised;
 mod terminal;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         operator::group(),
         path::group(),
         program::group(),
+        setup::group(),
         supervised::group(),
         terminal::group(),
     ])

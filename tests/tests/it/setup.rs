@@ -1,0 +1,517 @@
+//! `setup`, with the real tools on the configuration of a cluster in a file: from one that knows nothing of us, or all of it
+//! wrong, to one that is right.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use alerter::setup::KINDS;
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::installed::{self, Installed};
+use tests::trials::Group;
+
+const TOOLS: [&str; 5] = ["crm", "pcs", "crm_verify", "crm_simulate", "cibadmin"];
+
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        pcs_sets_up_a_bare_cluster,
+        crmsh_sets_up_a_bare_cluster,
+        levels_of_power_alone_get_the_mark,
+        what_is_wrong_all_over_is_put_right,
+        a_right_cluster_stays_as_it_is,
+        every_misconfiguration_is_found,
+        every_finding_is_documented,
+        the_readme_shows_what_is_printed,
+        a_host_without_a_power_device_is_named,
+        wrong_usage_is_refused,
+    ];
+    Group { cannot: installed::cannot(&TOOLS), tests }
+}
+
+/// As the tools leave it; `EVIDENCE` stands for the directory of the site.
+const RIGHT: &str = r##"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
+    have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options">
+    <nvpair id="p1" name="dc-version" value="2.1.5-a3f44794f94"/><nvpair id="p2" name="concurrent-fencing" value="true"/>
+    <nvpair id="p3" name="stonith-enabled" value="true"/></cluster_property_set></crm_config>
+  <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources>
+    <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"><instance_attributes id="c1">
+      <nvpair id="c1a" name="server" value="192.0.2.1"/><nvpair id="c1b" name="reconnect_interval" value="60s"/></instance_attributes>
+      <operations><op id="c1s" name="start" interval="0" timeout="60s"/><op id="c1m" name="monitor" interval="10s"/></operations></primitive>
+    <primitive id="compute2" class="ocf" provider="pacemaker" type="remote"><instance_attributes id="c2">
+      <nvpair id="c2b" name="reconnect_interval" value="60s"/></instance_attributes></primitive>
+    <primitive id="power-ctl1" class="stonith" type="fence_ipmilan"><instance_attributes id="k1">
+      <nvpair id="k1h" name="pcmk_host_list" value="ctl1"/></instance_attributes></primitive>
+    <primitive id="power-compute1" class="stonith" type="fence_ipmilan"><instance_attributes id="w1">
+      <nvpair id="w1h" name="pcmk_host_list" value="compute1"/></instance_attributes></primitive>
+    <primitive id="power-compute2" class="stonith" type="fence_ipmilan"><instance_attributes id="w2">
+      <nvpair id="w2h" name="pcmk_host_map" value="compute2:7"/></instance_attributes></primitive>
+    <primitive id="mark" class="stonith" type="fence_mark"><instance_attributes id="m">
+      <nvpair id="mh" name="pcmk_host_list" value="compute1 compute2"/><nvpair id="ms" name="pcmk_status_retries" value="1"/>
+      <nvpair id="mr" name="pcmk_off_retries" value="1"/><nvpair id="mt" name="pcmk_off_timeout" value="40s"/>
+      <nvpair id="ml" name="pcmk_action_limit" value="-1"/></instance_attributes>
+      <operations><op id="mm" name="monitor" interval="60s" timeout="40s"/></operations></primitive>
+    <primitive id="alerter" class="ocf" provider="openstack" type="nova-host-alerter"><meta_attributes id="a">
+      <nvpair id="ar" name="requires" value="quorum"/><nvpair id="as" name="resource-stickiness" value="INFINITY"/>
+      <nvpair id="am" name="migration-threshold" value="3"/><nvpair id="af" name="failure-timeout" value="120s"/></meta_attributes>
+      <operations><op id="ao" name="monitor" interval="10s" timeout="20s"/></operations></primitive></resources>
+  <constraints><rsc_location id="l" rsc="alerter" resource-discovery="exclusive"><rule id="lr" score="0">
+    <expression id="le" attribute="#kind" operation="eq" value="cluster"/></rule></rsc_location></constraints>
+  <fencing-topology><fencing-level id="f1" target="compute1" index="1" devices="power-compute1,mark"/>
+    <fencing-level id="f2" target="compute1" index="2" devices="power-compute1"/>
+    <fencing-level id="f3" target="compute2" index="1" devices="power-compute2,mark"/>
+    <fencing-level id="f4" target="compute2" index="2" devices="power-compute2"/></fencing-topology>
+  <alerts><alert id="alert-mark" path="/usr/sbin/alert_mark"><select><select_fencing/></select>
+    <recipient id="e" value="EVIDENCE"/></alert></alerts></configuration><status>
+  <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
+  <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"##;
+
+/// The parts of it that are ours.
+const OURS: [(&str, &str); 5] = [
+    (r#"    <primitive id="mark""#, "</primitive>"),
+    (r#"    <primitive id="alerter""#, "</primitive>"),
+    ("<rsc_location", "</rsc_location>"),
+    ("<fencing-topology>", "</fencing-topology>"),
+    ("<alerts>", "</alerts>"),
+];
+
+/// Everything of a text between two of its words, with these.
+fn without(text: &str, from: &str, to: &str) -> String {
+    let (before, rest) = text.split_once(from).unwrap();
+    let (_, after) = rest.split_once(to).unwrap();
+    format!("{before}{after}")
+}
+
+fn bare() -> String {
+    let text = OURS.iter().fold(RIGHT.to_owned(), |text, (from, to)| without(&text, from, to));
+    text.replace(r#"name="concurrent-fencing" value="true""#, r#"name="cluster-name" value="x""#)
+}
+
+/// The levels that a site has before it knows of us.
+fn with_power_levels() -> String {
+    let levels = r#"<fencing-topology><fencing-level id="f1" target="compute1" index="1" devices="power-compute1"/>
+      <fencing-level id="f3" target="compute2" index="1" devices="power-compute2"/>
+      <fencing-level id="f0" target-pattern="^ctl1$" index="1" devices="power-ctl1"/></fencing-topology></configuration>"#;
+    bare().replace("</configuration>", levels)
+}
+
+/// A controller with a cluster's configuration in a file.
+struct Site {
+    installed: Installed,
+    room: TempDir,
+}
+
+struct Answer {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+
+    fn kinds(&self) -> Vec<String> {
+        let found = self.json()["findings"].clone();
+        found.as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Site {
+    fn with(cib: &str) -> Self {
+        let site = Self { installed: Installed::new().unwrap(), room: TempDir::new().unwrap() };
+        fs::write(
+            site.path("alerter.toml"),
+            format!("[store]\npath = \"{}\"\n", site.path("marks.db").display()),
+        )
+        .unwrap();
+        let made = Command::new("install").args(["-d", "-m", "700", "-o", "hacluster", "-g", "haclient"]);
+        expect_success(&{ made }.arg(site.evidence()).output().unwrap());
+        site.set(cib);
+        site
+    }
+
+    fn set(&self, cib: &str) {
+        fs::write(self.cib(), cib.replace("EVIDENCE", &self.evidence().display().to_string())).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.room.path().join(name)
+    }
+
+    fn cib(&self) -> PathBuf {
+        self.path("cib.xml")
+    }
+
+    fn evidence(&self) -> PathBuf {
+        self.path("evidence")
+    }
+
+    fn setup(&self, options: &[&str]) -> Answer {
+        let mut command = self.installed.command("nova-host-alerter");
+        command
+            .arg("--config")
+            .arg(self.path("alerter.toml"))
+            .arg("setup")
+            .args(options)
+            .arg("--cib")
+            .arg(self.cib());
+        let output = command.output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        Answer { code: output.status.code(), out, err }
+    }
+
+    /// Types what was printed into a shell, whose tools change the file.
+    fn type_in(&self, script: &str) {
+        // One shell's /run is no other's: the copies of pcs have their place there.
+        let around = r#"mount -t tmpfs tmpfs /run
+            pcs() { case "$1" in -f) command pcs "$@" ;; *) command pcs -f "$CIB_file" "$@" ;; esac; }
+            . "$1""#;
+        let input = self.path("script");
+        fs::write(&input, script).unwrap();
+        let mut shell = self.installed.command("sh");
+        shell
+            .args(["-ec", around, "sh"])
+            .arg(input)
+            .env("CIB_file", self.cib())
+            .env("HOME", self.room.path());
+        expect_success(&shell.output().unwrap());
+    }
+
+    /// What `setup` prints is typed; then nothing is wrong, and nothing is left to do.
+    fn set_up(&self, tool: &str) {
+        let printed = self.setup(&["--tool", tool]);
+        assert_eq!(printed.code, Some(0), "{}\n{}", printed.out, printed.err);
+        self.type_in(&printed.out);
+        self.is_right(tool);
+    }
+
+    fn is_right(&self, tool: &str) {
+        let checked = self.setup(&["--check"]);
+        assert_eq!((checked.code, checked.err.as_str()), (Some(0), ""), "{tool}: {}", checked.out);
+        let again = self.setup(&["--tool", tool]);
+        assert_eq!((again.code, again.out.as_str()), (Some(0), "# Nothing to do.\n"));
+        let verified =
+            self.installed.command("crm_verify").arg("-VV").arg("-x").arg(self.cib()).output().unwrap();
+        expect_success(&verified);
+        assert_eq!(String::from_utf8_lossy(&verified.stderr), "", "crm_verify has something to say");
+    }
+
+    fn levels(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(self.cib()).unwrap();
+        let entries = text.split("<fencing-level ").skip(1).map(|entry| entry.split('>').next().unwrap());
+        let value = |entry: &str, name: &str| {
+            let (_, behind) = format!(" {entry}")
+                .split_once(&format!(" {name}=\""))
+                .map(|(a, b)| (a.to_owned(), b.to_owned()))?;
+            behind.split('"').next().map(str::to_owned)
+        };
+        let shown = entries.map(|entry| {
+            let target = value(entry, "target").or_else(|| value(entry, "target-pattern")).unwrap();
+            format!("{target} {}: {}", value(entry, "index").unwrap(), value(entry, "devices").unwrap())
+        });
+        shown.collect()
+    }
+
+    /// What Pacemaker would do once the connection to `compute1` fails.
+    fn plan_of_an_outage(&self) -> String {
+        let text = fs::read_to_string(self.cib()).unwrap();
+        let (configuration, _) = text.split_once("<status").unwrap();
+        fs::write(self.path("failed.xml"), format!("{configuration}{CONNECTED}</cib>")).unwrap();
+        let mut simulate = self.installed.command("crm_simulate");
+        simulate
+            .args(["-S", "--op-inject", "compute1_monitor_10000@ctl1=1", "-x"])
+            .arg(self.path("failed.xml"));
+        let simulated = simulate.output().unwrap();
+        expect_success(&simulated);
+        String::from_utf8(simulated.stdout).unwrap()
+    }
+}
+
+/// `ctl1` has connected the compute host, and the alerter runs there.
+const CONNECTED: &str = r#"<status>
+  <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"><lrm id="1"><lrm_resources>
+    <lrm_resource id="compute1" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="compute1_last_0"
+      operation_key="compute1_start_0" operation="start" call-id="10" rc-code="0" op-status="0" interval="0"
+      transition-key="1:1:0:0" transition-magic="0:0;1:1:0:0"/></lrm_resource>
+    <lrm_resource id="alerter" class="ocf" provider="openstack" type="nova-host-alerter"><lrm_rsc_op id="alerter_last_0"
+      operation_key="alerter_start_0" operation="start" call-id="11" rc-code="0" op-status="0" interval="0"
+      transition-key="2:1:0:0" transition-magic="0:0;2:1:0:0"/></lrm_resource></lrm_resources></lrm></node_state>
+  <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/>
+  <node_state id="compute1" uname="compute1" remote_node="true" in_ccm="true"/></status>"#;
+
+fn expect_success(output: &Output) {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+}
+
+fn lines(all: &[&str]) -> BTreeSet<String> {
+    all.iter().map(|&line| line.to_owned()).collect()
+}
+
+const RECOMMENDED: [&str; 4] = [
+    "compute1 1: power-compute1,mark",
+    "compute1 2: power-compute1",
+    "compute2 1: power-compute2,mark",
+    "compute2 2: power-compute2",
+];
+
+fn sets_up_a_bare_cluster(tool: &str) {
+    let site = Site::with(&bare());
+    assert_eq!(site.setup(&["--check"]).code, Some(1));
+    site.set_up(tool);
+    assert_eq!(site.levels(), lines(&RECOMMENDED));
+    let plan = site.plan_of_an_outage();
+    assert!(plan.contains("Fencing compute1"), "{plan}");
+    let moves = plan.lines().filter(|line| line.contains("alerter") && !line.contains("monitor"));
+    assert!(!moves.clone().any(|line| line.contains("compute") || line.contains("Stop")), "{plan}");
+}
+
+/// S1-21, S1-24: the commands that are printed for pcs, typed.
+fn pcs_sets_up_a_bare_cluster() {
+    sets_up_a_bare_cluster("pcs");
+}
+
+/// S1-21, S1-24: the commands that are printed for crmsh, typed.
+fn crmsh_sets_up_a_bare_cluster() {
+    sets_up_a_bare_cluster("crmsh");
+}
+
+/// S1-22, S1-24: the levels of the site get the mark behind their power devices; those of controllers stay as they are.
+fn levels_of_power_alone_get_the_mark() {
+    for tool in ["pcs", "crmsh"] {
+        let site = Site::with(&with_power_levels());
+        site.set_up(tool);
+        let wanted = [&RECOMMENDED[..], &["^ctl1$ 1: power-ctl1"]].concat();
+        assert_eq!(site.levels(), lines(&wanted), "{tool}");
+    }
+}
+
+/// Everything that `setup` can put right, wrong at once.
+fn what_is_wrong_all_over_is_put_right() {
+    let wrong = [
+        (r#"devices="power-compute1,mark""#, r#"devices="mark,power-compute1""#),
+        (r#"index="2" devices="power-compute1""#, r#"index="3" devices="mark""#),
+        (r#"devices="power-compute2,mark""#, r#"devices="power-compute2""#),
+        (r#"value="compute1 compute2""#, r#"value="compute2""#),
+        (r#"value="40s""#, r#"value="20s""#),
+        (r#"<nvpair id="ml" name="pcmk_action_limit" value="-1"/>"#, ""),
+        (r#"<op id="mm" name="monitor" interval="60s" timeout="40s"/>"#, ""),
+        (r#"<op id="ao" name="monitor" interval="10s" timeout="20s"/>"#, ""),
+        (r#"value="quorum""#, r#"value="fencing""#),
+        (r#"<nvpair id="as" name="resource-stickiness" value="INFINITY"/>"#, ""),
+        (r#" resource-discovery="exclusive"><rule id="lr" score="0""#, r#"><rule id="lr" score="100""#),
+        ("<select_fencing/>", "<select_nodes/>"),
+        (r#"value="EVIDENCE""#, r#"value="/elsewhere""#),
+        (r#"name="stonith-enabled" value="true""#, r#"name="stonith-enabled" value="false""#),
+        (r#"name="concurrent-fencing" value="true""#, r#"name="concurrent-fencing" value="false""#),
+    ];
+    let cib = wrong.iter().fold(RIGHT.to_owned(), |text, pair| broken(&text, &[*pair]));
+    for tool in ["pcs", "crmsh"] {
+        let site = Site::with(&cib);
+        let found: BTreeSet<String> = site.setup(&["--check", "--json"]).kinds().into_iter().collect();
+        assert!(found.len() >= 13, "{found:?}");
+        site.set_up(tool);
+        assert_eq!(site.levels(), lines(&RECOMMENDED), "{tool}");
+    }
+}
+
+/// S1-48: nothing is printed for a cluster that is right, whichever tool made it.
+fn a_right_cluster_stays_as_it_is() {
+    let site = Site::with(RIGHT);
+    let before = fs::read(site.cib()).unwrap();
+    ["pcs", "crmsh"].into_iter().for_each(|tool| site.is_right(tool));
+    assert_eq!(fs::read(site.cib()).unwrap(), before);
+    let said = site.setup(&["--check", "--json"]).json();
+    assert_eq!((said["right"].as_bool(), said["findings"].as_array().map(Vec::len)), (Some(true), Some(0)));
+    for example in ["crmsh.txt", "pcs.sh"] {
+        // What these are loaded into has no compute2; the words of both are tested beside them.
+        assert!(Path::new(&installed::source("packaging/examples")).join(example).is_file());
+    }
+}
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+/// A stable word, and what must be exchanged in a right configuration so that it is found.
+const BROKEN: [(&str, Pairs); 39] = [
+    ("no-compute-host", &[(r#"type="remote""#, r#"type="Dummy""#)]),
+    (
+        "no-power-device",
+        &[
+            ("<fencing-topology>", "<fencing-topology><!--"),
+            ("</fencing-topology>", "--></fencing-topology>"),
+            (r#"name="pcmk_host_list" value="compute1""#, r#"name="pcmk_host_list" value="ctl2""#),
+        ],
+    ),
+    ("no-mark-device", &[(r#"type="fence_mark""#, r#"type="fence_dummy""#)]),
+    ("no-level", &[(r#"devices="power-compute1,mark""#, r#"devices="power-compute1""#)]),
+    (
+        "no-level",
+        &[
+            ("<fencing-topology>", "<fencing-topology><!--"),
+            ("</fencing-topology>", "--></fencing-topology>"),
+            (r#"value="compute1 compute2""#, r#"value="none""#),
+        ],
+    ),
+    (
+        "mark-alone",
+        &[
+            ("<fencing-topology>", "<fencing-topology><!--"),
+            ("</fencing-topology>", "--></fencing-topology>"),
+        ],
+    ),
+    ("mark-alone", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="mark""#)]),
+    ("mark-alone", &[(r#"value="compute1 compute2""#, r#"value="compute1 compute2 ctl2""#)]),
+    ("mark-not-last", &[(r#"devices="power-compute1,mark""#, r#"devices="mark,power-compute1""#)]),
+    ("level-without-mark", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="power-ctl1""#)]),
+    (
+        "no-fallback",
+        &[(r#"<fencing-level id="f2" target="compute1" index="2" devices="power-compute1"/>"#, "")],
+    ),
+    ("unknown-device", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="ghost""#)]),
+    ("no-host-list", &[(r#"<nvpair id="mh" name="pcmk_host_list" value="compute1 compute2"/>"#, "")]),
+    ("no-host-list", &[(r#"<nvpair id="w1h" name="pcmk_host_list" value="compute1"/>"#, "")]),
+    ("host-not-listed", &[(r#"value="compute1 compute2""#, r#"value="compute1""#)]),
+    (
+        "host-not-listed",
+        &[(r#"name="pcmk_host_map" value="compute2:7""#, r#"name="pcmk_host_map" value="compute20:7""#)],
+    ),
+    ("off-timeout", &[(r#"<nvpair id="mt" name="pcmk_off_timeout" value="40s"/>"#, "")]),
+    ("off-timeout", &[(r#"value="40s""#, r#"value="39s""#)]),
+    ("off-retries", &[(r#"<nvpair id="mr" name="pcmk_off_retries" value="1"/>"#, "")]),
+    ("action-limit", &[(r#"<nvpair id="ml" name="pcmk_action_limit" value="-1"/>"#, "")]),
+    ("no-monitor", &[(r#"<op id="mm" name="monitor" interval="60s" timeout="40s"/>"#, "")]),
+    (
+        "stopped",
+        &[(r#"<nvpair id="ar""#, r#"<nvpair id="at" name="target-role" value="Stopped"/><nvpair id="ar""#)],
+    ),
+    (
+        "banned",
+        &[(
+            "<constraints>",
+            r#"<constraints><rsc_location id="b" rsc="mark" node="ctl2" score="-INFINITY"/>"#,
+        )],
+    ),
+    ("fails-on", &[("<status>", FAILED_MARK)]),
+    ("not-installed", &[("<status>", NOT_INSTALLED)]),
+    ("no-alerter", &[(r#"type="nova-host-alerter""#, r#"type="other""#)]),
+    ("requires", &[(r#"value="quorum""#, r#"value="fencing""#)]),
+    ("stickiness", &[(r#"value="INFINITY""#, r#"value="100""#)]),
+    ("migration-threshold", &[(r#"<nvpair id="am" name="migration-threshold" value="3"/>"#, "")]),
+    ("failure-timeout", &[(r#"<nvpair id="af" name="failure-timeout" value="120s"/>"#, "")]),
+    ("alerter-on-computes", &[(r#" resource-discovery="exclusive""#, "")]),
+    ("no-alert", &[(r#"path="/usr/sbin/alert_mark""#, r#"path="/usr/sbin/other""#)]),
+    ("alert-path", &[(r#"path="/usr/sbin/alert_mark""#, r#"path="/gone/alert_mark""#)]),
+    ("alert-select", &[("<select_fencing/>", "<select_nodes/>")]),
+    ("alert-recipient", &[(r#"<recipient id="e" value="EVIDENCE"/>"#, "")]),
+    ("concurrent-fencing", &[(r#"name="concurrent-fencing" value="true""#, r#"name="x" value="true""#)]),
+    (
+        "stonith-enabled",
+        &[(r#"name="stonith-enabled" value="true""#, r#"name="stonith-enabled" value="no""#)],
+    ),
+    ("reconnect-interval", &[(r#"<nvpair id="c1b" name="reconnect_interval" value="60s"/>"#, "")]),
+    ("start-on-fail", &[(r#"name="start" interval="0""#, r#"name="start" interval="0" on-fail="fence""#)]),
+];
+
+/// It did not start on the other controller, and was stopped there.
+const FAILED_MARK: &str = r#"<status><node_state id="2" uname="ctl2"><lrm id="2"><lrm_resources><lrm_resource id="mark" class="stonith" type="fence_mark">
+  <lrm_rsc_op id="mark_last_failure_0" operation="start" call-id="8" rc-code="1" op-status="4" last-rc-change="1795190000" exit-reason="no journal"/>
+  <lrm_rsc_op id="mark_last_0" operation="stop" call-id="9" rc-code="0" op-status="0" last-rc-change="1795190001"/></lrm_resource></lrm_resources></lrm></node_state>"#;
+
+/// What Pacemaker finds where the package is missing.
+const NOT_INSTALLED: &str = r#"<status><node_state id="2" uname="ctl2"><lrm id="2"><lrm_resources><lrm_resource id="alerter" class="ocf" provider="openstack" type="nova-host-alerter">
+  <lrm_rsc_op id="alerter_last_failure_0" operation="monitor" call-id="5" rc-code="5" op-status="0" last-rc-change="1795190000"/></lrm_resource></lrm_resources></lrm></node_state>"#;
+
+fn broken(text: &str, pairs: &[(&str, &str)]) -> String {
+    pairs.iter().fold(text.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replacen(from, to, if *from == r#"type="remote""# { 9 } else { 1 })
+    })
+}
+
+/// S1-49: each known misconfiguration is found in a configuration that is right but for it, with what to type.
+fn every_misconfiguration_is_found() {
+    let site = Site::with(RIGHT);
+    let mut seen = BTreeSet::from(["evidence-directory"]);
+    for (word, pairs) in BROKEN {
+        site.set(&broken(RIGHT, pairs));
+        let said = site.setup(&["--check", "--json"]);
+        assert!(said.code == Some(1) && said.kinds().contains(&word.to_owned()), "{word}: {}", said.out);
+        let told = said.json();
+        let all = told["findings"].as_array().unwrap();
+        assert!(
+            all.iter().all(|one| one["then"].as_str().is_some_and(|then| then.len() > 10)),
+            "{}",
+            said.out
+        );
+        let text = site.setup(&["--check"]).out;
+        assert!(text.contains(&format!("{word}: ")) && text.contains("\n  -> "), "{text}");
+        seen.insert(word);
+    }
+    site.set(RIGHT);
+    fs::remove_dir(site.evidence()).unwrap();
+    assert_eq!(site.setup(&["--check", "--json"]).kinds(), ["evidence-directory"]);
+    let all: BTreeSet<&str> = KINDS.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(seen, all, "a kind that no configuration here shows");
+}
+
+/// S1-49: what an operator may be told stands in the manual, by its word.
+fn every_finding_is_documented() {
+    let manual = fs::read_to_string(installed::source("docs/operate.md")).unwrap();
+    let missing: Vec<&str> = KINDS
+        .iter()
+        .map(|kind| kind.as_str())
+        .filter(|word| !manual.contains(&format!("\n| `{word}` |")))
+        .collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+/// S1-21: the commands in the README are those that are printed for the cluster that it speaks of.
+fn the_readme_shows_what_is_printed() {
+    let readme = fs::read_to_string(installed::source("README.md")).unwrap();
+    let compute2 = without(&bare(), r#"    <primitive id="compute2""#, "</primitive>");
+    let site = Site::with(&without(&compute2, r#"    <primitive id="power-compute2""#, "</primitive>"));
+    for tool in ["crmsh", "pcs"] {
+        let mut command = site.installed.command("nova-host-alerter");
+        command.args(["setup", "--tool", tool, "--cib"]).arg(site.cib());
+        let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let (_, shown) = readme.split_once(&format!("<!-- test: setup {tool} -->\n```\n")).unwrap();
+        let commands: Vec<&str> =
+            printed.lines().filter(|line| !line.starts_with("# ") && !line.starts_with("#  ")).collect();
+        assert_eq!(shown.split_once("```").unwrap().0.lines().collect::<Vec<_>>(), commands, "{tool}");
+    }
+}
+
+/// The others are set up all the same.
+fn a_host_without_a_power_device_is_named() {
+    let cib = broken(
+        &bare(),
+        &[(r#"name="pcmk_host_map" value="compute2:7""#, r#"name="pcmk_host_map" value="ctl2:7""#)],
+    );
+    let site = Site::with(&cib);
+    let printed = site.setup(&["--tool", "pcs"]);
+    assert_eq!(printed.code, Some(1));
+    assert!(printed.err.contains("no-power-device: no fence device is for compute2"), "{}", printed.err);
+    assert!(printed.err.contains("pcmk_host_list=compute2"), "{}", printed.err);
+    assert!(
+        printed.out.contains("stonith level add 1 compute1 power-compute1 mark")
+            && !printed.out.contains("compute2")
+    );
+    let restricted = site.setup(&["--tool", "pcs", "--hosts", "compute1"]);
+    assert_eq!((restricted.code, restricted.err.as_str()), (Some(0), ""));
+}
+
+fn wrong_usage_is_refused() {
+    let site = Site::with(RIGHT);
+    for options in
+        [&["--apply"][..], &["--check", "--apply"], &["--tool", "vi"], &["--hosts", "a b"], &["--hosts", ""]]
+    {
+        assert_eq!(site.setup(options).code, Some(2), "{options:?}");
+    }
+    fs::write(site.cib(), "<cib>").unwrap();
+    let said = site.setup(&["--check"]);
+    assert!(said.code == Some(1) && said.err.contains("cannot be read"), "{}", said.err);
+}
