@@ -135,6 +135,13 @@ impl Cluster {
         })
     }
 
+    /// Whether any constraint on it has a rule.
+    pub(super) fn has_rule(&self, resource: &str) -> bool {
+        let is_rule = |part: &Part| !matches!(part.condition, Condition::Named(_));
+        let mut own = self.locations.iter().filter(|l| l.resources.iter().any(|id| id == resource));
+        own.any(|location| location.parts.iter().any(is_rule))
+    }
+
     /// The constraint by which a resource may run on a node although another one keeps it to others.
     pub(super) fn admission<'a>(&'a self, resource: &'a Resource, node: &Node) -> Option<&'a Location> {
         self.locations_of(resource).find(|l| l.discovery == "exclusive" && l.may_cover(node))

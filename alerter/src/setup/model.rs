@@ -221,11 +221,12 @@ impl Cluster {
         targets
     }
 
-    /// An id that nothing has yet.
+    /// An id that nothing has yet, and that no level names: what it means there nobody knows.
     pub(super) fn free_id(&self, wish: &str) -> String {
         let others = (2..).map(|number| format!("{wish}-{number}"));
         let mut ids = std::iter::once(wish.to_owned()).chain(others);
-        ids.find(|id| !self.taken.contains(id)).expect("there are more numbers than ids")
+        let is_named = |id: &String| self.levels.iter().any(|level| level.devices.contains(id));
+        ids.find(|id| !self.taken.contains(id) && !is_named(id)).expect("there are more numbers than ids")
     }
 }
 

@@ -239,6 +239,20 @@ fn a_mark_device_gets_new_hosts_behind_their_levels() {
     assert!(changing.len() == 1 && changing[0].line().contains("cib-push"), "with pcs all is one change");
 }
 
+/// pcs refuses a second constraint with the same rule.
+#[test]
+fn a_rule_that_is_there_already_does_not_stop_pcs() {
+    let printed = |cluster: &Cluster| {
+        let commands = commands(Tool::Pcs, cluster, &plan(cluster));
+        commands.iter().map(Command::line).find(|line| line.contains("constraint")).unwrap()
+    };
+    let mut cluster = right();
+    cluster.locations[0].discovery.clear();
+    assert!(printed(&cluster).ends_with("'#kind' eq cluster --force"), "{}", printed(&cluster));
+    cluster.locations.clear();
+    assert!(printed(&cluster).ends_with("'#kind' eq cluster"), "{}", printed(&cluster));
+}
+
 #[test]
 fn the_release_says_whether_fencings_run_beside_each_other_by_themselves() {
     let with = |release, text: Option<&str>| {
@@ -381,12 +395,12 @@ proptest! {
     /// Neither tool is ever told to leave a target without levels, or a mark alone or before another device.
     #[test]
     fn no_step_makes_what_the_check_would_find(choices in proptest::collection::vec(any::<u8>(), 0..120)) {
-        let cluster = disordered(&choices);
+        let (cluster, after) = (disordered(&choices), applied(disordered(&choices)));
         for step in plan(&cluster) {
             let Step::SetLevels { levels, .. } = step else { continue };
             prop_assert!(!levels.is_empty() && levels.len() <= 9);
             for devices in levels {
-                let marks: Vec<usize> = (0..devices.len()).filter(|at| devices[*at].starts_with("mark")).collect();
+                let marks: Vec<usize> = (0..devices.len()).filter(|at| after.is_mark(&devices[*at])).collect();
                 prop_assert!(marks.is_empty() || (marks == [devices.len() - 1] && devices.len() > 1), "{:?}", devices);
             }
         }

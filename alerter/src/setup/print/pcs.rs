@@ -66,7 +66,11 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
             made.push(on_controllers(id));
             made
         }
-        Step::KeepToControllers { resource, .. } => vec![on_controllers(resource)],
+        Step::KeepToControllers { resource, .. } => {
+            // A rule that says the same, but lets Pacemaker look on compute hosts, makes pcs refuse this one.
+            let force = cluster.has_rule(resource).then(|| "--force".to_owned());
+            vec![on_controllers(resource).into_iter().chain(force).collect()]
+        }
         Step::SetAlert { id, path, recipients, .. } => alert(cluster, id, path, recipients),
         Step::SetProperties(values) => one(&["property", "set"], settings(values.iter())),
         Step::Enable { resource } => one(&[kind(cluster, resource), "enable", resource], Vec::new()),
