@@ -1,4 +1,5 @@
-# Two controllers, one compute host: as root on one controller, sh -e pcs.sh
+# For a site with two controllers; one compute host stands for all: as root on one controller, sh -e pcs.sh
+# Either of them may die: with two_node in corosync.conf the other has quorum, fences it and runs the alerter.
 # Between devices a blank means "and then" (one level); the next level is a command of its own.
 # Mark device and alerter may run on any controller.
 
@@ -33,6 +34,6 @@ pcs resource create alerter ocf:openstack:nova-host-alerter \
 pcs constraint location alerter rule resource-discovery=exclusive score=0 '#kind' eq cluster
 
 # What Pacemaker itself says of fencings, kept on every controller. pcs cannot limit it to fencings; alert_mark passes over the rest.
-pcs alert create path=/usr/sbin/alert_mark id=alert-mark
+pcs alert create path=/usr/share/pacemaker/alerts/alert_mark id=alert-mark
 
 pcs property set concurrent-fencing=true stonith-enabled=true

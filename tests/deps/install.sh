@@ -12,7 +12,9 @@ common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux str
 openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat uwsgi-core uwsgi-plugin-python3'
 # What reads the figures and the page as operators do: promtool, a browser and what drives it. On Debian only.
 watchers='prometheus chromium chromium-driver fonts-dejavu-core'
-debian_packages="$common resource-agents fence-agents $openstack $watchers"
+# What compiles the shipped confinement: systemd-analyze comes with systemd.
+confinement='apparmor checkpolicy systemd'
+debian_packages="$common resource-agents fence-agents $openstack $watchers $confinement"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"
 # crmsh is not packaged there: what needs it says so.

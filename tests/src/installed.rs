@@ -15,6 +15,7 @@ use crate::programs::built;
 const ENTER: &str = r#"
     mount -t overlay -o "lowerdir=$1/sbin:/usr/sbin" overlay /usr/sbin
     mount -t overlay -o "lowerdir=$1/ocf:/usr/lib/ocf/resource.d" overlay /usr/lib/ocf/resource.d
+    mount -t overlay -o "lowerdir=$1/alerts:/usr/share/pacemaker/alerts" overlay /usr/share/pacemaker/alerts
     shift
     exec "$@"
 "#;
@@ -22,8 +23,11 @@ const ENTER: &str = r#"
 /// Where the OCF agent stands once it is installed.
 pub const OCF_AGENT: &str = "/usr/lib/ocf/resource.d/openstack/nova-host-alerter";
 
-/// The programs of the project.
-const PROGRAMS: [&str; 3] = ["fence_mark", "alert_mark", "nova-host-alerter"];
+/// Where Pacemaker runs the alert agent from.
+pub const ALERT_AGENT: &str = "/usr/share/pacemaker/alerts/alert_mark";
+
+/// What is installed in /usr/sbin.
+const PROGRAMS: [&str; 2] = ["fence_mark", "nova-host-alerter"];
 
 /// An installation that ends with this value.
 pub struct Installed {
@@ -37,12 +41,14 @@ impl Installed {
     /// A program that was not built, or a file that cannot be written.
     pub fn new() -> anyhow::Result<Self> {
         let room = TempDir::new()?;
-        let (sbin, ocf) = (room.path().join("sbin"), room.path().join("ocf/openstack"));
-        fs::create_dir_all(&sbin)?;
-        fs::create_dir_all(&ocf)?;
+        let [sbin, ocf, alerts] = ["sbin", "ocf/openstack", "alerts"].map(|name| room.path().join(name));
+        for directory in [&sbin, &ocf, &alerts] {
+            fs::create_dir_all(directory)?;
+        }
         for program in PROGRAMS {
             place(&built(program)?, &sbin.join(program))?;
         }
+        place(&built("alert_mark")?, &alerts.join("alert_mark"))?;
         place(&source("ocf/nova-host-alerter"), &ocf.join("nova-host-alerter"))?;
         Ok(Self { room })
     }

@@ -100,7 +100,7 @@ const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc
 </rsc_location>"##;
 
 /// As a site would write it; without a recipient, so that the directory is the default one.
-pub const ALERTS: &str = r#"<alerts><alert id="alert-mark" path="/usr/sbin/alert_mark">
+pub const ALERTS: &str = r#"<alerts><alert id="alert-mark" path="/usr/share/pacemaker/alerts/alert_mark">
   <select><select_fencing/></select>
 </alert></alerts>"#;
 

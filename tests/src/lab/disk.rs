@@ -1,7 +1,7 @@
 //! What lies on the disks of the nodes: written once below the lab's directory, mounted by each node's PID 1.
 //!
 //! ```text
-//!   sbin/  ocf/            over /usr/sbin and /usr/lib/ocf/resource.d of every node, read-only
+//!   sbin/  ocf/  alerts/   over /usr/sbin, /usr/lib/ocf/resource.d and /usr/share/pacemaker/alerts of every node, read-only
 //!   shared/                /run/lab of every node: the service's socket, and bin/ that a test may change
 //!   nodes/NAME/etc         over /etc, read-only
 //!   nodes/NAME/site        /etc/nova-host-alerter
@@ -63,8 +63,8 @@ pub(super) fn write_site(
 }
 
 fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
-    let (sbin, ocf, bin) = (lab.join("sbin"), lab.join("ocf"), lab.join("shared/bin"));
-    for path in [&sbin, &ocf, &bin] {
+    let [sbin, ocf, alerts, bin] = ["sbin", "ocf", "alerts", "shared/bin"].map(|name| lab.join(name));
+    for path in [&sbin, &ocf, &alerts, &bin] {
         directory(path, 0o755)?;
     }
     let myself = std::env::current_exe()?;
@@ -74,8 +74,8 @@ fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
     symlink(format!("{CHANGEABLE}/{}", parts::MARK_AGENT), sbin.join(parts::MARK_AGENT))?;
     let Some(products) = products else { return Ok(()) };
     place(&products.programs.join(parts::MARK_AGENT), &bin.join(parts::REAL_MARK_AGENT))?;
-    for program in ["nova-host-alerter", "alert_mark"] {
-        place(&products.programs.join(program), &sbin.join(program))?;
+    for (program, place_of) in [("nova-host-alerter", &sbin), ("alert_mark", &alerts)] {
+        place(&products.programs.join(program), &place_of.join(program))?;
     }
     directory(&ocf.join("openstack"), 0o755)?;
     place(&products.ocf_agent, &ocf.join("openstack/nova-host-alerter"))

@@ -65,6 +65,7 @@ impl Seat {
         let node = disk::node_directory(&self.lab, &self.name);
         overlay(&self.lab.join("sbin"), "/usr/sbin")?;
         overlay(&self.lab.join("ocf"), "/usr/lib/ocf/resource.d")?;
+        overlay(&self.lab.join("alerts"), "/usr/share/pacemaker/alerts")?;
         overlay(&node.join("etc"), "/etc")?;
         bind(&node.join("site"), "/etc/nova-host-alerter")?;
         bind(&node.join("var-lib"), "/var/lib")?;

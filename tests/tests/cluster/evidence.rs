@@ -17,7 +17,7 @@ pub(crate) const SCENARIOS: &[Scenario] =
     &[("every_controller_keeps_the_evidence_of_a_fencing", every_controller_keeps_the_evidence_of_a_fencing)];
 
 /// As a site would write it; without a recipient, so that the directory is the default one.
-const ALERTS: &str = r#"<configuration><alerts><alert id="alert-mark" path="/usr/sbin/alert_mark">
+const ALERTS: &str = r#"<configuration><alerts><alert id="alert-mark" path="/usr/share/pacemaker/alerts/alert_mark">
   <select><select_fencing/></select>
 </alert></alerts></configuration>"#;
 

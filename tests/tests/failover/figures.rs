@@ -48,7 +48,7 @@ fn woken(cluster: &mut Cluster) -> anyhow::Result<()> {
 fn send_alerts(cluster: &Cluster, to: Option<&str>) -> anyhow::Result<()> {
     let recipient = to.map(|to| format!(r#"<recipient id="elsewhere" value="{to}"/>"#)).unwrap_or_default();
     let alerts = format!(
-        r#"<alerts><alert id="alert-mark" path="/usr/sbin/alert_mark"><select><select_fencing/></select>{recipient}</alert></alerts>"#
+        r#"<alerts><alert id="alert-mark" path="/usr/share/pacemaker/alerts/alert_mark"><select><select_fencing/></select>{recipient}</alert></alerts>"#
     );
     cluster.lab.replace_section("alerts", &alerts)
 }

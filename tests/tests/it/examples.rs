@@ -155,7 +155,7 @@ impl Cluster {
             (
                 "alert_mark".to_owned(),
                 self.at("string(//alert[@id='alert-mark']/@path)"),
-                "/usr/sbin/alert_mark",
+                "/usr/share/pacemaker/alerts/alert_mark",
             ),
             ("bans from controllers".to_owned(), self.at(BANS), "0"),
         ];

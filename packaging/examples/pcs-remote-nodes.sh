@@ -1,0 +1,20 @@
+# For sites that choose how fenced hosts come back: run pcs.sh, then this: sh -e pcs-remote-nodes.sh
+# It shows a second host whose connection has no reconnect_interval. Both are fenced and marked alike, and neither way touches a
+# mark: those are in no attribute of the host, which Pacemaker clears when a connection starts.
+# compute1, reconnect_interval=60s: after the fencing its connection is tried again every 60 s, until the host has booted.
+# compute2, without: it is tried in the moment the fencing is over, while the host still boots. That fails, and a failed start
+# keeps the connection off that controller (start-failure-is-fatal) until somebody cleans it up. So give one, about as long as
+# a host boots.
+
+pcs resource create compute2 ocf:pacemaker:remote \
+    server=compute2.my.cloud.com \
+    op monitor interval=10s timeout=30s --force
+
+pcs stonith create power-compute2 fence_ipmilan \
+    ip=10.0.9.102 username=admin password=CHANGE-ME lanplus=true pcmk_host_list=compute2 \
+    op monitor interval=60s
+
+# One mark device serves all hosts; each host has its levels.
+pcs stonith update mark pcmk_host_list="compute1 compute2"
+pcs stonith level add 1 compute2 power-compute2 mark
+pcs stonith level add 2 compute2 power-compute2
