@@ -1,12 +1,14 @@
 //! The Pacemaker configuration that people are told to use: loaded by the real tools, and run through Pacemaker's scheduler.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod cluster;
+mod situations;
 
-use tempfile::TempDir;
-use tests::installed::{self, Installed};
+use std::fs;
+
+use tests::installed::{self, ALERT_AGENT};
 use tests::trials::Group;
+
+use cluster::{Cluster, Tool, expect_success};
 
 const TOOLS: [&str; 5] = ["crm", "pcs", "crm_verify", "crm_simulate", "xmllint"];
 
@@ -21,15 +23,9 @@ pub(crate) fn group() -> Group {
         a_ban_and_a_missing_alert_are_caught,
         the_alerter_stays_off_compute_hosts,
     ];
+    let tests = tests.into_iter().chain(situations::tests()).collect();
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
-
-/// Two controllers that are members, and nothing else: what an administrator starts from.
-const CLUSTER: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
-    have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options"/></crm_config>
-  <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources/><constraints/></configuration><status>
-  <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
-  <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"#;
 
 /// `ctl1` has connected the compute host.
 const CONNECTED: &str = r#"<status>
@@ -56,81 +52,14 @@ const SETTINGS: [(&str, &str, &str); 9] = [
 /// Where mark device or alerter may not run, but for the rule that keeps the alerter off compute hosts.
 const BANS: &str = "string(count(//rsc_location[not(rule)]))";
 
-#[derive(Clone, Copy)]
-enum Tool {
-    Crmsh,
-    Pcs,
-}
-
-impl Tool {
-    fn example(self) -> String {
-        let path = match self {
-            Self::Crmsh => "packaging/examples/crmsh.txt",
-            Self::Pcs => "packaging/examples/pcs.sh",
-        };
-        fs::read_to_string(installed::source(path)).unwrap()
+fn marker(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Crmsh => "<!-- test: crmsh -->",
+        Tool::Pcs => "<!-- test: pcs -->",
     }
-
-    fn marker(self) -> &'static str {
-        match self {
-            Self::Crmsh => "<!-- test: crmsh -->",
-            Self::Pcs => "<!-- test: pcs -->",
-        }
-    }
-}
-
-/// A cluster's configuration in a file, changed by the real tools.
-struct Cluster {
-    installed: Installed,
-    directory: TempDir,
 }
 
 impl Cluster {
-    /// Loads `text` into an empty cluster.
-    fn with(tool: Tool, text: &str) -> Self {
-        let cluster = Self { installed: Installed::new().unwrap(), directory: TempDir::new().unwrap() };
-        fs::write(cluster.cib(), CLUSTER).unwrap();
-        let input = cluster.directory.path().join("input");
-        fs::write(&input, text).unwrap();
-        expect_success(&cluster.load(tool, &input));
-        cluster
-    }
-
-    fn cib(&self) -> PathBuf {
-        self.directory.path().join("cib.xml")
-    }
-
-    fn load(&self, tool: Tool, input: &Path) -> Output {
-        let mut command = match tool {
-            Tool::Crmsh => {
-                let mut crm = self.installed.command("crm");
-                crm.args(["configure", "load", "update"]).arg(input).env("CIB_file", self.cib());
-                crm
-            }
-            Tool::Pcs => {
-                let script = r#"pcs() { command pcs -f "$CIB" "$@"; }; . "$1""#;
-                let mut shell = self.installed.command("sh");
-                shell.args(["-ec", script, "sh"]).arg(input).env("CIB", self.cib());
-                shell
-            }
-        };
-        // Both keep state in the home directory.
-        command.env("HOME", self.directory.path()).output().unwrap()
-    }
-
-    fn assert_verified(&self) {
-        let checked =
-            self.installed.command("crm_verify").arg("-VV").arg("-x").arg(self.cib()).output().unwrap();
-        expect_success(&checked);
-        assert_eq!(String::from_utf8_lossy(&checked.stderr), "", "crm_verify has something to say");
-    }
-
-    /// What stands at an XPath, one line each.
-    fn at(&self, path: &str) -> String {
-        let found = Command::new("xmllint").args(["--xpath", path]).arg(self.cib()).output().unwrap();
-        String::from_utf8_lossy(&found.stdout).trim().to_owned()
-    }
-
     fn levels(&self) -> [String; 2] {
         ["1", "2"].map(|index| {
             self.at(&format!("string(//fencing-level[@target='compute1' and @index='{index}']/@devices)"))
@@ -152,11 +81,7 @@ impl Cluster {
             ("level 1".to_owned(), first, "power-compute1,mark"),
             ("level 2".to_owned(), second, "power-compute1"),
             ("concurrent-fencing".to_owned(), concurrent, "true"),
-            (
-                "alert_mark".to_owned(),
-                self.at("string(//alert[@id='alert-mark']/@path)"),
-                "/usr/share/pacemaker/alerts/alert_mark",
-            ),
+            ("alert_mark".to_owned(), self.at("string(//alert[@id='alert-mark']/@path)"), ALERT_AGENT),
             ("bans from controllers".to_owned(), self.at(BANS), "0"),
         ];
         let wrong = settings.into_iter().chain(others).filter(|(_, found, wanted)| found != wanted);
@@ -172,18 +97,12 @@ impl Cluster {
         let text = fs::read_to_string(self.cib()).unwrap();
         let (configuration, _) = text.split_once("<status").unwrap();
         fs::write(self.cib(), format!("{configuration}{CONNECTED}</cib>")).unwrap();
-        let simulated =
-            self.installed.command("crm_simulate").args(["-S", "-x"]).arg(self.cib()).output().unwrap();
+        let simulated = self.tool("crm_simulate").args(["-S", "-x"]).arg(self.cib()).output().unwrap();
         expect_success(&simulated);
         let plan = String::from_utf8(simulated.stdout).unwrap();
         assert!(plan.contains("RemoteOnline: [ compute1 ]"), "{plan}");
         plan.lines().any(|line| line.contains("alerter") && line.contains("on compute1"))
     }
-}
-
-fn expect_success(output: &Output) {
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
 }
 
 /// The fenced blocks of the README behind `marker`, one after the other.
@@ -200,19 +119,18 @@ fn without_comments(text: &str) -> Vec<&str> {
 
 /// S1-21: an example for crmsh, read by crmsh. S1-22, S1-24: power first, mark second, in one level. S1-48: it can be applied twice.
 fn crmsh_loads_the_example() {
-    let cluster = Cluster::with(Tool::Crmsh, &Tool::Crmsh.example());
+    let cluster = Cluster::with(Tool::Crmsh, &Tool::Crmsh.base());
     cluster.assert_verified();
     cluster.assert_as_designed();
     assert_eq!(cluster.at("string(count(//alert/select/*))"), "1", "alerts about fencings alone");
-    let again = cluster.directory.path().join("input");
-    expect_success(&cluster.load(Tool::Crmsh, &again));
+    cluster.load(Tool::Crmsh, &Tool::Crmsh.base());
     cluster.assert_verified();
     cluster.assert_as_designed();
 }
 
 /// S1-21: an example for pcs, read by pcs. S1-22, S1-24: power first, mark second, in one level.
 fn pcs_loads_the_example() {
-    let cluster = Cluster::with(Tool::Pcs, &Tool::Pcs.example());
+    let cluster = Cluster::with(Tool::Pcs, &Tool::Pcs.base());
     cluster.assert_verified();
     cluster.assert_as_designed();
 }
@@ -221,14 +139,14 @@ fn pcs_loads_the_example() {
 fn the_readme_says_what_the_examples_say() {
     let readme = fs::read_to_string(installed::source("README.md")).unwrap();
     for tool in [Tool::Crmsh, Tool::Pcs] {
-        let (told, example) = (readme_blocks(&readme, tool.marker()), tool.example());
-        assert_eq!(without_comments(&told), without_comments(&example), "{}", tool.marker());
+        let (told, example) = (readme_blocks(&readme, marker(tool)), tool.base());
+        assert_eq!(without_comments(&told), without_comments(&example), "{}", marker(tool));
     }
 }
 
 /// An operator may change from one tool to the other and has the same cluster.
 fn both_examples_say_the_same() {
-    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::with(tool, &tool.example()));
+    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::with(tool, &tool.base()));
     for resource in ["compute1", "power-compute1", "mark", "alerter"] {
         for path in ["@type", "instance_attributes/nvpair", "meta_attributes/nvpair"] {
             let names = |cluster: &Cluster| {
@@ -245,7 +163,7 @@ fn both_examples_say_the_same() {
 
 /// S1-24: the slip that the tools invite, a blank where crmsh wants a comma, makes two levels and is seen.
 fn a_blank_for_a_comma_is_caught() {
-    let slip = Tool::Crmsh.example().replace("power-compute1,mark power-compute1", "power-compute1 mark");
+    let slip = Tool::Crmsh.base().replace("power-compute1,mark power-compute1", "power-compute1 mark");
     let cluster = Cluster::with(Tool::Crmsh, &slip);
     assert_eq!(cluster.levels(), ["power-compute1", "mark"]);
     assert_eq!(cluster.deviations().len(), 2, "{:?}", cluster.deviations());
@@ -253,7 +171,7 @@ fn a_blank_for_a_comma_is_caught() {
 
 /// S1-13: what would keep a mark on one controller, or its proof away from the others, is seen.
 fn a_ban_and_a_missing_alert_are_caught() {
-    let example = Tool::Crmsh.example();
+    let example = Tool::Crmsh.base();
     let slip: Vec<&str> = example.lines().filter(|line| !line.starts_with("alert ")).collect();
     let cluster = Cluster::with(Tool::Crmsh, &(slip.join("\n") + "\nlocation ban mark -inf: ctl2\n"));
     let found = cluster.deviations();
@@ -266,11 +184,11 @@ fn a_ban_and_a_missing_alert_are_caught() {
 /// S1-20, S1-46: nothing of ours runs on a compute host, nor is it looked for there.
 fn the_alerter_stays_off_compute_hosts() {
     for tool in [Tool::Crmsh, Tool::Pcs] {
-        let cluster = Cluster::with(tool, &tool.example());
+        let cluster = Cluster::with(tool, &tool.base());
         assert!(!cluster.touches_compute1_for_the_alerter());
 
         let careless: Vec<_> =
-            tool.example().lines().filter(|line| !line.contains("#kind")).map(String::from).collect();
+            tool.base().lines().filter(|line| !line.contains("#kind")).map(String::from).collect();
         let careless = Cluster::with(tool, &careless.join("\n"));
         assert!(careless.touches_compute1_for_the_alerter(), "the check must see a missing rule");
     }
