@@ -174,6 +174,20 @@ fn without_a_journal_the_register_is_enough() {
     assert!(both.contains("/proc/none") && both.contains("attrd_updater"), "{both}");
 }
 
+/// S1-26: a newer release has changed the journal in the middle of an outage: the fencing stands in the register, and the journal is
+/// as it was.
+#[test]
+fn a_journal_of_the_next_schema_leads_to_the_register() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    let newer = Connection::open(controller.store.path()).unwrap();
+    newer.pragma_update(None, "user_version", 2).unwrap();
+    assert_eq!(controller.off(""), Ok(()));
+    assert_eq!(controller.registered().len(), 2);
+    newer.pragma_update(None, "user_version", 1).unwrap();
+    assert_eq!(controller.journalled().len(), 1);
+}
+
 /// A register that comes back while there is still no copy is used.
 #[test]
 fn without_a_journal_the_register_is_tried_again() {

@@ -5,6 +5,7 @@
 mod addresses;
 mod api;
 mod clock;
+mod confinement;
 mod decisions;
 mod default_config;
 mod deps;
@@ -18,11 +19,13 @@ mod metrics;
 mod notice;
 mod ocf;
 mod operator;
+mod papers;
 mod path;
 mod program;
 mod setup;
 mod supervised;
 mod terminal;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         addresses::group(),
         api::group(),
         clock::group(),
+        confinement::group(),
         decisions::group(),
         default_config::group(),
         deps::group(),
@@ -48,10 +52,12 @@ fn main() -> ExitCode {
         notice::group(),
         ocf::group(),
         operator::group(),
+        papers::group(),
         path::group(),
         program::group(),
         setup::group(),
         supervised::group(),
         terminal::group(),
+        upgrade::group(),
     ])
 }

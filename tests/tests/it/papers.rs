@@ -1,0 +1,126 @@
+//! What the pages for contributors and for security say of this repository: every name in them is there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tests::installed::source;
+use tests::trials::Group;
+
+/// Its tests. They need nothing.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        every_threat_names_tests_that_exist,
+        a_threat_without_a_test_and_a_test_that_is_gone_are_caught,
+        what_a_contributor_is_sent_to_exists,
+        the_steps_of_a_driver_are_those_of_every_driver,
+    ];
+    Group { cannot: None, tests }
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(source(name)).unwrap()
+}
+
+/// Every file of the sources below a directory.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let (directories, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.into_iter().chain(directories.iter().flat_map(|inner| files_below(inner))).collect()
+}
+
+/// The names of all functions of the project, the tests among them.
+fn functions() -> BTreeSet<String> {
+    let files = ["alerter", "fence-agent", "marks", "tests"].map(|part| files_below(&source(part))).concat();
+    let sources = files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs"));
+    let mut names = BTreeSet::new();
+    for text in sources.map(|path| fs::read_to_string(path).unwrap()) {
+        let behind = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+        names.extend(behind.map(str::to_owned));
+    }
+    names
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// What is wrong with the table of threats.
+fn faults(page: &str, functions: &BTreeSet<String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for number in 1..=24 {
+        let row = page.lines().find(|line| line.starts_with(&format!("| T{number}: ")));
+        let Some(shown) = row.and_then(|row| row.split('|').nth(3)) else {
+            found.push(format!("T{number} is missing"));
+            continue;
+        };
+        let names: Vec<_> = quoted(shown).filter(|name| name.contains('_')).collect();
+        // What is linked in is shown by a tool of the check, and by no test.
+        if names.is_empty() && number != 22 {
+            found.push(format!("T{number} names no test"));
+        }
+        let gone = names.into_iter().filter(|name| !functions.contains(*name));
+        found.extend(gone.map(|name| format!("T{number}: there is no test {name}")));
+    }
+    found
+}
+
+/// Each of the threats T1 to T24 has its row, and each test that it names is there.
+fn every_threat_names_tests_that_exist() {
+    assert_eq!(faults(&page("SECURITY.md"), &functions()), [""; 0]);
+    assert!(page(".ci/run").contains("step deny"), "what T22 names");
+}
+
+/// The broken variants of the page.
+fn a_threat_without_a_test_and_a_test_that_is_gone_are_caught() {
+    let (page, functions) = (page("SECURITY.md"), functions());
+    let renamed = page.replace("`no_failure_shows_a_secret`", "`no_failure_shows_any_secret`");
+    assert_eq!(faults(&renamed, &functions), ["T10: there is no test no_failure_shows_any_secret"]);
+    let without = page.replace("| T7: ", "| T77: ");
+    assert_eq!(faults(&without, &functions), ["T7 is missing"]);
+}
+
+/// Paths, targets of make and the scenario that CONTRIBUTING.md names.
+fn what_a_contributor_is_sent_to_exists() {
+    let (page, makefile) = (page("CONTRIBUTING.md"), page("Makefile"));
+    let paths =
+        quoted(&page).filter(|word| word.contains('/') && !word.contains("WORD") && !word.contains(' '));
+    for path in paths {
+        assert!(source(path).exists(), "{path} is not there");
+    }
+    for line in page.lines().filter_map(|line| line.trim().strip_prefix("make ")) {
+        let target = line.split_whitespace().next().unwrap();
+        assert!(makefile.contains(&format!("\n{target}:")), "make {target} is not there");
+    }
+    assert!(
+        functions().contains("the_fencer_calls_power_mark_power")
+            && page.contains("the_fencer_calls_power_mark_power")
+    );
+}
+
+/// Each driver of the registry has what CONTRIBUTING.md asks of a new one.
+fn the_steps_of_a_driver_are_those_of_every_driver() {
+    let registry = page("alerter/src/drivers/mod.rs");
+    let kinds: Vec<_> = registry.split("::KIND,").filter_map(|text| text.split_whitespace().last()).collect();
+    let words = &kinds[..kinds.len() - 1];
+    assert!(words.len() >= 8, "{words:?}");
+    let steps = page("CONTRIBUTING.md");
+    let [example, manual, readme] = ["packaging/alerter.toml", "docs/drivers.md", "README.md"].map(page);
+    for word in words {
+        assert!(source(&format!("alerter/src/drivers/{word}.rs")).exists(), "{word}");
+        assert!(registry.contains(&format!("pub mod {word};")), "{word}");
+        assert!(example.contains(&format!("[{word}.")), "{word} has no example");
+        assert!(manual.contains(&format!("## {word}\n")), "{word} has no section");
+        assert!(readme.contains(&format!("`{word}`")), "{word} is not in the README");
+        let tests = files_below(&source("alerter/tests/it"));
+        let own =
+            |path: &PathBuf| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(word));
+        assert!(tests.iter().any(own), "{word} has no file of tests");
+    }
+    for step in
+        ["alerter/src/drivers/WORD.rs", "pub mod WORD;", "[WORD.NAME]", "## WORD", "alerter/tests/it/"]
+    {
+        assert!(steps.contains(step), "CONTRIBUTING.md does not say {step}");
+    }
+}

@@ -1,0 +1,128 @@
+//! Programs of one release and a journal of the next, in the middle of an outage: whatever meets, nothing is lost.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use tests::programs::Site;
+use tests::receiver::{Answer, Receiver};
+use tests::trials::Group;
+
+const LIMIT: Duration = Duration::from_secs(40);
+
+/// Its tests. They need nothing but the built programs.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![
+        a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back,
+        a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema,
+        the_schema_of_before_is_refused_and_whole,
+    ];
+    Group { cannot: None, tests }
+}
+
+/// What the next release may do to a journal: a number, a table and a column more.
+const NEXT: &str = "CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY) STRICT;
+    ALTER TABLE mark ADD COLUMN later TEXT; PRAGMA user_version = 2";
+/// And its way back.
+const BACK: &str = "DROP TABLE later; ALTER TABLE mark DROP COLUMN later; PRAGMA user_version = 1";
+/// Two indexes that journals had until Nov 22, as the statements of that day made them.
+const BEFORE: &str = "CREATE INDEX delivery_ended ON delivery (route, state) WHERE state IN ('acknowledged', 'dismissed', 'cancelled');
+    CREATE INDEX mark_settled ON mark (settlement, settled_at) WHERE settlement IS NOT NULL";
+
+/// A site with one open mark whose endpoint is out of order, and no daemon.
+fn outage() -> (Receiver, Site, Vec<u8>) {
+    let receiver = Receiver::on_loopback().unwrap();
+    receiver.answer(Answer::Status(503));
+    let mut site = Site::new(receiver.address()).unwrap();
+    site.fence("compute1").unwrap();
+    site.start().unwrap();
+    let first = receiver.wait_for(1, LIMIT).unwrap();
+    (receiver, site, first[0].body.clone())
+}
+
+fn change(site: &Site, statements: &str) {
+    Connection::open(site.journal()).unwrap().execute_batch(statements).unwrap();
+}
+
+/// Every row of the tables that decide what is told.
+fn rows(site: &Site) -> Vec<Vec<Value>> {
+    let journal = Connection::open(site.journal()).unwrap();
+    let tables = ["fencing", "mark", "folded", "delivery", "decision", "ending", "history"];
+    let mut all = Vec::new();
+    for table in tables {
+        let mut query = journal.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = query.column_count();
+        let found =
+            query.query_map([], |row| (0..columns).map(|at| row.get::<_, Value>(at)).collect()).unwrap();
+        all.extend(found.map(Result::unwrap));
+    }
+    all
+}
+
+fn wait(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}: not within {} s", LIMIT.as_secs());
+        std::thread::yield_now();
+    }
+}
+
+/// What a start says that does not come to be.
+fn refusal(site: &Site) -> String {
+    let before = rows(site);
+    let ran = site.alerter(&["run"]).unwrap();
+    assert!(!ran.status.success());
+    assert_eq!(rows(site), before, "a row was touched");
+    String::from_utf8(ran.stderr).unwrap()
+}
+
+/// The open mark is told, with the bytes of the first attempt.
+fn assert_told(receiver: &Receiver, site: &mut Site, body: &[u8]) {
+    receiver.answer(Answer::Status(202));
+    site.start().unwrap();
+    wait("the mark is settled", || {
+        let listed = site.alerter(&["list", "--all", "--json"]).unwrap();
+        String::from_utf8_lossy(&listed.stdout).contains("\"acknowledged\"")
+    });
+    assert!(receiver.received().iter().all(|request| request.body == body), "told with other bytes");
+}
+
+/// S1-16: an older daemon starts on a newer journal: it says so and touches nothing, and the agent says the same. Once the release
+/// that knows it is back, the mark is told byte for byte.
+fn a_daemon_leaves_the_next_schema_alone_and_tells_once_it_is_back() {
+    let (receiver, mut site, body) = outage();
+    site.end(Signal::SIGTERM).unwrap();
+    change(&site, NEXT);
+    let said = refusal(&site);
+    assert!(said.contains("has schema 2, newer than this release knows (1)"), "{said}");
+    let refused = site.fence("compute2").unwrap_err().to_string();
+    assert!(refused.contains("newer than this release knows"), "{refused}");
+    change(&site, BACK);
+    assert_told(&receiver, &mut site, &body);
+}
+
+/// S1-16: what is open when the schema changes below a daemon is told by it.
+fn a_running_daemon_goes_on_when_its_journal_is_of_the_next_schema() {
+    let (receiver, mut site, body) = outage();
+    change(&site, NEXT);
+    receiver.answer(Answer::Status(202));
+    wait("the mark is settled below the daemon", || {
+        let journal = Connection::open(site.journal()).unwrap();
+        journal.query_row("SELECT settlement IS NOT NULL FROM mark", [], |row| row.get::<_, bool>(0)).unwrap()
+    });
+    assert!(receiver.received().iter().all(|request| request.body == body), "told with other bytes");
+    site.end(Signal::SIGTERM).unwrap();
+    assert!(refusal(&site).contains("newer than this release knows"));
+}
+
+/// There is no release before the first: a journal of an earlier state is left as it is, and is told once it is of this one.
+fn the_schema_of_before_is_refused_and_whole() {
+    let (receiver, mut site, body) = outage();
+    site.end(Signal::SIGTERM).unwrap();
+    change(&site, BEFORE);
+    let said = refusal(&site);
+    assert!(said.contains("its tables are not the ones of this release"), "{said}");
+    change(&site, "DROP INDEX delivery_ended; DROP INDEX mark_settled");
+    assert_told(&receiver, &mut site, &body);
+}
