@@ -119,7 +119,7 @@ fn without_comments(text: &str) -> Vec<&str> {
 
 /// S1-21: an example for crmsh, read by crmsh. S1-22, S1-24: power first, mark second, in one level. S1-48: it can be applied twice.
 fn crmsh_loads_the_example() {
-    let cluster = Cluster::with(Tool::Crmsh, &Tool::Crmsh.base());
+    let cluster = Cluster::base(Tool::Crmsh);
     cluster.assert_verified();
     cluster.assert_as_designed();
     assert_eq!(cluster.at("string(count(//alert/select/*))"), "1", "alerts about fencings alone");
@@ -130,7 +130,7 @@ fn crmsh_loads_the_example() {
 
 /// S1-21: an example for pcs, read by pcs. S1-22, S1-24: power first, mark second, in one level.
 fn pcs_loads_the_example() {
-    let cluster = Cluster::with(Tool::Pcs, &Tool::Pcs.base());
+    let cluster = Cluster::base(Tool::Pcs);
     cluster.assert_verified();
     cluster.assert_as_designed();
 }
@@ -146,7 +146,7 @@ fn the_readme_says_what_the_examples_say() {
 
 /// An operator may change from one tool to the other and has the same cluster.
 fn both_examples_say_the_same() {
-    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::with(tool, &tool.base()));
+    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::base(tool));
     for resource in ["compute1", "power-compute1", "mark", "alerter"] {
         for path in ["@type", "instance_attributes/nvpair", "meta_attributes/nvpair"] {
             let names = |cluster: &Cluster| {
@@ -184,7 +184,7 @@ fn a_ban_and_a_missing_alert_are_caught() {
 /// S1-20, S1-46: nothing of ours runs on a compute host, nor is it looked for there.
 fn the_alerter_stays_off_compute_hosts() {
     for tool in [Tool::Crmsh, Tool::Pcs] {
-        let cluster = Cluster::with(tool, &tool.base());
+        let cluster = Cluster::base(tool);
         assert!(!cluster.touches_compute1_for_the_alerter());
 
         let careless: Vec<_> =

@@ -112,7 +112,7 @@ fn the_steps_of_a_driver_are_those_of_every_driver() {
         assert!(registry.contains(&format!("pub mod {word};")), "{word}");
         assert!(example.contains(&format!("[{word}.")), "{word} has no example");
         assert!(manual.contains(&format!("## {word}\n")), "{word} has no section");
-        assert!(readme.contains(&format!("`{word}`")), "{word} is not in the README");
+        assert!(readme.contains(&format!("`[{word}.")), "{word} is not in the README");
         let tests = files_below(&source("alerter/tests/it"));
         let own =
             |path: &PathBuf| path.file_stem().is_some_and(|stem| stem.to_string_lossy().starts_with(word));

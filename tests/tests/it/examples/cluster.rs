@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
 
 /// Two controllers that are members, and nothing else: what an administrator starts from.
-pub(super) const TWO: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
+const TWO: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9" epoch="1" num_updates="0" admin_epoch="0"
     have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="cib-bootstrap-options"/></crm_config>
   <nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources/><constraints/></configuration><status>
   <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
@@ -58,6 +59,11 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// The example that all others build on, loaded by the real tool. That is done once: pcs takes its time.
+    pub(super) fn base(tool: Tool) -> Self {
+        Self::of(loaded(tool))
+    }
+
     /// Loads `text` into a cluster of two members that has nothing yet.
     pub(super) fn with(tool: Tool, text: &str) -> Self {
         let cluster = Self::of(TWO);
@@ -187,6 +193,15 @@ impl Settled<'_> {
         let (_, plan) = said.split_once("Transition Summary:").expect("crm_simulate prints it");
         plan.split_once("Revised Cluster Status:").expect("and this").0.to_owned()
     }
+}
+
+/// The first example as its tool has put it into a cluster of two members.
+pub(super) fn loaded(tool: Tool) -> &'static str {
+    static LOADED: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
+    LOADED[tool as usize].get_or_init(|| {
+        let cluster = Cluster::with(tool, &tool.base());
+        fs::read_to_string(cluster.cib()).unwrap()
+    })
 }
 
 /// What stands at an XPath of a file, one line each.
