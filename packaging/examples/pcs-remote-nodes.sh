@@ -3,8 +3,8 @@
 # mark: those are in no attribute of the host, which Pacemaker clears when a connection starts.
 # compute1, reconnect_interval=60s: after the fencing its connection is tried again every 60 s, until the host has booted.
 # compute2, without: it is tried in the moment the fencing is over, while the host still boots. That fails, and a failed start
-# keeps the connection off that controller (start-failure-is-fatal) until somebody cleans it up. So give one, about as long as
-# a host boots.
+# keeps the connection off that controller (start-failure-is-fatal) until somebody cleans it up. Also, Pacemaker 2.1.5 fences it
+# from a partition without quorum. So give one, about as long as a host boots.
 
 pcs resource create compute2 ocf:pacemaker:remote \
     server=compute2.my.cloud.com \

