@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack simulate bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill
+.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill
 
 CARGO ?= cargo
 
@@ -51,6 +51,9 @@ bench-cluster: deps ## how fast marks come through the register of a real cluste
 
 bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same endpoint
 	NHA_FIGURES=1 $(CARGO) test --locked --release -p alerter --test it masakari_speed -- --nocapture
+
+man: ## the manual pages and completions in packaging/, from the tables of the code and from docs/
+	@$(CARGO) run --locked --quiet -p manual
 
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check

@@ -14,12 +14,14 @@ openstack='python3-keystone python3-masakari python3-nova python3-mistral python
 watchers='prometheus chromium chromium-driver fonts-dejavu-core'
 # What compiles the shipped confinement: systemd-analyze comes with systemd.
 confinement='apparmor checkpolicy systemd'
-debian_packages="$common resource-agents fence-agents $openstack $watchers $confinement"
+# What reads the manual pages and the completions: the same names everywhere.
+readers='man-db mandoc zsh fish'
+debian_packages="$common resource-agents fence-agents $openstack $watchers $confinement $readers"
 # Ubuntu has split both.
-ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra"
+ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $readers"
 # crmsh is not packaged there: what needs it says so.
-fedora_packages='pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libfaketime libxml2 gcc glibc-devel'
+fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel $readers"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
 

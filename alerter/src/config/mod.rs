@@ -31,7 +31,7 @@ pub use listen::Served;
 pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
-pub use routes::{Route, RouteName};
+pub use routes::{ROUTE_KEYS, Route, RouteName};
 pub use settings::{HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace};
 pub(crate) use settings::{is_plain_name, only_tables};
 pub use written::Written;

@@ -19,7 +19,7 @@ use crate::drivers::{self, Driver, Step};
 const AFTER_LIMIT: u32 = 60;
 
 /// The keys of a route's table that are the framework's own: its driver knows nothing of them.
-const FRAMEWORK: [&str; 7] =
+pub const ROUTE_KEYS: [&str; 7] =
     ["hosts", "groups", "required", "after", "after-limit", "if-returned", "stale-after"];
 
 /// One endpoint with its driver.
@@ -288,7 +288,7 @@ fn route(
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
     let said = Said::read(&mut section, after);
-    let (driver, written) = ((kind.configure)(&mut section), section.written(&FRAMEWORK));
+    let (driver, written) = ((kind.configure)(&mut section), section.written(&ROUTE_KEYS));
     section.finish();
     let driver = driver?;
     let terms = said.or(driver.terms());

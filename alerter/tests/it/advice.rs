@@ -9,8 +9,17 @@ use clap::{CommandFactory as _, Parser as _};
 
 const PROGRAM: &str = "nova-host-alerter";
 /// What a person reads at three in the morning, from the root of the repository on.
-const PLACES: [&str; 8] =
-    ["README.md", "docs", "packaging", "ocf", "alerter/src", "marks/src", "fence-agent/src", "Makefile"];
+const PLACES: [&str; 9] = [
+    "README.md",
+    "docs",
+    "manual/pages",
+    "packaging",
+    "ocf",
+    "alerter/src",
+    "marks/src",
+    "fence-agent/src",
+    "Makefile",
+];
 const ENDINGS: [&str; 7] = ["md", "rs", "yml", "toml", "json", "service", ""];
 
 fn files(place: &Path, found: &mut Vec<PathBuf>) {

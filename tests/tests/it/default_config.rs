@@ -142,9 +142,10 @@ fn as_shipped_only_a_route_is_missing() {
 fn every_commented_setting_is_valid() {
     let room = secrets();
     let settings = every_setting_of(&shipped()).replace(FILES, &format!("{}/", room.path().display()));
-    let settings = ["tell-recovery", "page-operator"].iter().fold(settings, |settings, program| {
-        settings.replace(&format!("/usr/local/libexec/{program}"), "/bin/true")
-    });
+    let settings =
+        ["tell-recovery", "page-operator", "bmc-power-is-on"].iter().fold(settings, |settings, program| {
+            settings.replace(&format!("/usr/local/libexec/{program}"), "/bin/true")
+        });
     let output = check(&settings);
     assert!(output.status.success(), "{settings}\n{output:?}");
 

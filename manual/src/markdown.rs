@@ -1,0 +1,188 @@
+//! From Markdown, as the pages in `docs/` are written, to roff.
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::roff::{Page, code, prose};
+
+/// A text's macros. A heading of the level `top` is a section of the page, every other one a part of a section.
+pub(crate) fn to_roff(text: &str, top: HeadingLevel) -> String {
+    let mut writer = Writer::new(top);
+    for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
+        writer.take(event);
+    }
+    writer.page.into_text()
+}
+
+struct Writer {
+    top: HeadingLevel,
+    page: Page,
+    /// What was read of a paragraph, a cell or a title.
+    text: String,
+    fonts: Vec<char>,
+    /// The lists around, each with the number of its next point where it has numbers.
+    lists: Vec<Option<u64>>,
+    /// The mark of a point that has no paragraph yet.
+    mark: Option<String>,
+    is_code: bool,
+    head: Vec<String>,
+    row: Vec<String>,
+}
+
+impl Writer {
+    fn new(top: HeadingLevel) -> Self {
+        Self {
+            top,
+            page: Page::default(),
+            text: String::new(),
+            fonts: Vec::new(),
+            lists: Vec::new(),
+            mark: None,
+            is_code: false,
+            head: Vec::new(),
+            row: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(text) if self.is_code => self.text.push_str(&text),
+            Event::Text(text) => self.text.push_str(&prose(&text)),
+            Event::Code(text) => {
+                self.begin_font('B');
+                self.text.push_str(&code(&text));
+                self.end_font();
+            }
+            Event::SoftBreak | Event::HardBreak => self.text.push(' '),
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            // Marks for our own tests stand in comments.
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Strong => self.begin_font('B'),
+            Tag::Emphasis => self.begin_font('I'),
+            Tag::CodeBlock(_) => self.is_code = true,
+            Tag::List(first) => {
+                self.paragraph();
+                self.lists.push(first);
+            }
+            Tag::Item => self.mark = Some(self.next_mark()),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Strong | TagEnd::Emphasis => self.end_font(),
+            TagEnd::Heading(level) => self.title(level),
+            TagEnd::Paragraph | TagEnd::Item => self.paragraph(),
+            TagEnd::CodeBlock => self.example(),
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = self.taken();
+                self.row.push(cell);
+            }
+            TagEnd::TableHead => self.head = std::mem::take(&mut self.row),
+            TagEnd::TableRow => self.row(),
+            _ => {}
+        }
+    }
+
+    fn taken(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    fn begin_font(&mut self, font: char) {
+        self.fonts.push(font);
+        self.text.push_str(&format!("\\f{font}"));
+    }
+
+    fn end_font(&mut self) {
+        self.fonts.pop();
+        let font = self.fonts.last().copied().unwrap_or('R');
+        self.text.push_str(&format!("\\f{font}"));
+    }
+
+    fn next_mark(&mut self) -> String {
+        match self.lists.last_mut() {
+            Some(Some(number)) => {
+                *number += 1;
+                format!("{}.", *number - 1)
+            }
+            _ => "\\(bu".to_owned(),
+        }
+    }
+
+    fn title(&mut self, level: HeadingLevel) {
+        let title = self.taken();
+        if level == self.top { self.page.section(&title) } else { self.page.part(&title) }
+    }
+
+    fn paragraph(&mut self) {
+        let text = self.taken();
+        if text.is_empty() {
+            return;
+        }
+        if self.lists.is_empty() {
+            self.page.paragraph(&text);
+        } else {
+            let mark = self.mark.take();
+            self.page.point(mark.as_deref(), &text);
+        }
+    }
+
+    fn example(&mut self) {
+        self.is_code = false;
+        let text = self.taken();
+        self.page.example(&text);
+    }
+
+    /// The first cell is what is explained; each further one says what it is where there are several.
+    fn row(&mut self) {
+        let row = std::mem::take(&mut self.row);
+        let Some((first, others)) = row.split_first() else { return };
+        let filled = others.iter().zip(self.head.iter().skip(1)).filter(|(cell, _)| !cell.is_empty());
+        let said = |(cell, title): (&String, &String)| match others.len() > 1 && !title.is_empty() {
+            true => format!("{title}: {cell}"),
+            false => cell.clone(),
+        };
+        let paragraphs: Vec<String> = filled.map(said).collect();
+        self.page.item(&[first.clone()], &paragraphs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roff(text: &str) -> String {
+        to_roff(text, HeadingLevel::H2)
+    }
+
+    #[test]
+    fn fonts_end_where_they_began() {
+        assert_eq!(roff("a **b `c-d` e** f"), ".PP\na \\fBb \\fBc\\-d\\fB e\\fR f\n");
+    }
+
+    #[test]
+    fn titles_lists_and_examples_have_their_macros() {
+        assert_eq!(
+            roff("## One\ntext\n### Two\n- a\n  b\n- c\n"),
+            ".SH ONE\ntext\n.SS Two\n.IP \\(bu 3\na b\n.IP \\(bu 3\nc\n"
+        );
+        assert_eq!(roff("1. a\n2. b\n\n   more\n"), ".IP 1. 3\na\n.IP 2. 3\nb\n.IP\nmore\n");
+        assert_eq!(roff("x:\n\n    y -z\n"), ".PP\nx:\n.PP\n.RS 4\n.nf\ny \\-z\n.fi\n.RE\n");
+    }
+
+    #[test]
+    fn a_row_is_what_is_explained_and_its_explanation() {
+        assert_eq!(roff("| its words | |\n|---|---|\n| `a`, `b` | c |\n"), ".TP\n\\fBa\\fR, \\fBb\\fR\nc\n");
+        let wide = "| fault | it says | do this |\n|---|---|---|\n| a | b | c |\n";
+        assert_eq!(roff(wide), ".TP\na\nit says: b\n.IP\ndo this: c\n");
+    }
+}

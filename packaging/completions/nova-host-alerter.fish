@@ -1,0 +1,188 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_nova_host_alerter_global_optspecs
+    string join \n config= json h/help V/version
+end
+
+function __fish_nova_host_alerter_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_nova_host_alerter_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_nova_host_alerter_using_subcommand
+    set -l cmd (__fish_nova_host_alerter_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -s V -l version -d 'Print version'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "run" -d 'Run the daemon in the foreground'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "check-config" -d 'Check the configuration and list every problem in it'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "status" -d 'Say whether the daemon works, and how the routes are'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "list" -d 'List marks'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "show" -d 'Tell the whole story of a host\'s marks, or of one mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "history" -d 'List what happened, oldest first'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "events" -d 'Print what happened as lines of JSON, and with --follow what happens, until Ctrl-C'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "report" -d 'Write a page of what happened: counts, times to acknowledge, what operators did'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "retry" -d 'Try open deliveries at once'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "mark" -d 'Mark a host by hand: only a host that was really fenced, else its machines run twice'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "unmark" -d 'End the open marks of a host, or one mark: nothing more is told'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "reload" -d 'Have the running daemon read its configuration again; an invalid one changes nothing'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "dismiss" -d 'End what waits for a route that is not configured any more: your decision that nobody is told there'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "release" -d 'Let a host\'s last mark, or one mark, go that is held: your word that the host was fenced and that telling it is right'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "pause" -d 'Tell nothing of all groups, or of one: marks are made and kept until `resume`'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "resume" -d 'End the pauses of all groups together, or those of one group'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "maintenance" -d 'Tell nothing of a host or a group that is worked on'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "send-test" -d 'Send a test message, which is no host failure, and show what the endpoint answers'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l online -d 'Ask the endpoints too, and look for the cluster\'s hosts there: without it nobody is asked'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand check-config" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l watch -d 'Draw it again and again, every two seconds or as often as is said, until Ctrl-C' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l warning -d 'With --check: a warning if a mark is open for so many seconds' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l critical -d 'With --check: critical if a mark is open for so many seconds' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l ocf -d 'Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l check -d 'One line and an exit code as Nagios plugins have them: 0 ok, 1 warning, 2 critical, 3 unknown'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l limit -d 'At most so many marks; 0 means all' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l group -d 'Only hosts of this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l route -d 'Only what goes to this route' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or what holds them, such as no-fqdn or storm' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l until -d 'Only before then' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l all -d 'Settled marks too, the newest of them'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand list" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l limit -d 'At most so many marks, the newest; 0 means all' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l group -d 'Only hosts of this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l route -d 'Only what goes to this route' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or what holds them, such as no-fqdn or storm' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l until -d 'Only before then' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand show" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l limit -d 'At most so many of the newest lines; 0 means all' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l host -d 'Only hosts of these node names; `*` and `?` stand for any letters and any letter' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l group -d 'Only hosts of this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l route -d 'Only what goes to this route' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l state -d 'Only marks in this state: open, pending, in-flight, held, parked, quarantined, acknowledged, dismissed, cancelled, expired, or what holds them, such as no-fqdn or storm' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l since -d 'Only from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l until -d 'Only before then' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and not __fish_seen_subcommand_from export" -a "export" -d 'Write it for other programs, in the order of writing'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l format -d 'How it is written' -r -f -a "jsonl\t'One JSON object a line'
+csv\t'RFC 4180, with a header'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l since -d 'Only what happened from then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l until -d 'Only what happened before then' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l after -d 'Only rows behind this number: where an earlier export ended' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l output -d 'Into this file, which only its owner can read, instead of stdout' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand history; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l after -d 'Only rows of the history behind this one: the seq of the last line that was read' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l since -d 'Only what is not older: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 2h' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l follow -d 'Go on with what happens, and with what the daemon says meanwhile; without --after and --since only with that'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand events" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l since -d 'From then on: 2026-11-22T03:00:00Z, 2026-11-22, or how long ago, such as 30d' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l until -d 'Until then, and not now' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l output -d 'Into this file, which only its owner can read, instead of stdout' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand report" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l wait -d 'With --all: wait until all of them are taken, a minute or as long as is said, and show how far it is' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l reason -d 'Why; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l all -d 'Every open mark'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand retry" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l reason -d 'Why it is marked by hand; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l fenced -d 'Your word that the host was fenced and is off'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l reason -d 'Why; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l reason -d 'Why; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l route -d 'A route that is not configured any more' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l reason -d 'Why; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand dismiss" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l group -d 'What a storm holds of this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand release" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l group -d 'Only this group' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l for -d 'For so long: a number with s, m, h or d behind it; else until `resume`' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand pause" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l group -d 'Only this group\'s pauses' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand resume" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "begin" -d 'Begin: nothing of it is told until its end, which comes by itself'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "end" -d 'End every maintenance of a host, or of a group'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "list" -d 'List what is on maintenance'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and not __fish_seen_subcommand_from begin end list run" -f -a "run" -d 'Begin, run a command, and end, whatever came of the command; exits as the command does'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l group -d 'A group instead' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l for -d 'For so long at most: a number with s, m, h or d behind it' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from begin" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l group -d 'A group instead' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from end" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l group -d 'A group instead' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l reason -d 'Why; kept in the history and known on every controller' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l for -d 'For so long at most: a number with s, m, h or d behind it' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand maintenance; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l notice -d 'This target of notices, and no route' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l reason -d 'Why; kept in the history' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help'
