@@ -19,5 +19,11 @@ pub(crate) fn all() -> Vec<(String, String)> {
 fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     generate(shell, &mut Cli::command(), PROGRAM, &mut script);
-    String::from_utf8(script).expect("clap's names are text")
+    mended(&String::from_utf8(script).expect("clap's names are text"))
+}
+
+/// For a program with a hyphen in its name, clap writes the arms of bash's script otherwise than it looks for them, so that
+/// nothing is offered behind a command (clap issue 6421).
+fn mended(script: &str) -> String {
+    script.replace(&PROGRAM.replace('-', "__subcmd__"), &PROGRAM.replace('-', "__"))
 }

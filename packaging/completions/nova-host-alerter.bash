@@ -109,7 +109,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__check__subcmd__config)
+        nova__host__alerter__subcmd__check__subcmd__config)
             opts="-h --online --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -127,7 +127,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__dismiss)
+        nova__host__alerter__subcmd__dismiss)
             opts="-h --route --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -153,7 +153,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__events)
+        nova__host__alerter__subcmd__events)
             opts="-h --follow --after --since --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -179,7 +179,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__history)
+        nova__host__alerter__subcmd__history)
             opts="-h --limit --host --group --route --state --since --until --config --json --help export"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -225,7 +225,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__history__subcmd__export)
+        nova__host__alerter__subcmd__history__subcmd__export)
             opts="-h --format --since --until --after --output --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -263,7 +263,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__list)
+        nova__host__alerter__subcmd__list)
             opts="-h --all --limit --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -309,7 +309,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__maintenance)
+        nova__host__alerter__subcmd__maintenance)
             opts="-h --config --json --help begin end list run"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -327,7 +327,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__maintenance__subcmd__begin)
+        nova__host__alerter__subcmd__maintenance__subcmd__begin)
             opts="-h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -357,7 +357,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__maintenance__subcmd__end)
+        nova__host__alerter__subcmd__maintenance__subcmd__end)
             opts="-h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -383,7 +383,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__maintenance__subcmd__list)
+        nova__host__alerter__subcmd__maintenance__subcmd__list)
             opts="-h --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -401,7 +401,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__maintenance__subcmd__run)
+        nova__host__alerter__subcmd__maintenance__subcmd__run)
             opts="-h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -431,7 +431,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__mark)
+        nova__host__alerter__subcmd__mark)
             opts="-h --fenced --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -453,7 +453,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__pause)
+        nova__host__alerter__subcmd__pause)
             opts="-h --group --reason --for --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -483,7 +483,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__release)
+        nova__host__alerter__subcmd__release)
             opts="-h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -509,7 +509,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__reload)
+        nova__host__alerter__subcmd__reload)
             opts="-h --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -531,7 +531,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__report)
+        nova__host__alerter__subcmd__report)
             opts="-h --since --until --output --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -561,7 +561,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__resume)
+        nova__host__alerter__subcmd__resume)
             opts="-h --group --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -587,7 +587,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__retry)
+        nova__host__alerter__subcmd__retry)
             opts="-h --all --wait --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -613,7 +613,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__run)
+        nova__host__alerter__subcmd__run)
             opts="-h --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -631,7 +631,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__send__subcmd__test)
+        nova__host__alerter__subcmd__send__subcmd__test)
             opts="-h --notice --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -657,7 +657,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__show)
+        nova__host__alerter__subcmd__show)
             opts="-h --limit --host --group --route --state --since --until --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -703,7 +703,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__status)
+        nova__host__alerter__subcmd__status)
             opts="-h --ocf --watch --check --warning --critical --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -733,7 +733,7 @@ _nova__host__alerter() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        nova__subcmd__host__subcmd__alerter__subcmd__unmark)
+        nova__host__alerter__subcmd__unmark)
             opts="-h --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -15,6 +15,7 @@ mod health;
 mod hostile;
 mod killed;
 mod logs;
+mod manual;
 mod metrics;
 mod notice;
 mod ocf;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
         hostile::group(),
         killed::group(),
         logs::group(),
+        manual::group(),
+        manual::shown(),
+        manual::completed(),
         metrics::group(),
         metrics::shipped(),
         notice::group(),
