@@ -23,6 +23,7 @@ mod operator;
 mod papers;
 mod path;
 mod program;
+mod schema;
 mod setup;
 mod supervised;
 mod terminal;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         papers::group(),
         path::group(),
         program::group(),
+        schema::group(),
         setup::group(),
         supervised::group(),
         terminal::group(),
