@@ -137,7 +137,8 @@ mod tests {
         let host = Arg::new("host").value_name("HOST").required(true).help("Which, as in `list`");
         let rest = Arg::new("rest").value_name("WORD").num_args(1..).last(true).required(true);
         let run = Command::new("run").about("Run it").args([host.clone(), rest]);
-        Command::new("p").subcommand(Command::new("keep").about("Keep").args([wait, host]).subcommand(run))
+        let program = Command::new("p").disable_help_subcommand(true);
+        program.subcommand(Command::new("keep").about("Keep").args([wait, host]).subcommand(run))
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Writer {
             false => cell.clone(),
         };
         let paragraphs: Vec<String> = filled.map(said).collect();
-        self.page.item(&[first.clone()], &paragraphs);
+        self.page.item(std::slice::from_ref(first), &paragraphs);
     }
 }
 
