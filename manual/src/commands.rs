@@ -110,8 +110,8 @@ fn explanation(arg: &Arg) -> String {
         false => Vec::new(),
     };
     let usual = (!usual.is_empty()).then(|| format!("Default: {}.", usual.join(" ")));
-    let again =
-        matches!(arg.get_action(), ArgAction::Append).then(|| "May be given more than once.".to_owned());
+    let is_repeated = !arg.is_positional() && matches!(arg.get_action(), ArgAction::Append);
+    let again = is_repeated.then(|| "May be given more than once.".to_owned());
     [Some(help), words, usual, again].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn group() -> Group {
         what_is_committed_is_what_the_tables_give,
         every_option_of_the_alerter_is_on_its_page,
         every_option_of_the_agent_is_on_its_page,
+        every_variable_of_the_alert_agent_is_on_its_page,
         every_parameter_of_the_resource_is_on_its_page,
         every_key_of_the_configuration_is_in_the_manual,
         every_default_in_the_manual_is_one,
@@ -272,6 +273,31 @@ fn every_option_of_the_agent_is_on_its_page() {
         })
         .collect();
     assert_eq!(told, actions.map(str::to_owned).collect());
+}
+
+/// The variables of an alert that the agent asks for, without what their names begin with.
+fn variables_in(code: &str) -> BTreeSet<String> {
+    let asked = ["text(\"", "get(\"", "number(\""].iter().flat_map(|call| code.split(call).skip(1));
+    asked.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+}
+
+/// `alert_mark` has no options: what it reads is the environment that Pacemaker gives it.
+fn every_variable_of_the_alert_agent_is_on_its_page() {
+    let page = &pages()["alert_mark.8"];
+    let points = heads(page).into_iter().filter(|head| head.section == "ENVIRONMENT").map(|head| head.text);
+    let words: Vec<String> =
+        points.flat_map(|text| text.split([' ', ':', ',']).map(str::to_owned).collect::<Vec<_>>()).collect();
+    let told: BTreeSet<String> =
+        words.iter().filter_map(|word| Some(word.strip_prefix("CRM_alert_")?.to_owned())).collect();
+    let code = text("fence-agent/src/alert.rs");
+    assert!(told.len() > 5, "{told:?}");
+    assert_eq!(variables_in(&code), told);
+    assert_ne!(
+        variables_in(&code.replace("\"recipient\"", "\"directory\"")),
+        told,
+        "a renamed variable must be seen"
+    );
+    assert!(!page.contains("\n.SH OPTIONS\n"), "{page}");
 }
 
 /// What the agent itself prints, with nothing of resource-agents but an empty file of functions.
