@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use rcgen::{CertificateParams, KeyPair};
@@ -22,11 +23,18 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-fn check(text: &str) -> Output {
+/// A configuration in a directory of its own.
+pub(crate) fn written(text: &str) -> (TempDir, PathBuf) {
     let room = TempDir::new().unwrap();
     let file = room.path().join("alerter.toml");
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    (room, file)
+}
+
+/// What the program has against a configuration.
+pub(crate) fn check(text: &str) -> Output {
+    let (_room, file) = written(text);
     Command::new(built("nova-host-alerter").unwrap())
         .args(["check-config", "--config"])
         .arg(file)

@@ -2,18 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 
 use alerter::config::ROUTE_KEYS;
 use alerter::drivers::KINDS;
-use tempfile::TempDir;
-use tests::programs::built;
+use tests::installed::source;
+use tests::trials::Named;
 
-use super::page::heads;
+use super::page::{Head, heads, plain};
+use super::{pages, pages_of, sources, text};
+use crate::default_config::{check, written};
+
+/// Its tests.
+pub(super) fn tests() -> Vec<Named> {
+    tests::trials![
+        every_key_of_the_configuration_is_in_the_manual,
+        every_default_in_the_manual_is_one,
+        every_example_has_keys_of_the_manual
+    ]
+}
 
 /// The keys of each table, by its title; the tables below one are keys of it.
-pub(super) type Keys = BTreeMap<String, BTreeSet<String>>;
+type Keys = BTreeMap<String, BTreeSet<String>>;
 
 /// Its keys are the administrator's names of hosts.
 const FREE: &str = "hosts.names";
@@ -23,18 +32,12 @@ const DEFAULT_GROUP: &str = "groups.default";
 const NOTICE: &str = "notice.NAME";
 
 /// What `check-config` says of a configuration.
-pub(super) fn check_config(text: &str) -> String {
-    let room = TempDir::new().unwrap();
-    let file = room.path().join("alerter.toml");
-    fs::write(&file, text).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let program = built("nova-host-alerter").unwrap();
-    let output = Command::new(program).args(["check-config", "--config"]).arg(file).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
+fn check_config(text: &str) -> String {
+    String::from_utf8(check(text).stdout).unwrap()
 }
 
 /// What the manual has: on the page of the configuration, and on the page of each driver.
-pub(super) fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
+fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
     let mut keys = Keys::new();
     for head in heads(&pages["alerter.toml.5"]).into_iter().filter(|head| head.section == "OPTIONS") {
         if let Some(title) = head.part.strip_prefix('[').and_then(|part| part.strip_suffix(']')) {
@@ -55,7 +58,7 @@ pub(super) fn of_pages(pages: &BTreeMap<String, String>) -> Keys {
 /// The titles of all tables of the page, those without a key too.
 fn titles(page: &str) -> Vec<String> {
     let parts = page.lines().filter_map(|line| line.strip_prefix(".SS [")?.strip_suffix(']'));
-    parts.map(super::page::plain).collect()
+    parts.map(plain).collect()
 }
 
 fn name(head: &str) -> String {
@@ -63,20 +66,18 @@ fn name(head: &str) -> String {
 }
 
 fn with_tables_below(mut keys: Keys) -> Keys {
+    keys.remove(DEFAULT_GROUP);
     for title in keys.keys().cloned().collect::<Vec<_>>() {
         let own = title.strip_suffix(".NAME").unwrap_or(&title);
         let (above, key) = own.rsplit_once('.').unwrap_or(("", own));
-        if !above.ends_with("NAME") || keys.contains_key(above) {
-            keys.entry(above.to_owned()).or_default().insert(key.to_owned());
-        }
+        keys.entry(above.to_owned()).or_default().insert(key.to_owned());
     }
-    // What holds probes of one kind has no keys of its own, and every group is a group.
-    keys.retain(|title, _| title != FREE && title != DEFAULT_GROUP && title != "groups" && title != NOTICE);
+    keys.retain(|title, _| title != FREE && title != NOTICE);
     keys
 }
 
 /// What the program reads in the same tables: it lists the keys of a table for one that it does not know.
-pub(super) fn of_program<'k>(titles: impl Iterator<Item = &'k String>) -> Keys {
+fn of_program<'k>(titles: impl Iterator<Item = &'k String>) -> Keys {
     titles.map(|title| (title.clone(), known(title, ""))).collect()
 }
 
@@ -97,7 +98,7 @@ fn known(title: &str, others: &str) -> BTreeSet<String> {
 }
 
 /// What a target of notices reads for each way to tell it, and what the manual says that this is.
-pub(super) fn of_notices(pages: &BTreeMap<String, String>) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
+fn of_notices(pages: &BTreeMap<String, String>) -> Vec<(BTreeSet<String>, BTreeSet<String>)> {
     let drivers = of_pages(pages);
     let of_way = |way: &str| {
         let read = known(NOTICE, &format!("to = \"{way}\"\n"));
@@ -106,4 +107,123 @@ pub(super) fn of_notices(pages: &BTreeMap<String, String>) -> Vec<(BTreeSet<Stri
         (read, own.chain(["to".to_owned()]).collect())
     };
     ["http", "exec", "syslog"].map(of_way).into()
+}
+
+/// What is in the code alone, and what is in the manual alone, as `[TABLE] KEY`.
+fn disagreements(pages: &BTreeMap<String, String>, program: &Keys) -> Vec<String> {
+    let manual = of_pages(pages);
+    let all = |keys: &Keys| -> BTreeSet<String> {
+        keys.iter().flat_map(|(title, keys)| keys.iter().map(move |key| format!("[{title}] {key}"))).collect()
+    };
+    let (manual, program) = (all(&manual), all(program));
+    let lacking = program.difference(&manual).map(|key| format!("the manual lacks {key}"));
+    let invented = manual.difference(&program).map(|key| format!("the program does not know {key}"));
+    lacking.chain(invented).collect()
+}
+
+/// The manual's keys are those of the shipped configuration: what that lacks, the manual lacks.
+fn every_key_of_the_configuration_is_in_the_manual() {
+    let pages = pages();
+    let program = of_program(of_pages(&pages).keys());
+    assert!(program.len() > 20 && program.values().map(BTreeSet::len).sum::<usize>() > 150, "{program:?}");
+    assert_eq!(disagreements(&pages, &program), [""; 0]);
+    for (read, told) in of_notices(&pages) {
+        assert_eq!(read, told);
+    }
+    let shipped = text("packaging/alerter.toml");
+    let without = |from: &str, to: &str| {
+        assert!(shipped.contains(from), "{from}");
+        disagreements(
+            &pages_of(&sources().with("packaging/alerter.toml", shipped.replace(from, to))),
+            &program,
+        )
+    };
+    assert_eq!(
+        without("#coalesce = ", "#coalesec = "),
+        ["the manual lacks [intake] coalesce", "the program does not know [intake] coalesec"]
+    );
+    assert_eq!(
+        without("#tls-min = \"1.2\"\n# Whether one", "# Whether one"),
+        ["the manual lacks [http.NAME] tls-min"]
+    );
+    assert_eq!(without("#[page]\n", "#[pages]\n").len(), 8, "a table must be missed");
+}
+
+/// The settings of the manual that are no examples, one table each, where nothing else has to stand beside them.
+fn defaults(page: &str) -> Vec<(String, String)> {
+    let of_table = |head: Head| Some((head.part.strip_prefix('[')?.strip_suffix(']')?.to_owned(), head.text));
+    let alone = ["store", "hosts", "groups.NAME", "intake", "delivery", "history", "log", "healthcheck"];
+    let all = heads(page).into_iter().filter(|head| head.section == "OPTIONS").filter_map(of_table);
+    all.filter(|(title, text)| alone.contains(&title.as_str()) && !text.ends_with("(example)")).collect()
+}
+
+/// What the daemon would go by.
+fn settings(table: &str, setting: &str) -> String {
+    let group = "[groups.a]\nhosts = [\"c1\"]\n";
+    let table = match table {
+        "groups.NAME" => format!("{group}{setting}\n"),
+        table => format!("{group}[{table}]\n{setting}\n"),
+    };
+    let (room, file) = written(&format!("[http.a]\nurl = \"https://localhost/\"\n{table}"));
+    let settings = alerter::config::load(&file).unwrap();
+    format!("{settings:?}").replace(&room.path().display().to_string(), "")
+}
+
+/// A default may be written or left out. The broken variant: an example is another setting.
+fn every_default_in_the_manual_is_one() {
+    let defaults = defaults(&pages()["alerter.toml.5"]);
+    assert!(defaults.len() > 20, "{defaults:?}");
+    // A socket without an owner belongs to whoever runs the daemon, which is root.
+    let is_of_files = |text: &str| text.starts_with("owner") || text.starts_with("group");
+    for (table, setting) in defaults.iter().filter(|(_, text)| !is_of_files(text)) {
+        assert_eq!(settings(table, setting), settings(table, ""), "[{table}] {setting}");
+    }
+    assert_ne!(settings("intake", "coalesce = 181"), settings("intake", ""), "another value must be seen");
+}
+
+/// The blocks of TOML on a page of `docs/`.
+fn toml_blocks(page: &str) -> Vec<String> {
+    let blocks = page.split("```toml\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// Every example of a configuration that is shipped.
+fn examples() -> Vec<(String, String)> {
+    let mut found = vec![("docs/examples/groups.toml".to_owned(), text("docs/examples/groups.toml"))];
+    let docs =
+        fs::read_dir(source("docs")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let docs = docs.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let own = fs::read_dir(source("manual/pages"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let own = own.map(|name| format!("manual/pages/{name}"));
+    for page in docs.chain(own).chain(["README.md".to_owned()]) {
+        found.extend(toml_blocks(&text(&page)).into_iter().map(|block| (page.clone(), block)));
+    }
+    found
+}
+
+/// What a configuration has that the program does not know.
+fn unknown(configuration: &str) -> Vec<String> {
+    let said = check_config(configuration);
+    said.lines()
+        .filter(|line| line.contains("unknown") || line.contains("not TOML"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The program knows what the manual has, as is shown above.
+fn every_example_has_keys_of_the_manual() {
+    let examples = examples();
+    assert!(examples.len() > 15, "{}", examples.len());
+    for (place, example) in &examples {
+        assert_eq!(unknown(example), [""; 0], "{place}:\n{example}");
+    }
+    let (_, groups) = &examples[0];
+    assert_eq!(unknown(&groups.replace("cooldown", "coldown")).len(), 1, "a wrong key must be seen");
+    assert_eq!(
+        unknown(&groups.replace("[http.pager]", "[htp.pager]")).len(),
+        1,
+        "a wrong table must be seen"
+    );
 }
