@@ -1,6 +1,7 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill
+.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill \
+	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
 
@@ -58,11 +59,34 @@ man: ## the manual pages and completions in packaging/, from the tables of the c
 lint: ## formatting, clippy, and the shell scripts' syntax
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	@set -e; for script in ocf/nova-host-alerter tests/*.sh tests/deps/*.sh docs/examples/*.sh; do sh -n $$script; done
+	@set -e; for script in ocf/nova-host-alerter tests/*.sh tests/deps/*.sh docs/examples/*.sh packaging/*.sh packaging/debian/p*; do sh -n $$script; done
 
 deny: ## licences, banned crates and sources of what is linked in
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked --no-default-features
 	$(CARGO) deny --locked check --hide-inclusion-graph bans licenses sources
+
+deb: ## the Debian package, in target/packages; VENDORED=1 takes the crates from the tarball of `make vendor`
+	@packaging/package.sh deb
+
+rpm: ## the RPM package, likewise
+	@packaging/package.sh rpm
+
+vendor: ## a tarball of all crates, from which both can be built without cargo's registry
+	@packaging/package.sh vendor
+
+static: ## a tarball with a fence_mark that needs no library of the system (musl)
+	@packaging/package.sh static
+
+install: ## install into this machine, or below DESTDIR, what the packages install; starts and enables nothing
+	packaging/build.sh $${CARGO_TARGET_DIR:-target}/package/install
+	packaging/install.sh $${CARGO_TARGET_DIR:-target}/package/install
+	[ -n "$(DESTDIR)" ] || { systemd-sysusers nova-host-alerter.conf && systemd-tmpfiles --create nova-host-alerter.conf; }
+
+package-deps: ## install what building and testing the packages needs; starts and enables nothing
+	@tests/deps/install.sh packages
+
+test-packages: package-deps ## the packages: lintian, rpmlint, the same bytes twice, and their life in a fresh Debian 12 (as root)
+	@tests/packages.sh
 
 requirements: ## the requirements, the tests that show each, and those without one
 	@$(CARGO) run --locked --quiet -p tests --bin requirements

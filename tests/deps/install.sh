@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need beside a Rust toolchain, or with `bench` what the benchmarks compare with. Says first what;
-# starts and enables nothing; does nothing when all is there.
+# Installs what the tests need beside a Rust toolchain, with `bench` what the benchmarks compare with, or with `packages` what makes
+# and tests the packages. Says first what; starts and enables nothing; does nothing when all is there.
 #
 # Debian 12: tried. Ubuntu and Fedora: untried, their lists are made from their documentation.
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
@@ -24,6 +24,9 @@ fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-
     iproute util-linux strace libfaketime libxml2 gcc glibc-devel $readers"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
+# What makes the packages, looks them over, and tries them in a fresh system.
+packaging_debian='debhelper dpkg-dev lintian rpm rpmlint debootstrap musl-tools xz-utils gcc libc6-dev'
+packaging_fedora='rpm-build rpmlint musl-gcc xz gcc glibc-devel'
 
 policy=/usr/sbin/policy-rc.d
 saved_policy=$policy.before-nova-host-alerter
@@ -114,6 +117,10 @@ main() {
     if [ "${1:-}" = bench ]; then
         target=bench-deps
         debian_packages=$bench_packages ubuntu_packages=$bench_packages fedora_packages=$bench_packages
+    fi
+    if [ "${1:-}" = packages ]; then
+        target=package-deps
+        debian_packages=$packaging_debian ubuntu_packages=$packaging_debian fedora_packages=$packaging_fedora
     fi
     system=$(family)
     case $system in

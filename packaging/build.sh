@@ -1,0 +1,102 @@
+#!/bin/sh
+# Builds the programs as packages have them, into the directory $1: the same bytes wherever the tree, cargo's home and its target
+# directory are. `packaging/build.sh DIRECTORY static` builds fence_mark alone, without any library of the system.
+#
+# Never from the network: crates come from vendor/ (`make vendor`) where it is there, else from cargo's home (`cargo fetch`).
+# NHA_BUILT=DIRECTORY takes programs that are built already, for work on the packages themselves.
+set -eu
+cd "$(dirname "$0")/.."
+tree=$PWD
+mkdir -p "$1"
+into=$(cd "$1" && pwd)
+kind=${2:-dynamic}
+musl=$(uname -m)-unknown-linux-musl
+cargo_home=${CARGO_HOME:-$HOME/.cargo}
+target=${CARGO_TARGET_DIR:-$tree/target}/package/build
+
+# Prints what cargo is told of where the crates are.
+sources() {
+    [ ! -d vendor ] || printf '%s\n' --config 'source.crates-io.replace-with="vendored"' --config "source.vendored.directory=\"$tree/vendor\""
+}
+
+# Prints a directory of crates and the name that the programs know it by.
+origins() {
+    [ ! -d vendor ] || echo "$tree/vendor /usr/src/crates"
+    for registry in "$cargo_home"/registry/src/*; do echo "$registry /usr/src/crates"; done
+    echo "$target /usr/src/build"
+}
+
+# Paths of this machine are in panics and assertions.
+set_flags() {
+    flags=${CFLAGS:-$(distribution_flags)}
+    rust=${RUSTFLAGS:-}
+    while read -r from name; do
+        flags="$flags -ffile-prefix-map=$from=$name"
+        rust="$rust${rust:+ }--remap-path-prefix=$from=$name"
+    done <<END
+$(origins)
+END
+    export CFLAGS="$flags"
+    CARGO_ENCODED_RUSTFLAGS=$(printf %s "$rust" | tr ' ' '\037')
+    export CARGO_ENCODED_RUSTFLAGS
+}
+
+# What Debian builds C with, for the journal's SQLite and for TLS.
+distribution_flags() {
+    if command -v dpkg-buildflags >/dev/null; then
+        DEB_BUILD_MAINT_OPTIONS='hardening=+all reproducible=-fixfilepath' dpkg-buildflags --get CFLAGS
+        dpkg-buildflags --get CPPFLAGS
+    else
+        echo -O2
+    fi | tr '\n' ' '
+}
+
+# Cargo goes by times, and an unpacked tree has old ones: what another tree left in the target directory is never this one's.
+renew() {
+    sum=$(find Cargo.toml Cargo.lock .cargo marks fence-agent alerter docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
+    [ "$sum" != "$(cat "$target/tree" 2>/dev/null)" ] || return 0
+    find marks fence-agent alerter docs/openapi.json -type f -exec touch {} +
+    mkdir -p "$target"
+    rm -f "$target/tree"
+}
+
+# compile ARGUMENTS...
+compile() {
+    set_flags
+    renew
+    # shellcheck disable=SC2046 # one argument a line
+    (IFS='
+' && CARGO_TARGET_DIR=$target exec "${CARGO:-cargo}" build --release --locked --offline $(sources) "$@")
+    echo "$sum" >"$target/tree"
+}
+
+third_party() {
+    # shellcheck disable=SC2046 # one argument a line
+    (IFS='
+' && exec packaging/third-party.sh $(sources)) >"$into/THIRD-PARTY"
+}
+
+# The sentence of somebody who has no compiler for it.
+static() {
+    if ! "${RUSTC:-rustc}" --print target-libdir --target "$musl" 2>/dev/null | xargs ls >/dev/null 2>&1; then
+        echo "make static: this toolchain has no standard library for $musl: \`rustup target add $musl\` fetches it" >&2
+        exit 1
+    fi
+    if ! command -v musl-gcc >/dev/null; then
+        echo 'make static: musl-gcc is not here, which builds SQLite for it: install musl-tools' >&2
+        exit 1
+    fi
+    compile --target "$musl" -p fence-agent --bin fence_mark
+    install -m 755 "$target/$musl/release/fence_mark" "$into/"
+}
+
+if [ "$kind" = static ]; then
+    static
+elif [ -n "${NHA_BUILT:-}" ]; then
+    install -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$into/"
+    third_party
+else
+    compile -p alerter -p fence-agent --bins
+    install -m 755 "$target/release/nova-host-alerter" "$target/release/fence_mark" "$target/release/alert_mark" "$into/"
+    third_party
+fi
