@@ -20,6 +20,7 @@ mod metrics;
 mod notice;
 mod ocf;
 mod operator;
+mod packages;
 mod papers;
 mod path;
 mod program;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         notice::group(),
         ocf::group(),
         operator::group(),
+        packages::group(),
         papers::group(),
         path::group(),
         program::group(),

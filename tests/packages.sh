@@ -1,0 +1,113 @@
+#!/bin/sh
+# The packages, looked over and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
+# in a fresh Debian 12 (tests/packages-life.sh). The first run fetches that system; it is kept in the target directory.
+#
+# NHA_BUILT=DIRECTORY packs programs that are built already. NHA_MIRROR is where Debian is fetched from.
+set -eu
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+export CARGO_TARGET_DIR="$target"
+packages=$target/packages
+system=$target/package/debian-12
+mirror=${NHA_MIRROR:-http://deb.debian.org/debian}
+# What the package recommends and suggests, and an administrator has beside it.
+neighbours='pacemaker pacemaker-cli-utils resource-agents ca-certificates fence-agents pcs crmsh'
+
+step() { echo "== $*"; }
+fail() { echo "FAILED: $*" >&2 && exit 1; }
+
+# Everything that a package's build can see is another one here: tree, target directory, and where the crates are.
+build_elsewhere() {
+    other=$target/package/elsewhere
+    rm -rf "$other/tree" "$other/target/packages"
+    mkdir -p "$other/tree"
+    tar --extract --file "$packages"/nova-host-alerter-*[0-9].tar.gz --strip-components 1 --directory "$other/tree"
+    CARGO_TARGET_DIR=$other/target VENDORED=1 "$other/tree/packaging/package.sh" deb >"$other/deb.log" 2>&1 || fail "the deb from elsewhere: $other/deb.log"
+    CARGO_TARGET_DIR=$other/target VENDORED=1 "$other/tree/packaging/package.sh" rpm >"$other/rpm.log" 2>&1 || fail "the rpm from elsewhere: $other/rpm.log"
+}
+
+# same DIRECTORY: the packages there are byte for byte those here.
+same() {
+    for made in "$packages"/*.deb "$packages"/*64.rpm; do
+        cmp "$made" "$1/${made##*/}" || return 1
+        sha256sum "$made"
+    done
+}
+
+# No path of this machine is in a program.
+no_paths() {
+    room=$(mktemp -d)
+    dpkg-deb -x "$packages"/*.deb "$room"
+    found=$(grep -rlaF -e "$PWD" -e "$HOME/" -e "$target" "$room" || :)
+    rm -rf "$room"
+    [ -z "$found" ] || fail "paths of this machine are in: $found"
+}
+
+lint() {
+    step 'lintian, rpmlint'
+    lintian --allow-root --pedantic --display-info --fail-on error,warning,info,pedantic "$packages"/*.changes
+    rpmlint --strict --config packaging/rpm/rpmlint.toml "$packages"/*.rpm packaging/rpm/*.spec >"$target/package/rpmlint.log" 2>&1 || {
+        cat "$target/package/rpmlint.log"
+        return 1
+    }
+}
+
+# A Debian 12 of the smallest kind, the archives of what is installed into it later without any network, and a controller.
+fetch_system() {
+    mkdir -p "$system/archives"
+    if [ ! -d "$system/base" ]; then
+        rm -rf "$system/base.new"
+        debootstrap --variant=minbase bookworm "$system/base.new" "$mirror" >"$system/debootstrap.log" || fail "debootstrap: $system/debootstrap.log"
+        printf '#!/bin/sh\nexit 101\n' >"$system/base.new/usr/sbin/policy-rc.d"
+        chmod 755 "$system/base.new/usr/sbin/policy-rc.d"
+        mv "$system/base.new" "$system/base"
+    fi
+    [ ! -d "$system/controller" ] || return 0
+    rm -rf "$system/controller.new"
+    mkdir -p "$system/base/archives"
+    cp -a "$system/base" "$system/controller.new"
+    # shellcheck disable=SC2086 # a list
+    DEBIAN_FRONTEND=noninteractive unshare --mount --pid --fork --kill-child sh -ec 'mount --bind "$1/archives" "$1/controller.new/archives"
+        mount -t proc proc "$1/controller.new/proc"; root=$1/controller.new; shift
+        chroot "$root" apt-get -q -y -o Dir::Cache::archives=/archives -o DPkg::Options::=--force-unsafe-io --no-install-recommends install systemd "$@"' \
+        sh "$system" $neighbours >"$system/fetch.log" 2>&1 || fail "the controller: $system/fetch.log"
+    mv "$system/controller.new" "$system/controller"
+}
+
+# life BASE SCENE: in namespaces of its own: no network, and no process outlives it.
+life() {
+    room=$(mktemp -d -p "$target/package")
+    ended=0
+    unshare --mount --pid --fork --kill-child --net --uts tests/packages-life.sh "$room" "$system" "$1" "$packages" "$2" || ended=$?
+    rm -rf "$room"
+    return $ended
+}
+
+build() {
+    step 'make deb, make rpm'
+    mkdir -p "$target/package"
+    rm -rf "$packages"
+    packaging/package.sh deb >"$target/package/deb.log" 2>&1 || fail "make deb: $target/package/deb.log"
+    packaging/package.sh rpm >"$target/package/rpm.log" 2>&1 || fail "make rpm: $target/package/rpm.log"
+    no_paths
+}
+
+twice() {
+    step 'the same from another place, from the tarball of the crates'
+    build_elsewhere
+    same "$target/package/elsewhere/target/packages" || fail 'two builds differ'
+}
+
+lives() {
+    step 'a fresh Debian 12'
+    fetch_system
+    life base installed_alone
+    life controller upgraded_and_purged
+    life base rpm
+}
+
+[ "$(id -u)" = 0 ] || fail 'that needs root: sudo make test-packages'
+# Alone, what is named: `tests/packages.sh lint lives`.
+for part in ${*:-build twice lint lives}; do "$part"; done
+echo 'all of it holds'
