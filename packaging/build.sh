@@ -28,7 +28,7 @@ origins() {
 
 # Paths of this machine are in panics and assertions.
 set_flags() {
-    flags=${CFLAGS:-$(distribution_flags)}
+    flags=$(distribution_flags)
     rust=${RUSTFLAGS:-}
     while read -r from name; do
         flags="$flags -ffile-prefix-map=$from=$name"
@@ -41,13 +41,13 @@ END
     export CARGO_ENCODED_RUSTFLAGS
 }
 
-# What Debian builds C with, for the journal's SQLite and for TLS.
+# What the distribution builds C with, for the journal's SQLite and for TLS. Debian's own words of its flags name the directory.
 distribution_flags() {
     if command -v dpkg-buildflags >/dev/null; then
         DEB_BUILD_MAINT_OPTIONS='hardening=+all reproducible=-fixfilepath' dpkg-buildflags --get CFLAGS
         dpkg-buildflags --get CPPFLAGS
     else
-        echo -O2
+        echo "${CFLAGS:--O2}"
     fi | tr '\n' ' '
 }
 
