@@ -54,7 +54,8 @@ make_vendor() {
     mkdir -p "$out" "$work"
     rm -rf "$work/vendor"
     "${CARGO:-cargo}" vendor --locked --quiet --versioned-dirs "$work/vendor" >/dev/null
-    archive --directory "$work" vendor | xz -T0 >"$vendor"
+    archive --directory "$work" vendor | xz -T0 >"$vendor.part"
+    mv "$vendor.part" "$vendor"
     rm -rf "$work/vendor"
     echo "made $vendor"
 }
