@@ -128,8 +128,9 @@ impl Site {
             format!("[store]\npath = \"{}\"\n", site.path("marks.db").display()),
         )
         .unwrap();
-        let made = Command::new("install").args(["-d", "-m", "700", "-o", "hacluster", "-g", "haclient"]);
-        expect_success(&{ made }.arg(site.evidence()).output().unwrap());
+        let mut install = Command::new("install");
+        install.args(["-d", "-m", "700", "-o", "hacluster", "-g", "haclient"]).arg(site.evidence());
+        expect_success(&install.output().unwrap());
         site.set(cib);
         site
     }
