@@ -148,10 +148,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     };
     let settings = config::load(&cli.config);
     let routes = routes(settings.as_ref().ok(), daemon.as_ref());
-    let problems: Vec<String> = match &settings {
-        Ok(_) => Vec::new(),
-        Err(errors) => errors.problems().iter().map(ToString::to_string).collect(),
-    };
+    let problems = problems(&settings);
     let (holder, blind) = match Lock::holder(&site.store) {
         Ok(holder) => (holder.filter(|_| daemon.is_none()), None),
         // Root may look at everything: what stands in its way keeps a daemon from starting too.
@@ -203,6 +200,11 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         ..counted
     };
     Status { headline: screen::headline(&status), ..status }
+}
+
+fn problems(settings: &Result<config::Settings, config::ConfigErrors>) -> Vec<String> {
+    let errors = settings.as_ref().err();
+    errors.into_iter().flat_map(config::ConfigErrors::problems).map(ToString::to_string).collect()
 }
 
 fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Read, JournalError> {

@@ -37,11 +37,9 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
 
 fn meta(alerter: &Resource) -> Vec<Finding> {
     let id = &alerter.id;
-    let said = |name: &str| {
-        alerter.meta(name).map_or_else(
-            || format!("{name} of {id} is not set"),
-            |value| format!("{name} of {id} is {value}"),
-        )
+    let said = |name: &str| match alerter.meta(name) {
+        Some(value) => format!("{name} of {id} is {value}"),
+        None => format!("{name} of {id} is not set"),
     };
     let stays = alerter
         .meta("resource-stickiness")

@@ -66,11 +66,15 @@ impl Condition {
 
 /// False counts more than not known.
 fn every(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    all.fold(Some(true), |sum, one| match (sum, one) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    })
+    let mut sum = Some(true);
+    for one in all {
+        sum = match (sum, one) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        };
+    }
+    sum
 }
 
 fn attribute(node: &Node, name: &str, operation: &str, value: &str) -> Option<bool> {
