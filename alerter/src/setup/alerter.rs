@@ -37,64 +37,42 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
 
 fn meta(alerter: &Resource) -> Vec<Finding> {
     let id = &alerter.id;
-    let said = |name: &str| match alerter.meta(name) {
-        Some(value) => format!("{name} of {id} is {value}"),
-        None => format!("{name} of {id} is not set"),
+    let wrong = ALERTER_META.into_iter().filter(|(name, _)| !is_right(name, alerter.meta(name)));
+    let finding = |(name, value): (&str, &str)| {
+        let (kind, then) = consequence(name);
+        let said = alerter.meta(name).map_or_else(|| "is not set".to_owned(), |value| format!("is {value}"));
+        let values = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let step = Step::SetMeta { resource: id.clone(), values };
+        Finding::new(kind, id, format!("{name} of {id} {said}: {then}"), Then::Setup(step))
     };
-    let stays = alerter
-        .meta("resource-stickiness")
-        .is_some_and(|text| location::score(text) == location::score("INFINITY"));
-    let is_off = |name: &str| {
-        alerter
-            .meta(name)
-            .is_none_or(|text| text.starts_with('0') || location::score(text) == location::score("INFINITY"))
-    };
-    let all = [
-        (
-            alerter.meta("requires") == Some("quorum"),
+    wrong.map(finding).collect()
+}
+
+/// The first two have one right value; of the others any that is a limit.
+fn is_right(name: &str, value: Option<&str>) -> bool {
+    let Some(value) = value else { return false };
+    let is_for_ever = location::score(value) == location::score("INFINITY");
+    match name {
+        "requires" => value == "quorum",
+        "resource-stickiness" => is_for_ever,
+        _ => !is_for_ever && !value.starts_with('0'),
+    }
+}
+
+fn consequence(name: &str) -> (Kind, &'static str) {
+    match name {
+        "requires" => (
             Kind::Requires,
-            0,
-            format!(
-                "{}: it must be quorum, or it is started nowhere while a fencing keeps failing",
-                said("requires")
-            ),
+            "it must be quorum, or the alerter is started nowhere while a fencing keeps failing",
         ),
-        (
-            stays,
-            Kind::Stickiness,
-            1,
-            format!(
-                "{}: it must be INFINITY, or the alerter moves just when a host fails",
-                said("resource-stickiness")
-            ),
-        ),
-        (
-            !is_off("migration-threshold"),
-            Kind::MigrationThreshold,
-            2,
-            format!(
-                "{}, so an alerter that fails is tried on the same controller for ever",
-                said("migration-threshold")
-            ),
-        ),
-        (
-            !is_off("failure-timeout"),
-            Kind::FailureTimeout,
-            3,
-            format!(
-                "{}, so an alerter that failed never comes back to that controller by itself",
-                said("failure-timeout")
-            ),
-        ),
-    ];
-    let wrong = all.into_iter().filter(|(is_right, ..)| !is_right);
-    wrong
-        .map(|(_, kind, place, what)| {
-            let (name, value) = ALERTER_META[place];
-            let values = BTreeMap::from([(name.to_owned(), value.to_owned())]);
-            Finding::new(kind, id, what, Then::Setup(Step::SetMeta { resource: id.clone(), values }))
-        })
-        .collect()
+        "resource-stickiness" => {
+            (Kind::Stickiness, "it must be INFINITY, or the alerter moves just when a host fails")
+        }
+        "migration-threshold" => {
+            (Kind::MigrationThreshold, "an alerter that fails is tried on the same controller for ever")
+        }
+        _ => (Kind::FailureTimeout, "an alerter that failed never comes back to that controller by itself"),
+    }
 }
 
 fn constraint_id(cluster: &Cluster, resource: &str) -> String {

@@ -31,11 +31,18 @@ fn mark_in(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> String {
 
 /// The mark device that marks a host once all is right; `None` where nothing fences it.
 pub(super) fn mark_of(cluster: &Cluster, node: &Node) -> Option<String> {
+    own_levels(cluster, node).map(|(_, mark)| mark)
+}
+
+/// What fences a host, and the mark device behind it, by the first of the targets that hold for it; `None` where nothing
+/// fences it.
+fn own_levels(cluster: &Cluster, node: &Node) -> Option<(Lists, String)> {
     let holding = holding(cluster, node);
     let target = holding.iter().find(|(_, certain)| *certain).or(holding.first());
     let levels = target.map(|(target, _)| cluster.levels_of(target)).unwrap_or_default();
-    let has_power = !power_lists(cluster, &levels).is_empty() || !candidates(cluster, node).is_empty();
-    has_power.then(|| mark_in(cluster, &levels))
+    let own = power_lists(cluster, &levels);
+    let power = if own.is_empty() { candidates(cluster, node) } else { own };
+    (!power.is_empty()).then(|| (power, mark_in(cluster, &levels)))
 }
 
 fn no_mark(cluster: &Cluster, found: &mut Vec<Finding>) {
@@ -179,15 +186,17 @@ fn no_power_advice(name: &str) -> String {
 /// Levels of the host's own where those that it has now are for others too.
 fn repair(cluster: &Cluster, node: &Node, target: &Target) -> Then {
     let levels = cluster.levels_of(target);
-    let own = power_lists(cluster, &levels);
-    let is_own =
-        target.key() == node.name.as_str() || (!own.is_empty() && is_for_computes_alone(cluster, target));
-    let power = if own.is_empty() { candidates(cluster, node) } else { own };
-    if power.is_empty() {
-        return Then::Do(no_power_advice(node.name.as_str()));
+    let power = power_lists(cluster, &levels);
+    if !power.is_empty() && is_for_computes_alone(cluster, target) {
+        let levels = desired(&power, &mark_in(cluster, &levels));
+        return Then::Setup(Step::SetLevels { target: target.clone(), levels });
     }
+    let Some((power, mark)) = own_levels(cluster, node) else {
+        return Then::Do(no_power_advice(node.name.as_str()));
+    };
+    let is_own = target.key() == node.name.as_str();
     let target = if is_own { target.clone() } else { Target::Name(node.name.to_string()) };
-    Then::Setup(Step::SetLevels { target, levels: desired(&power, &mark_in(cluster, &levels)) })
+    Then::Setup(Step::SetLevels { target, levels: desired(&power, &mark) })
 }
 
 fn is_for_computes_alone(cluster: &Cluster, target: &Target) -> bool {

@@ -68,11 +68,11 @@ impl Condition {
 fn every(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut sum = Some(true);
     for one in all {
-        sum = match (sum, one) {
-            (Some(false), _) | (_, Some(false)) => Some(false),
-            (Some(true), Some(true)) => Some(true),
-            _ => None,
-        };
+        match one {
+            Some(true) => {}
+            Some(false) => return Some(false),
+            None => sum = None,
+        }
     }
     sum
 }

@@ -146,7 +146,7 @@ fn the_readme_says_what_the_examples_say() {
 
 /// An operator may change from one tool to the other and has the same cluster.
 fn both_examples_say_the_same() {
-    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(|tool| Cluster::base(tool));
+    let [crmsh, pcs] = [Tool::Crmsh, Tool::Pcs].map(Cluster::base);
     for resource in ["compute1", "power-compute1", "mark", "alerter"] {
         for path in ["@type", "instance_attributes/nvpair", "meta_attributes/nvpair"] {
             let names = |cluster: &Cluster| {
