@@ -61,6 +61,9 @@ _nova__host__alerter() {
             nova__host__alerter,send-test)
                 cmd="nova__host__alerter__subcmd__send__subcmd__test"
                 ;;
+            nova__host__alerter,setup)
+                cmd="nova__host__alerter__subcmd__setup"
+                ;;
             nova__host__alerter,show)
                 cmd="nova__host__alerter__subcmd__show"
                 ;;
@@ -92,7 +95,7 @@ _nova__host__alerter() {
 
     case "${cmd}" in
         nova__host__alerter)
-            opts="-h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release pause resume maintenance send-test"
+            opts="-h -V --config --json --help --version run check-config status list show history events report retry mark unmark reload dismiss release pause resume maintenance send-test setup"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -643,6 +646,36 @@ _nova__host__alerter() {
                     return 0
                     ;;
                 --reason)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --config)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        nova__host__alerter__subcmd__setup)
+            opts="-h --check --apply --tool --hosts --cib --config --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --tool)
+                    COMPREPLY=($(compgen -W "pcs crmsh" -- "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cib)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

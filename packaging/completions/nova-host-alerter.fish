@@ -46,6 +46,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a 
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "resume" -d 'End the pauses of all groups together, or those of one group'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "maintenance" -d 'Tell nothing of a host or a group that is worked on'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "send-test" -d 'Send a test message, which is no host failure, and show what the endpoint answers'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_needs_command" -f -a "setup" -d 'Print the commands that have Pacemaker mark fenced hosts and tell of them; run them, or only say what is wrong'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -l json -d 'Print JSON'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand run" -s h -l help -d 'Print help'
@@ -186,3 +187,12 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -l json -d 'Print JSON'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand send-test" -s h -l help -d 'Print help'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l tool -d 'Whose commands; without it of what is installed here, and of pcs where both are' -r -f -a "pcs\t'pcs'
+crmsh\t'crmsh, whose program is called crm'"
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l hosts -d 'Only the remote nodes of these names, separated by commas; `*` and `?` stand for any letters and any letter; without it those of `[hosts] match` in the configuration, else all' -r
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l cib -d 'Look at this file, as `cibadmin --query` prints it, and not at the running cluster' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l check -d 'Only say what is wrong with the cluster\'s configuration, and what to type: exits with 1 if anything is'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l apply -d 'Run the commands, and stop at the first that fails; a cluster that is right stays as it is'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -l json -d 'Print JSON'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand setup" -s h -l help -d 'Print help (see more with \'--help\')'
