@@ -6,7 +6,7 @@ use std::time::Duration;
 use marks::cib::{Target, time_limit};
 
 use super::finding::{Finding, Kind, Then};
-use super::levels::mark_of;
+use super::levels::marks_of;
 use super::model::{Cluster, Node, NodeKind, Resource};
 use super::plan::Step;
 
@@ -43,7 +43,7 @@ fn set(resource: &Resource, name: &str, value: impl Into<String>) -> Step {
 
 fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
     let marked: Vec<&Node> =
-        cluster.computes().filter(|node| mark_of(cluster, node).as_ref() == Some(&mark.id)).collect();
+        cluster.computes().filter(|node| marks_of(cluster, node).contains(&mark.id)).collect();
     let missing: Vec<&str> =
         marked.iter().map(|node| node.name.as_str()).filter(|name| mark.lists(name) != Some(true)).collect();
     let (kind, what) = match mark.hosts() {

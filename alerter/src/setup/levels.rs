@@ -29,9 +29,13 @@ fn mark_in(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> String {
     own.cloned().unwrap_or_else(|| mark_id(cluster))
 }
 
-/// The mark device that marks a host once all is right; `None` where nothing fences it.
-pub(super) fn mark_of(cluster: &Cluster, node: &Node) -> Option<String> {
-    own_levels(cluster, node).map(|(_, mark)| mark)
+/// The mark devices that may mark a host once all is right: of several targets the fencer takes any. None where nothing
+/// fences the host.
+pub(super) fn marks_of(cluster: &Cluster, node: &Node) -> Vec<String> {
+    let Some((_, mark)) = own_levels(cluster, node) else { return Vec::new() };
+    let holding = holding(cluster, node).into_iter();
+    let others = holding.map(|(target, _)| mark_in(cluster, &cluster.levels_of(target)));
+    others.chain([mark]).collect()
 }
 
 /// What fences a host, and the mark device behind it, by the first of the targets that hold for it; `None` where nothing
@@ -52,7 +56,7 @@ fn no_mark(cluster: &Cluster, found: &mut Vec<Finding>) {
     let id = mark_id(cluster);
     let hosts: Vec<String> = cluster
         .computes()
-        .filter(|node| mark_of(cluster, node).is_some())
+        .filter(|node| marks_of(cluster, node).contains(&id))
         .map(|node| node.name.to_string())
         .collect();
     if !hosts.is_empty() {
