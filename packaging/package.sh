@@ -98,8 +98,11 @@ make_rpm() {
     fi
     # Where rpm is not the system's own, its database knows of no compiler.
     [ -e /etc/debian_version ] && nodeps=--nodeps || nodeps=
-    # shellcheck disable=SC2086 # either one word or none
-    rpmbuild -ba $with $nodeps --define "_topdir $room" packaging/rpm/$name.spec
+    # One after the other: made together, the package would have a digest of its source package, which names this directory.
+    for kind in -bb -bs; do
+        # shellcheck disable=SC2086 # either one word or none
+        rpmbuild $kind $with $nodeps --define "_topdir $room" packaging/rpm/$name.spec
+    done
     take "$room"/RPMS/*/*.rpm "$room"/SRPMS/*.rpm
 }
 
