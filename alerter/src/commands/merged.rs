@@ -33,6 +33,8 @@ pub(super) struct Look {
     entries: Result<Entries, String>,
     /// The controller that the alerter runs on, as far as the CIB was asked and says so.
     pub(super) alerter_on: Option<String>,
+    /// What the alerter's resource is called there.
+    pub(super) resource: Option<String>,
 }
 
 /// A mark as it is known here.
@@ -48,7 +50,7 @@ impl Look {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
         let entries = register.read(tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
-        Self { register, entries, alerter_on: None }
+        Self { register, entries, alerter_on: None, resource: None }
     }
 
     /// The same, and asks the CIB where the alerter runs.
@@ -60,8 +62,9 @@ impl Look {
             let cib = scope.spawn(|| tools.cib(Instant::now() + LIMIT).ok());
             let look = Self::take(register, tools);
             let xml = cib.join().expect("a panic anywhere ends the whole program");
-            let alerter_on = xml.and_then(|xml| Cib::parse(&xml).ok()?.active_on(ALERTER));
-            Self { alerter_on, ..look }
+            let Some(cib) = xml.and_then(|xml| Cib::parse(&xml).ok()) else { return look };
+            let resource = cib.resource_of(ALERTER).map(str::to_owned);
+            Self { alerter_on: cib.active_on(ALERTER), resource, ..look }
         })
     }
 
@@ -353,16 +356,16 @@ pub(super) mod tests {
     pub(in crate::commands) fn look(entries: Vec<Entry>) -> Look {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
         let entries = Ok(Entries { sound, ..Entries::default() });
-        Look { register: Register::Attrd, entries, alerter_on: None }
+        Look { register: Register::Attrd, entries, alerter_on: None, resource: None }
     }
 
     pub(in crate::commands) fn unreadable() -> Look {
         let entries = Err("attrd_updater: no answer within 2000 ms".to_owned());
-        Look { register: Register::Attrd, entries, alerter_on: None }
+        Look { register: Register::Attrd, entries, alerter_on: None, resource: None }
     }
 
     pub(in crate::commands) fn alone() -> Look {
-        Look { register: Register::None, entries: Ok(Entries::default()), alerter_on: None }
+        Look { register: Register::None, entries: Ok(Entries::default()), alerter_on: None, resource: None }
     }
 
     /// A journal with one open mark, made of this fencing.
@@ -634,9 +637,13 @@ pub(super) mod tests {
             (look.view(), look.alerter_on.as_deref(), look.marks().count()),
             (CLUSTER, Some("ctl2"), 1)
         );
+        assert_eq!(look.resource.as_deref(), Some("alerter"));
         let none = Tools { attrd_updater: "/nonexistent".into(), cibadmin: "/nonexistent".into(), ..tools };
         let look = Look::with_alerter(Register::Attrd, &none);
-        assert_eq!((look.view(), look.alerter_on.as_deref()), ("local view", None));
+        assert_eq!(
+            (look.view(), look.alerter_on.as_deref(), look.resource.as_deref()),
+            ("local view", None, None)
+        );
         assert!(look.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
         assert_eq!(Look::with_alerter(Register::None, &none).fault(), None);
     }

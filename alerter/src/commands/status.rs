@@ -27,6 +27,8 @@ use crate::control::client;
 use crate::daemon::socket_path;
 use crate::log;
 
+/// What the examples and `setup` call the alerter's resource.
+const USUAL_RESOURCE: &str = "alerter";
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
 const OCF_NOT_RUNNING: u8 = 7;
@@ -174,7 +176,8 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         is_root: nix::unistd::geteuid().is_root(),
         log: log_of(settings.as_ref().ok()),
         secrets: &secrets,
-        has_cluster: register_of(&site) != Register::None,
+        resource: (register_of(&site) != Register::None)
+            .then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE)),
         register: fault.as_deref(),
         open: &read.open,
         routes: routes.as_ref(),

@@ -94,8 +94,8 @@ pub(super) struct Sight<'a> {
     pub(super) log: &'a str,
     /// Where the credentials of a route stand, as far as that is known.
     pub(super) secrets: &'a BTreeMap<String, String>,
-    /// Whether Pacemaker runs the alerter: `[store] register` is another one than `none`.
-    pub(super) has_cluster: bool,
+    /// What the alerter is called as Pacemaker's resource; none where it is none (`register = "none"`).
+    pub(super) resource: Option<&'a str>,
     /// Why the register cannot be read.
     pub(super) register: Option<&'a str>,
     pub(super) open: &'a [MarkReport],
@@ -141,10 +141,10 @@ fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
 }
 
 /// How the alerter is started here.
-fn start(sight: &Sight<'_>) -> &'static str {
-    match sight.has_cluster {
-        true => "`crm_resource --cleanup --resource nova-host-alerter`",
-        false => "`systemctl start nova-host-alerter`, without a unit `nova-host-alerter run`",
+fn start(sight: &Sight<'_>) -> String {
+    match sight.resource {
+        Some(name) => format!("`crm_resource --cleanup --resource {name}`"),
+        None => "`systemctl start nova-host-alerter`, without a unit `nova-host-alerter run`".to_owned(),
     }
 }
 
@@ -170,14 +170,12 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
         let process = holder.split(' ').next().unwrap_or_default();
         let what = format!("the alerter runs here (process {process}) and does not answer");
         let root = if sight.is_root { "" } else { "run this as root; " };
-        let restart = match sight.has_cluster {
-            true => "`crm_resource --restart --resource nova-host-alerter`, or ",
-            false => "",
-        };
+        let restart = sight.resource.map(|name| format!("`crm_resource --restart --resource {name}`, or "));
+        let restart = restart.unwrap_or_default();
         let then = format!("{root}if it stays so: {restart}`kill {process}`; why it hangs: {}", sight.log);
         return Some(trouble(Level::Critical, "silent", what, &then));
     }
-    let mon = if sight.has_cluster { ", `crm_mon -1`" } else { "" };
+    let mon = if sight.resource.is_some() { ", `crm_mon -1`" } else { "" };
     let kept = if sight.journal.is_none() { "; marks are kept and told when it runs again" } else { "" };
     let what = format!("the alerter runs nowhere, as far as is known here: nothing is told{kept}");
     let then = format!(
@@ -882,7 +880,7 @@ pub(super) mod tests {
             is_root: true,
             log: "`journalctl -t nova-host-alerter`",
             secrets: NO_SECRETS.get_or_init(BTreeMap::new),
-            has_cluster: true,
+            resource: Some("alerter"),
             register: None,
             open,
             routes: None,
@@ -1220,7 +1218,7 @@ pub(super) mod tests {
         let down = of(true, None);
         assert!(!down.contains("as root") && !down.contains("goes on by itself"), "{down}");
         assert!(
-            down.contains("`df -h '/srv/the journal'`") && down.contains(start(&sight(None, &[]))),
+            down.contains("`df -h '/srv/the journal'`") && down.contains(&start(&sight(None, &[]))),
             "{down}"
         );
         assert!(of(true, Some(&running)).contains("goes on by itself"));

@@ -49,6 +49,11 @@ impl Cib {
         Some(Incarnation::new(controller, call_id, seconds))
     }
 
+    /// What the resource of that agent is called (`class:provider:type`), as far as a node has had to do with it.
+    pub fn resource_of(&self, agent: &str) -> Option<&str> {
+        self.histories.iter().find(|history| history.agent == agent).map(|history| history.resource.as_str())
+    }
+
     /// The node on which a resource of that agent runs (`class:provider:type`): the last thing done with it there was a
     /// successful start or monitor. A node outside of the membership runs nothing. Of several the newest.
     pub fn active_on(&self, agent: &str) -> Option<String> {
