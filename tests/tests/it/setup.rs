@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use alerter::setup::KINDS;
@@ -63,7 +63,7 @@ const RIGHT: &str = r##"<cib crm_feature_set="3.16.1" validate-with="pacemaker-3
     <fencing-level id="f2" target="compute1" index="2" devices="power-compute1"/>
     <fencing-level id="f3" target="compute2" index="1" devices="power-compute2,mark"/>
     <fencing-level id="f4" target="compute2" index="2" devices="power-compute2"/></fencing-topology>
-  <alerts><alert id="alert-mark" path="/usr/sbin/alert_mark"><select><select_fencing/></select>
+  <alerts><alert id="alert-mark" path="/usr/share/pacemaker/alerts/alert_mark"><select><select_fencing/></select>
     <recipient id="e" value="EVIDENCE"/></alert></alerts></configuration><status>
   <node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>
   <node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member" expected="member"/></status></cib>"##;
@@ -400,8 +400,8 @@ const BROKEN: [(&str, Pairs); 39] = [
     ("migration-threshold", &[(r#"<nvpair id="am" name="migration-threshold" value="3"/>"#, "")]),
     ("failure-timeout", &[(r#"<nvpair id="af" name="failure-timeout" value="120s"/>"#, "")]),
     ("alerter-on-computes", &[(r#" resource-discovery="exclusive""#, "")]),
-    ("no-alert", &[(r#"path="/usr/sbin/alert_mark""#, r#"path="/usr/sbin/other""#)]),
-    ("alert-path", &[(r#"path="/usr/sbin/alert_mark""#, r#"path="/gone/alert_mark""#)]),
+    ("no-alert", &[(r#"path="/usr/share/pacemaker/alerts/alert_mark""#, r#"path="/usr/sbin/other""#)]),
+    ("alert-path", &[(r#"path="/usr/share/pacemaker/alerts/alert_mark""#, r#"path="/gone/alert_mark""#)]),
     ("alert-select", &[("<select_fencing/>", "<select_nodes/>")]),
     ("alert-recipient", &[(r#"<recipient id="e" value="EVIDENCE"/>"#, "")]),
     ("concurrent-fencing", &[(r#"name="concurrent-fencing" value="true""#, r#"name="x" value="true""#)]),
