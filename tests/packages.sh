@@ -2,7 +2,8 @@
 # The packages, looked over and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
 # in a fresh Debian 12 (tests/packages-life.sh). The first run fetches that system; it is kept in the target directory.
 #
-# NHA_BUILT=DIRECTORY packs programs that are built already. NHA_MIRROR is where Debian is fetched from.
+# NHA_BUILT=DIRECTORY packs programs that are built already. NHA_MIRROR is where Debian is fetched
+# from; without it, where this machine has it from.
 set -eu
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
@@ -10,7 +11,7 @@ case $target in /*) ;; *) target=$PWD/$target ;; esac
 export CARGO_TARGET_DIR="$target"
 packages=$target/packages
 system=$target/package/debian-12
-mirror=${NHA_MIRROR:-http://deb.debian.org/debian}
+mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
 # What the package recommends and suggests, and an administrator has beside it.
 neighbours='pacemaker pacemaker-cli-utils resource-agents ca-certificates fence-agents pcs crmsh'
 

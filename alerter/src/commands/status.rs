@@ -151,11 +151,8 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let settings = config::load(&cli.config);
     let routes = routes(settings.as_ref().ok(), daemon.as_ref());
     let problems = problems(&settings);
-    let (holder, blind) = match Lock::holder(&site.store) {
-        Ok(holder) => (holder.filter(|_| daemon.is_none()), None),
-        // Root may look at everything: what stands in its way keeps a daemon from starting too.
-        Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
-    };
+    let (holder, blind) = holder(&site);
+    let holder = holder.filter(|_| daemon.is_none());
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
         look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
@@ -176,8 +173,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         is_root: nix::unistd::geteuid().is_root(),
         log: log_of(settings.as_ref().ok()),
         secrets: &secrets,
-        resource: (register_of(&site) != Register::None)
-            .then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE)),
+        resource: resource(&site, &look),
         register: fault.as_deref(),
         open: &read.open,
         routes: routes.as_ref(),
@@ -203,6 +199,21 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         ..counted
     };
     Status { headline: screen::headline(&status), ..status }
+}
+
+/// What the alerter's resource is called, where it is one.
+fn resource<'l>(site: &Site, look: &'l Look) -> Option<&'l str> {
+    let has_cluster = register_of(site) != Register::None;
+    has_cluster.then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE))
+}
+
+/// The process that holds the journal, and why nobody can say here whether there is one.
+fn holder(site: &Site) -> (Option<String>, Option<String>) {
+    match Lock::holder(&site.store) {
+        Ok(holder) => (holder, None),
+        // Root may look at everything: what stands in its way keeps a daemon from starting too.
+        Err(error) => (None, Some(error.to_string()).filter(|_| !nix::unistd::geteuid().is_root())),
+    }
 }
 
 fn problems(settings: &Result<config::Settings, config::ConfigErrors>) -> Vec<String> {
