@@ -18,7 +18,7 @@ confinement='apparmor checkpolicy systemd'
 readers='man-db mandoc zsh fish'
 debian_packages="$common resource-agents fence-agents $openstack $watchers $confinement $readers"
 # Ubuntu has split both.
-ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $readers"
+ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
     iproute util-linux strace libfaketime libxml2 gcc glibc-devel $readers"
