@@ -130,10 +130,9 @@ fn everything_to_read_is_installed() {
     let list = listed();
     let taken: Vec<PathBuf> = list.iter().flat_map(|line| taken(&line.from)).collect();
     let is_taken = |file: &Path| taken.iter().any(|from| file.starts_with(from));
-    for directory in
-        ["docs", "packaging/man", "packaging/completions", "packaging/grafana", "packaging/prometheus"]
-    {
-        for file in files_below(&source(directory)) {
+    let read = ["man", "completions", "grafana", "prometheus", "schema", "examples", "apparmor", "selinux"];
+    for directory in std::iter::once("docs".to_owned()).chain(read.map(|name| format!("packaging/{name}"))) {
+        for file in files_below(&source(&directory)) {
             assert!(is_taken(&file), "{} is installed by no line of packaging/files", file.display());
         }
     }
@@ -213,8 +212,10 @@ fn what_is_installed_is_what_the_list_says() {
         (&OCF_AGENT[1..], "755"),
         ("etc/nova-host-alerter/alerter.toml", "600"),
         ("lib/systemd/system/nova-host-alerter.service", "644"),
-        ("usr/share/doc/nova-host-alerter/examples/exec-driver.sh", "755"),
+        ("usr/share/doc/nova-host-alerter/docs/examples/exec-driver.sh", "755"),
         ("usr/share/doc/nova-host-alerter/docs/operate.md", "644"),
+        ("usr/share/doc/nova-host-alerter/packaging/schema/host-failure.schema.json", "644"),
+        ("usr/share/doc/nova-host-alerter/packaging/examples/pcs.sh", "644"),
     ] {
         assert_eq!(mode_of(&room.path().join(file)), mode, "{file}");
     }
