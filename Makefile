@@ -85,7 +85,7 @@ install: ## install into this machine, or below DESTDIR, what the packages insta
 package-deps: ## install what building and testing the packages needs; starts and enables nothing
 	@tests/deps/install.sh packages
 
-test-packages: package-deps ## the packages: lintian, rpmlint, the same bytes twice, and their life in a fresh Debian 12 (as root)
+test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian 12 and in a cluster of such (as root)
 	@tests/packages.sh
 
 requirements: ## the requirements, the tests that show each, and those without one

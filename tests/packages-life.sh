@@ -1,11 +1,11 @@
 #!/bin/sh
 # The life of the packages in a fresh Debian 12: installed, upgraded in the middle of an outage, removed, purged. tests/packages.sh
-# starts it in namespaces of its own: packages-life.sh ROOM SYSTEM BASE PACKAGES SCENE
+# starts it in namespaces of its own: packages-life.sh ROOM SYSTEM BASE PACKAGES VERSIONS SCENE
 set -eu
-room=$1 system=$2 base=$3 packages=$4 scene=$5
+room=$1 system=$2 base=$3 packages=$4 versions=$5 scene=$6
 root=$room/root
 deb=$(echo "$packages"/*.deb)
-lock=/var/lib/nova-host-alerter/marks.db.lock
+lock=/var/lib/nova-host-alerter/marks.db.lock # its first word is the number of the process that runs
 
 ok() { echo "ok: $*"; }
 fail() { echo "FAILED: $scene: $*" >&2 && exit 1; }
@@ -94,16 +94,6 @@ url = "http://127.0.0.1:9/v1/host-failures"
 END
 }
 
-# repacked VERSION [SHELL]: prints the deb under another version, with SHELL in its postinst.
-repacked() {
-    rm -rf "$room/repacked"
-    dpkg-deb -R "$deb" "$room/repacked"
-    sed -i "s/^Version: .*/Version: $1/" "$room/repacked/DEBIAN/control"
-    [ -z "${2:-}" ] || sed -i "2i $2" "$room/repacked/DEBIAN/postinst"
-    dpkg-deb --root-owner-group -Znone -b "$room/repacked" "$room/$1.deb" >/dev/null
-    echo "$room/$1.deb"
-}
-
 assert_modes() {
     modes=$(in_it stat -c '%n %a %U:%G' /etc/nova-host-alerter/alerter.toml /run/nova-host-alerter /var/lib/nova-host-alerter /var/lib/nova-host-alerter/evidence)
     [ "$modes" = '/etc/nova-host-alerter/alerter.toml 600 root:root
@@ -149,8 +139,8 @@ upgraded_in_an_outage() {
     mark compute1
     mark compute2
     open=$(marks)
-    for version in 0.1.0-2 0.1.0-1; do
-        apt install --allow-downgrades "$(given "$(repacked $version)")" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
+    for version in "$versions/newer.deb" "$deb"; do
+        apt install --allow-downgrades "$(given "$version")" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
         grep -q 'goes on as it is' "$room/log" || fail "nobody is told that it goes on: $(in_it nova-host-alerter status --ocf 2>&1)"
         [ "$(identity)" = "$before" ] || fail "$version has touched what runs: $before is $(identity)"
         [ "$(marks)" = "$open" ] || fail "$version has lost marks"
@@ -159,7 +149,7 @@ upgraded_in_an_outage() {
     mark compute3
     [ "$(marks | wc -l)" = 3 ] || fail 'the new agent does not reach the alerter'
     ok 'an upgrade and a downgrade in an outage: the same process, the same marks'
-    apt install "$(given "$(repacked 0.1.0-3 'kill "$(cut -d " " -f 1 '$lock')"')")" >"$room/log" 2>&1
+    apt install "$(given "$versions/killing.deb")" >"$room/log" 2>&1
     [ "$(identity)" != "$before" ] || fail 'a package that kills what runs is not noticed'
     ok 'a package that kills what runs is noticed'
     ocf start || fail 'the resource does not start again'

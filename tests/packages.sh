@@ -1,6 +1,7 @@
 #!/bin/sh
 # The packages, looked over and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
-# in a fresh Debian 12 (tests/packages-life.sh). The first run fetches that system; it is kept in the target directory.
+# in a fresh Debian 12: by themselves (tests/packages-life.sh) and in a living cluster (tests/src/bin/packaged). The first run fetches that
+# system; it is kept in the target directory.
 #
 # NHA_BUILT=DIRECTORY packs programs that are built already. NHA_MIRROR is where Debian is fetched
 # from; without it, where this machine has it from.
@@ -11,6 +12,7 @@ case $target in /*) ;; *) target=$PWD/$target ;; esac
 export CARGO_TARGET_DIR="$target"
 packages=$target/packages
 system=$target/package/debian-12
+versions=$target/package/versions
 mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
 # What the package recommends and suggests, and an administrator has beside it.
 neighbours='pacemaker pacemaker-cli-utils resource-agents ca-certificates fence-agents pcs crmsh'
@@ -77,11 +79,34 @@ fetch_system() {
     mv "$system/controller.new" "$system/controller"
 }
 
+# version NAME VERSION [SHELL]: the deb as NAME.deb under another version, with SHELL in its postinst.
+version() {
+    room=$versions/$1
+    dpkg-deb -R "$packages"/*.deb "$room"
+    sed -i "s/^Version: .*/Version: $2/" "$room/DEBIAN/control"
+    [ -z "${3:-}" ] || sed -i "2i $3" "$room/DEBIAN/postinst"
+    dpkg-deb --root-owner-group -Znone -b "$room" "$versions/$1.deb" >/dev/null
+    rm -rf "$room"
+}
+
+make_versions() {
+    rm -rf "$versions"
+    mkdir -p "$versions"
+    version newer 0.1.0-2
+    version killing 0.1.0-3 'kill "$(cut -d " " -f 1 /var/lib/nova-host-alerter/marks.db.lock)"'
+}
+
+# Controllers of a real cluster that are a Debian 12 each.
+cluster() {
+    "${CARGO:-cargo}" build --locked --quiet -p tests --bin packaged
+    "$target/debug/packaged" "$system/controller" "$packages"/*.deb "$versions/newer.deb" "$versions/killing.deb"
+}
+
 # life BASE SCENE: in namespaces of its own: no network, and no process outlives it.
 life() {
     room=$(mktemp -d -p "$target/package")
     ended=0
-    unshare --mount --pid --fork --kill-child --net --uts tests/packages-life.sh "$room" "$system" "$1" "$packages" "$2" || ended=$?
+    unshare --mount --pid --fork --kill-child --net --uts tests/packages-life.sh "$room" "$system" "$1" "$packages" "$versions" "$2" || ended=$?
     cp "$room/log" "$target/package/life-$2.log"
     rm -rf "$room"
     return $ended
@@ -105,8 +130,10 @@ twice() {
 lives() {
     step 'a fresh Debian 12'
     fetch_system
-    for scene in ${SCENES:-installed_alone upgraded_and_purged rpm}; do
+    make_versions
+    for scene in ${SCENES:-installed_alone upgraded_and_purged rpm cluster}; do
         case $scene in
+        cluster) cluster ;;
         upgraded_and_purged) life controller "$scene" ;;
         *) life base "$scene" ;;
         esac

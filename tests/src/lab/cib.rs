@@ -20,6 +20,8 @@ pub enum Spread {
     Home,
     /// On every controller, with `alert_mark` on each, and with time limits that a test can wait for.
     Everywhere,
+    /// Nowhere: compute hosts with a power device each, as a site has them before it knows of us. With the same time limits.
+    Nowhere,
 }
 
 /// What is loaded into a cluster of the given shape.
@@ -37,22 +39,25 @@ impl Configuration {
     /// The whole of it, without what Pacemaker adds by itself.
     #[must_use]
     pub fn to_xml(self) -> String {
-        let everywhere = self.spread == Spread::Everywhere;
+        let (everywhere, ours) = (self.spread == Spread::Everywhere, self.spread != Spread::Nowhere);
         let (remotes, controllers) = (self.names(Kind::Remote), self.names(Kind::Controller));
         let hosts = remotes.join(" ");
         let own_power = |name: &String| power_device(&format!("power-{name}"), name);
-        let resources: Vec<String> = [power_device("power", &hosts), mark_device(&hosts, everywhere)]
+        let power =
+            if ours { vec![power_device("power", &hosts)] } else { remotes.iter().map(own_power).collect() };
+        let resources: Vec<String> = power
             .into_iter()
+            .chain(ours.then(|| mark_device(&hosts, everywhere)))
             .chain(controllers.iter().map(own_power))
             .chain(self.remotes())
             .chain(self.alerter.then(alerter))
             .collect();
         format!(
             "<configuration><crm_config><cluster_property_set id=\"lab\">{PROPERTIES}{}</cluster_property_set></crm_config><resources>{}</resources><constraints>{}</constraints>{}{}</configuration>",
-            if everywhere { SHORT } else { "" },
+            if self.spread == Spread::Home { "" } else { SHORT },
             resources.concat(),
             self.constraints(&controllers),
-            topology(&remotes, &RECOMMENDED),
+            if ours { topology(&remotes, &RECOMMENDED) } else { String::new() },
             if everywhere { [ALERTS, STICKY].concat() } else { String::new() },
         )
     }

@@ -15,7 +15,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::wait::waitpid;
 
 use super::node::{PATH, log_file};
-use super::{disk, parts, wait};
+use super::{disk, parts, tree, wait};
 
 const NOTHING: Option<&str> = None;
 
@@ -32,10 +32,14 @@ pub(super) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (name, address, kind) = (name.clone(), address.clone(), kind.clone());
     let seat = Seat { name, address, kind, lab: lab.into() };
     announce()?;
-    seat.file_systems()?;
+    let root = seat.file_systems()?;
     nix::unistd::sethostname(&seat.name)?;
     wait_for_cable()?;
     seat.network()?;
+    if root != Path::new("/") {
+        tree::enter(&root)?;
+    }
+    disk::give_to_cluster(Path::new("/run/crm"))?;
     keep_syslog()?;
     seat.daemons()?;
     thread::spawn(reap);
@@ -59,25 +63,33 @@ fn wait_for_cable() -> anyhow::Result<()> {
 }
 
 impl Seat {
-    /// Mounts that need the host's paths come first: /tmp, /run and /dev hide what lies below them.
-    fn file_systems(&self) -> anyhow::Result<()> {
+    /// Mounts that need the host's paths come first: /tmp, /run and /dev hide what lies below them. Gives where the node's root is.
+    fn file_systems(&self) -> anyhow::Result<PathBuf> {
         let shared = File::open(self.lab.join("shared"))?;
         let node = disk::node_directory(&self.lab, &self.name);
+        let root = match tree::of(&self.lab, &self.kind) {
+            Some(system) => tree::lay_out(&system, &node)?,
+            None => self.over_the_host(&node)?,
+        };
+        devices(&root.join("dev"))?;
+        for (what, place) in [("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "var/tmp"), ("tmpfs", "tmp")] {
+            fresh(what, &root.join(place))?;
+        }
+        run_directory(&root.join("run"), &shared)?;
+        Ok(root)
+    }
+
+    fn over_the_host(&self, node: &Path) -> anyhow::Result<PathBuf> {
         overlay(&self.lab.join("sbin"), "/usr/sbin")?;
         overlay(&self.lab.join("ocf"), "/usr/lib/ocf/resource.d")?;
         overlay(&self.lab.join("alerts"), "/usr/share/pacemaker/alerts")?;
         overlay(&node.join("etc"), "/etc")?;
-        bind(&node.join("site"), "/etc/nova-host-alerter")?;
-        bind(&node.join("var-lib"), "/var/lib")?;
-        bind(&node.join("var-log"), "/var/log")?;
+        bind(&node.join("site"), Path::new("/etc/nova-host-alerter"))?;
+        bind(&node.join("var-lib"), Path::new("/var/lib"))?;
+        bind(&node.join("var-log"), Path::new("/var/log"))?;
         let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
         mount(NOTHING, "/", NOTHING, read_only, NOTHING).context("making the host's root read-only")?;
-        devices()?;
-        for (what, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/var/tmp"), ("tmpfs", "/tmp")]
-        {
-            fresh(what, place)?;
-        }
-        run_directory(&shared)
+        Ok(PathBuf::from("/"))
     }
 
     fn network(&self) -> anyhow::Result<()> {
@@ -104,38 +116,38 @@ fn overlay(upper: &Path, place: &str) -> anyhow::Result<()> {
         .with_context(|| format!("overlay over {place}"))
 }
 
-fn bind(what: &Path, place: &str) -> anyhow::Result<()> {
-    mount(Some(what), place, NOTHING, MsFlags::MS_BIND, NOTHING).with_context(|| format!("binding {place}"))
+fn bind(what: &Path, place: &Path) -> anyhow::Result<()> {
+    mount(Some(what), place, NOTHING, MsFlags::MS_BIND, NOTHING)
+        .with_context(|| format!("binding {}", place.display()))
 }
 
-fn fresh(kind: &str, place: &str) -> anyhow::Result<()> {
+fn fresh(kind: &str, place: &Path) -> anyhow::Result<()> {
     mount(Some(kind), place, Some(kind), MsFlags::empty(), NOTHING)
-        .with_context(|| format!("mounting {place}"))
+        .with_context(|| format!("mounting {}", place.display()))
 }
 
 /// A /dev of its own: the node's syslog socket and shared memory are nobody else's.
-fn devices() -> anyhow::Result<()> {
+fn devices(dev: &Path) -> anyhow::Result<()> {
     let names = ["null", "zero", "full", "random", "urandom"];
     let open = |name| Ok((name, File::open(Path::new("/dev").join(name))?));
     let devices: Vec<(&str, File)> = names.into_iter().map(open).collect::<anyhow::Result<_>>()?;
-    fresh("tmpfs", "/dev")?;
+    fresh("tmpfs", dev)?;
     for (name, device) in &devices {
-        let place = format!("/dev/{name}");
+        let place = dev.join(name);
         File::create(&place)?;
         bind(&by_descriptor(device), &place)?;
     }
-    symlink("/proc/self/fd", "/dev/fd")?;
-    make_directory("/dev/shm", 0o1777)
+    symlink("/proc/self/fd", dev.join("fd"))?;
+    make_directory(&dev.join("shm"), 0o1777)
 }
 
-fn run_directory(shared: &File) -> anyhow::Result<()> {
-    fresh("tmpfs", "/run")?;
-    make_directory("/run/lab", 0o755)?;
-    bind(&by_descriptor(shared), "/run/lab")?;
-    make_directory("/run/lock", 0o1777)?;
-    make_directory("/run/resource-agents", 0o1777)?;
-    make_directory("/run/crm", 0o750)?;
-    disk::give_to_cluster(Path::new("/run/crm"))
+fn run_directory(run: &Path, shared: &File) -> anyhow::Result<()> {
+    fresh("tmpfs", run)?;
+    make_directory(&run.join("lab"), 0o755)?;
+    bind(&by_descriptor(shared), &run.join("lab"))?;
+    make_directory(&run.join("lock"), 0o1777)?;
+    make_directory(&run.join("resource-agents"), 0o1777)?;
+    make_directory(&run.join("crm"), 0o750)
 }
 
 /// The way to a file that is open, whatever has been mounted over its path since.
@@ -143,7 +155,7 @@ fn by_descriptor(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn make_directory(path: &str, mode: u32) -> anyhow::Result<()> {
+fn make_directory(path: &Path, mode: u32) -> anyhow::Result<()> {
     fs::DirBuilder::new().mode(mode).create(path)?;
     Ok(fs::set_permissions(path, Permissions::from_mode(mode))?)
 }

@@ -21,6 +21,7 @@ mod plan;
 mod rack;
 mod room;
 mod status;
+mod tree;
 pub mod wait;
 mod wire;
 mod xml;
@@ -61,7 +62,21 @@ impl Lab {
     /// # Errors
     /// What could not be made, with the end of the failing node's console.
     pub fn boot(shape: Shape, products: Option<&Products>) -> anyhow::Result<Self> {
+        Self::boot_in(Room::new()?, shape, products)
+    }
+
+    /// The same with controllers that are a Debian each: a layer over `system`, a tree with Pacemaker and its tools in it. Nothing
+    /// of the project is in them.
+    ///
+    /// # Errors
+    /// Those of [`Lab::boot`], and that there is no such tree.
+    pub fn boot_debian(shape: Shape, system: &Path) -> anyhow::Result<Self> {
         let room = Room::new()?;
+        tree::choose(room.path(), system)?;
+        Self::boot_in(room, shape, None)
+    }
+
+    fn boot_in(room: Room, shape: Shape, products: Option<&Products>) -> anyhow::Result<Self> {
         let plans = plan::nodes(shape);
         disk::lay_out(room.path(), shape, &plans, products)?;
         let rack = Arc::new(Rack::new(Hub::new()?, room.path(), &plans));
@@ -338,7 +353,8 @@ impl Lab {
         Ok(())
     }
 
-    /// The lab's directory on the host: `nodes/NAME/var-log` holds a node's logs.
+    /// The lab's directory on the host: `nodes/NAME/var-log` (`upper/var/log` of a Debian of its own) holds a node's logs, and
+    /// `shared` is its `/run/lab`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.room.path()

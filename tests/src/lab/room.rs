@@ -62,7 +62,8 @@ fn sweep(all: &Path) {
 /// The target directory that this very program was built into.
 pub(super) fn target_directory() -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
-    // TARGET/PROFILE/deps/NAME, as cargo lays it out.
-    let target = exe.ancestors().nth(3).filter(|target| *target != Path::new("/"));
+    // TARGET/PROFILE/NAME, of a test TARGET/PROFILE/deps/NAME, as cargo lays it out.
+    let profile = exe.ancestors().skip(1).find(|directory| directory.file_name() != Some("deps".as_ref()));
+    let target = profile.and_then(Path::parent).filter(|target| *target != Path::new("/"));
     target.map(Path::to_owned).with_context(|| format!("{} is in no target directory", exe.display()))
 }
