@@ -33,7 +33,7 @@ use crate::reload::{self, Reloaded, RouteChanges};
 use crate::shared::Shared;
 use crate::supervisor;
 use crate::watch::{Identity, Watch};
-use crate::{log, steer, stranded};
+use crate::{log, steer, stranded, unproven};
 
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
@@ -561,6 +561,7 @@ impl Engine {
             let now = Timestamp::now();
             start::serve_unserved(journal, &state, now)?;
             stranded::look(journal, &state)?;
+            unproven::look(journal, &state, now)?;
             for route in &state.settings().routes {
                 if let Some(limit) = route.terms.stale_after {
                     journal.free_stale(route.name.as_str(), now - limit, now)?;

@@ -38,5 +38,6 @@ pub mod store;
 pub mod stranded;
 pub mod supervisor;
 pub mod timeline;
+pub mod unproven;
 pub mod watch;
 pub mod words;

@@ -1,6 +1,6 @@
 //! What the engine, the attempts and the control socket share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -59,6 +59,7 @@ pub struct Shared {
     api_trouble: Mutex<Option<String>>,
     reload_trouble: Mutex<Option<String>>,
     stranded: Mutex<BTreeMap<String, usize>>,
+    unproven: Mutex<BTreeSet<MarkId>>,
     /// The new configuration that the engine is to take up between two passes.
     pub reloads: Reloads,
     lanes: Mutex<HashMap<String, Lane>>,
@@ -95,6 +96,7 @@ impl Shared {
             api_trouble: Mutex::default(),
             reload_trouble: Mutex::default(),
             stranded: Mutex::default(),
+            unproven: Mutex::default(),
             reloads: Reloads::default(),
             lanes: Mutex::default(),
             reported: Mutex::default(),
@@ -208,6 +210,11 @@ impl Shared {
     /// Routes that are not configured any more, each with how many marks wait for it.
     pub fn stranded(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
         self.stranded.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Marks of which it was said that Pacemaker has not confirmed them.
+    pub fn unproven(&self) -> MutexGuard<'_, BTreeSet<MarkId>> {
+        self.unproven.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.

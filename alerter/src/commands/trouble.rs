@@ -579,7 +579,7 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
     let hold = Hold::parse(&alike.kind)?;
     let age = sight.now.since(several.since);
     // What ends within moments by itself is news only where it does not.
-    if hold.passes() && age < sight.limits.warning {
+    if hold.passes() && age < sight.limits.warning || hold.not_yet_news(several.since, sight.now).is_some() {
         return None;
     }
     let level =
@@ -1027,8 +1027,15 @@ pub(super) mod tests {
         assert!(young.what.starts_with("compute1 is held (unconfirmed) since"), "{}", young.what);
         assert!(young.then.contains("`nova-host-alerter release compute1 --reason TEXT`"), "{}", young.then);
         assert_eq!(of(MINUTE * 20).level, Level::Critical);
-        let open = [mark("compute1", MINUTE, Standing::Doubtful(Doubt::Unproven))];
-        assert_eq!(kinds(&troubles(&sight(Some(&daemon()), &open))), [(Level::Warning, "unproven")]);
+        let unproven = |age| {
+            let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unproven))];
+            kinds(&troubles(&sight(Some(&daemon()), &open)))
+                .first()
+                .map(|(level, kind)| (*level, (*kind).to_owned()))
+        };
+        // Pacemaker's word comes when the whole fencing is over.
+        assert_eq!(unproven(MINUTE), None);
+        assert_eq!(unproven(MINUTE * 2), Some((Level::Warning, "unproven".to_owned())));
     }
 
     #[test]
@@ -1272,7 +1279,7 @@ pub(super) mod tests {
     fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
         let running = daemon();
         for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown] {
-            let open = ["c1", "c2"].map(|host| mark(host, MINUTE, Standing::Doubtful(doubt)));
+            let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
             let then = troubles(&sight(Some(&running), &open)).remove(0).then;
             assert!(then.contains("unmark c1`") && then.ends_with("; the same for each host"), "{then}");
         }

@@ -309,6 +309,9 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
         error!(mark = %id, host = %node, "{clash}");
     }
     match (&row.fqdn, row.standing) {
+        (_, Standing::Doubtful(Doubt::Unproven)) => {
+            info!(mark = %id, host = %node, "the register says that {node} was fenced: it is held (unproven) until Pacemaker says so too");
+        }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();
             error!(mark = %id, host = %node, "a fencing of {node} is held ({word}) until Pacemaker confirms it: if it is true, run `nova-host-alerter release {id} --reason TEXT`");

@@ -106,8 +106,9 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
     let mut rest = None;
     match facts.filter(|_| has_caught_up) {
         Some(facts) => {
-            of_journal(&mut found, facts, sight.now);
-            rest = held_back::add(&mut found, &facts.together, sight.now);
+            let proof = of_journal(&mut found, facts, sight.now);
+            let held_back = held_back::add(&mut found, &facts.together, sight.now);
+            rest = proof.into_iter().chain(held_back).min();
         }
         None => found.unknown.extend([
             What::Held,
@@ -140,10 +141,9 @@ pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: Abo
     found.holds.insert(key, Condition { since, about, message: printable(message) });
 }
 
-fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
-    for mark in &facts.held.rows.sound {
-        of_held(found, mark);
-    }
+/// Gives how long until the next condition of these begins by time alone.
+fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) -> Option<Duration> {
+    let rest = facts.held.rows.sound.iter().filter_map(|mark| of_held(found, mark, now)).min();
     for due in &facts.rejected.rows.sound {
         of_rejected(found, due);
     }
@@ -167,6 +167,7 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) {
     let held = more(&facts.held);
     of_more(found, What::HeldMore, held, "held", now);
     of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
+    rest
 }
 
 /// What was told holds until it is over, also where so many others hold that it is not told anew.
@@ -195,8 +196,13 @@ fn of_more(found: &mut Conditions, what: What, count: usize, how: &str, now: Tim
     }
 }
 
-fn of_held(found: &mut Conditions, mark: &MarkRow) {
+fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Duration> {
+    let mut rest = None;
     for hold in policy::doubts(mark) {
+        if let Some(left) = hold.not_yet_news(mark.made_at, now) {
+            rest = Some(left);
+            continue;
+        }
         let word = hold.as_str();
         let about = About {
             kind: word.to_owned(),
@@ -211,6 +217,7 @@ fn of_held(found: &mut Conditions, mark: &MarkRow) {
         );
         add(found, held_key(mark.id, hold), mark.made_at, about, &message);
     }
+    rest
 }
 
 fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
@@ -458,11 +465,26 @@ mod tests {
         conditions(&sight(), Some(facts)).0
     }
 
+    /// Pacemaker says that a host is fenced when its power is on again, some time behind the mark: each outage would be a notice.
+    #[test]
+    fn what_pacemaker_confirms_in_time_is_no_condition() {
+        let mut facts = Facts::nothing();
+        facts.held.rows.sound = vec![mark(Some("compute1.example.org"), Standing::Doubtful(Doubt::Unproven))];
+        let at = |now| {
+            let (found, rest) = conditions(&Sight { now, ..sight() }, Some(&facts));
+            (keys(&found).len(), rest)
+        };
+        let due = policy::hold::PROOF_DUE;
+        assert_eq!(at(NOW), (0, Some(due)));
+        assert_eq!(at(NOW + due), (1, None));
+    }
+
     /// S1-5: each hold of a mark by itself, with what ends it.
     #[test]
     fn a_held_mark_is_a_condition_for_each_of_its_holds() {
         let mut facts = Facts::nothing();
-        let nameless = mark(None, Standing::Doubtful(Doubt::Unproven));
+        let mut nameless = mark(None, Standing::Doubtful(Doubt::Unproven));
+        nameless.made_at = NOW - LONG;
         facts.held.rows.sound =
             vec![mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)), nameless.clone()];
         facts.held.in_all = 2;

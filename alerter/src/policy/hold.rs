@@ -1,6 +1,7 @@
 //! Why a mark is held: the reasons, in the order in which they are shown.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use marks::journal::MarkRow;
 use marks::mark::Doubt;
@@ -9,6 +10,10 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::why;
+
+/// How long Pacemaker's word on a fencing may take: the mark is not the last step of one, behind it the power is switched on, and
+/// some boards take a minute for that.
+pub const PROOF_DUE: Duration = Duration::from_secs(120);
 
 /// The node attribute (true) of hosts that are not told of.
 pub const SKIP: &str = "host-failure-skip";
@@ -127,6 +132,13 @@ impl Hold {
         }
     }
 
+    /// How long it may yet last before anybody need know of it; none where it is news at once, or is by now. `since` stands in the
+    /// register too, where others may have written a time that is far ahead.
+    pub fn not_yet_news(self, since: Timestamp, now: Timestamp) -> Option<Duration> {
+        let left = PROOF_DUE.checked_sub(now.since(since)).filter(|left| !left.is_zero());
+        left.filter(|_| self == Self::Unproven && since <= now + PROOF_DUE)
+    }
+
     /// Whether it ends by itself within moments, so that nobody need be woken for it.
     pub fn passes(self) -> bool {
         matches!(self, Self::Delay | Self::Returning | Self::MaxInFlight)
@@ -212,6 +224,18 @@ mod tests {
         assert_eq!(doubts(&nameless), [Hold::NoFqdn]);
         assert!(doubts(&MarkRow { fqdn: Some(node), ..nameless.clone() }).is_empty());
         assert!(doubts(&MarkRow { settled: Some((Settlement::Dismissed, now)), ..nameless }).is_empty());
+    }
+
+    /// Whoever can write the register cannot keep it quiet with a time that is far ahead.
+    #[test]
+    fn what_pacemaker_has_not_confirmed_is_news_in_the_end() {
+        let (made, second) = (Timestamp(1_800_000_000_000), Duration::from_secs(1));
+        let left = |hold: Hold, now| hold.not_yet_news(made, now);
+        assert_eq!(left(Hold::Unproven, made), Some(PROOF_DUE));
+        assert_eq!(left(Hold::Unproven, made + (PROOF_DUE - second)), Some(second));
+        assert_eq!(left(Hold::Unproven, made + PROOF_DUE), None);
+        assert_eq!(Hold::Unproven.not_yet_news(made + (PROOF_DUE + second), made), None);
+        assert!(Hold::ALL.into_iter().all(|hold| hold == Hold::Unproven || left(hold, made).is_none()));
     }
 
     #[test]
