@@ -1,5 +1,6 @@
 //! The OCF agent with the real daemon: what Pacemaker asks of it, on good days and on bad ones.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +14,7 @@ use tests::installed::{self, Installed, OCF_AGENT};
 use tests::programs;
 use tests::trials::Group;
 
-const TOOLS: [&str; 4] = ["ocf-tester", "xmllint", "setsid", "pcs"];
+const TOOLS: [&str; 5] = ["ocf-tester", "xmllint", "setsid", "setpriv", "pcs"];
 
 /// Its tests, and why they cannot run here, if they cannot.
 pub(crate) fn group() -> Group {
@@ -37,6 +38,7 @@ pub(crate) fn group() -> Group {
         a_probe_finds_nothing_where_nothing_is,
         validation_asks_the_host_only_when_told_to,
         unsupported_actions_say_so,
+        the_daemon_has_not_what_the_unit_takes_away,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
@@ -115,8 +117,11 @@ impl Resource {
     }
 
     fn call(&self, action: &str) -> Said {
-        let mut command = Command::new(installed::source("ocf/nova-host-alerter"));
-        said(&self.dress(command.arg(action)).output().unwrap())
+        self.call_of(&installed::source("ocf/nova-host-alerter"), action)
+    }
+
+    fn call_of(&self, agent: &Path, action: &str) -> Said {
+        said(&self.dress(Command::new("sh").arg(agent).arg(action)).output().unwrap())
     }
 
     #[track_caller]
@@ -242,6 +247,54 @@ fn a_life_from_start_to_stop() {
         assert!(!left.exists(), "{} is left behind", left.display());
     }
     resource.expect("stop", SUCCESS);
+}
+
+/// Bits of `linux/capability.h`.
+const CHOWN: u64 = 1;
+const SYS_MODULE: u64 = 1 << 16;
+const SYS_PTRACE: u64 = 1 << 19;
+const SYS_ADMIN: u64 = 1 << 21;
+const TAKEN: u64 = SYS_MODULE | SYS_PTRACE | SYS_ADMIN;
+
+/// What a process and those that it starts can ever have.
+fn bounding_set(pid: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapBnd:")).unwrap();
+    u64::from_str_radix(set.trim(), 16).unwrap()
+}
+
+/// The words behind each `name=`, or `name=~`, as a set of capabilities.
+fn capabilities(text: &str, name: &str) -> BTreeSet<String> {
+    let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+    let words = values.flat_map(|value| value.split([',', ' ', '~']));
+    let words = words.map(|word| word.trim_start_matches('-').trim_start_matches("CAP_").to_lowercase());
+    words.filter(|word| !word.is_empty() && !word.starts_with('$')).collect()
+}
+
+/// Under Pacemaker as under systemd: the same list, and it is really gone. The broken variant starts the daemon as it comes.
+fn the_daemon_has_not_what_the_unit_takes_away() {
+    let unit = fs::read_to_string(installed::source("packaging/systemd/nova-host-alerter.service")).unwrap();
+    let taken = capabilities(&unit, "CapabilityBoundingSet");
+    assert!(taken.contains("sys_admin"), "{taken:?}");
+    assert_eq!(capabilities(&agent_text(), "surrendered"), taken);
+
+    let resource = Resource::new();
+    resource.expect("start", SUCCESS);
+    let has = bounding_set(resource.recorded());
+    assert_eq!((has & TAKEN, has & CHOWN), (0, CHOWN), "{has:x}");
+    resource.expect("stop", SUCCESS);
+
+    let broken = resource.path("agent");
+    let text = agent_text();
+    let (before, behind) = text.split_once("        set -- setpriv").unwrap();
+    let (_, behind) = behind.split_once('\n').unwrap();
+    fs::write(&broken, format!("{before}        :\n{behind}")).unwrap();
+    let said = resource.call_of(&broken, "start");
+    assert_eq!(said.code, SUCCESS, "{said:?}");
+    // All that this machine's root has.
+    let own = bounding_set(Pid::this()) & TAKEN;
+    assert_ne!(own, 0);
+    assert_eq!(bounding_set(resource.recorded()) & TAKEN, own, "the broken variant is seen");
 }
 
 /// Actions may come twice.
