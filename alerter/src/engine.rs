@@ -29,7 +29,7 @@ use crate::moment::Moment;
 use crate::policy::state::Probe;
 use crate::probes::{Prober, Verdict};
 use crate::pruning::Pruner;
-use crate::reload::{self, Reloaded, RouteChanges};
+use crate::reload::{self, Postponed, Reloaded, RouteChanges, Signed};
 use crate::shared::Shared;
 use crate::supervisor;
 use crate::watch::{Identity, Watch};
@@ -70,8 +70,6 @@ pub struct Engine {
     pruner: Pruner,
     /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
     renewed: Option<Vec<String>>,
-    /// A good configuration that the journal did not let in.
-    postponed: Option<Settings>,
     /// Open marks may lack what the configuration brings, from here on.
     serving: Option<Serving>,
     /// The daemon is told to stop: what may take long is left to the next one.
@@ -133,7 +131,6 @@ impl Engine {
             kept_house: None,
             pruner: Pruner::new(clocks.instant, newest),
             renewed: None,
-            postponed: None,
             serving: Some(Serving::default()),
             stop: CancellationToken::new(),
             prober: Prober::default(),
@@ -170,7 +167,7 @@ impl Engine {
                     }
                 }
             };
-            let again = self.postponed.is_some().then_some(JOURNAL_PAUSE);
+            let again = self.shared.reloads.is_postponed().then_some(JOURNAL_PAUSE);
             let next = next.into_iter().chain(self.shared.supervisor.rest()).chain(again).min();
             self.wait(next, stop).await;
         }
@@ -185,27 +182,27 @@ impl Engine {
 
     /// Takes up the configurations that were read since the last pass.
     async fn reload(&mut self) {
-        let mut next = self.shared.reloads.take();
-        let postponed = self.postponed.take();
-        if let Some(settings) = postponed.filter(|_| next.is_none()) {
-            self.put_or_postpone(settings).await;
+        let shared = Arc::clone(&self.shared);
+        if let Some((Postponed { settings, signed }, _turn)) = shared.reloads.take_postponed()
+            && let Reloaded::Changed(changes) = self.put_or_postpone(settings, signed.clone()).await
+        {
+            reload::note(&shared, &changes, signed).await;
         }
-        while let Some(asked) = next {
-            let came = self.put_or_postpone(asked.settings).await;
+        while let Some(asked) = shared.reloads.take() {
+            shared.reloads.forget();
+            let came = self.put_or_postpone(asked.settings, Signed::default()).await;
             let _nobody_waits_any_more = asked.answer.send(came);
-            next = self.shared.reloads.take();
         }
     }
 
     /// Puts it in force, or keeps it for the next pass where the journal is in the way.
-    async fn put_or_postpone(&mut self, settings: Settings) -> Reloaded {
+    async fn put_or_postpone(&mut self, settings: Settings, signed: Signed) -> Reloaded {
         let (file, again) = (settings.file.clone(), settings.clone());
-        self.postponed = None;
         let came = match self.put(settings).await {
             Ok(what) => Reloaded::Changed(what),
             Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
             Err(NotPut::Journal(error)) => {
-                self.postponed = Some(again);
+                self.shared.reloads.postpone(Postponed { settings: again, signed });
                 Reloaded::Postponed(error.to_string())
             }
         };

@@ -4,11 +4,14 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use marks::journal::{Journal, NewHistory};
 use marks::register::{About, Decision, Scope};
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use marks::time::Timestamp;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard, oneshot};
 use tracing::{error, info, warn};
 
 use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
+use crate::control::server::plain;
 use crate::shared::Shared;
 
 /// What came of a reload.
@@ -30,6 +33,25 @@ pub struct Reloads {
     turn: AsyncMutex<()>,
     /// The main file that was asked for last, whatever came of it.
     file: Mutex<Option<PathBuf>>,
+    postponed: Mutex<Option<Postponed>>,
+}
+
+/// A good configuration that the journal did not let in.
+#[derive(Clone)]
+pub struct Postponed {
+    /// It.
+    pub settings: Settings,
+    /// Who had it read; nobody signs for a signal.
+    pub signed: Signed,
+}
+
+/// Who had a configuration read, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Signed {
+    /// As the history has it; empty where nobody signed.
+    pub user: String,
+    /// In their words; may be empty.
+    pub reason: String,
 }
 
 /// A configuration that is to be taken up.
@@ -52,6 +74,39 @@ impl Reloads {
         let mut last = self.file.lock().expect("a panic anywhere ends the whole daemon");
         *last = named.or_else(|| last.take());
         last.clone()
+    }
+
+    /// Keeps it until the journal lets it in.
+    pub fn postpone(&self, postponed: Postponed) {
+        *self.postponed() = Some(postponed);
+    }
+
+    /// Whether one waits.
+    pub fn is_postponed(&self) -> bool {
+        self.postponed().is_some()
+    }
+
+    /// The one that waits, with a guard: while it is held nothing else is read that could be refused, and overtake it. None while
+    /// somebody reads: what they read is newer.
+    pub fn take_postponed(&self) -> Option<(Postponed, MutexGuard<'_, ()>)> {
+        let turn = self.turn.try_lock().ok()?;
+        Some((self.postponed().take()?, turn))
+    }
+
+    /// What was read later counts, also where it cannot be used.
+    pub fn forget(&self) {
+        *self.postponed() = None;
+    }
+
+    /// Somebody's name for what waits.
+    pub fn sign(&self, signed: Signed) {
+        if let Some(postponed) = self.postponed().as_mut() {
+            postponed.signed = signed;
+        }
+    }
+
+    fn postponed(&self) -> std::sync::MutexGuard<'_, Option<Postponed>> {
+        self.postponed.lock().expect("a panic anywhere ends the whole daemon")
     }
 
     fn ask(&self, settings: Settings) -> oneshot::Receiver<Reloaded> {
@@ -84,6 +139,7 @@ pub async fn put(shared: &Shared, file: &Path, loaded: Result<Settings, ConfigEr
         Err(problems) => {
             let said = problems.problems().iter().map(ToString::to_string).collect();
             let came = Reloaded::Refused(said);
+            shared.reloads.forget();
             report(shared, file, &came);
             came
         }
@@ -116,6 +172,22 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
                 *trouble = Some(sentence);
             }
         }
+    }
+}
+
+/// Puts on record who had it read again, and why. It is in force all the same where this cannot be written down.
+pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
+    let what = if changes.is_empty() { "nothing has changed".to_owned() } else { changes.join("; ") };
+    let why = if signed.reason.is_empty() { String::new() } else { format!(": {}", signed.reason) };
+    let detail = plain(&format!("the configuration was read again ({what}){why}"));
+    let append = move |journal: &mut Journal| {
+        let (at, event) = (Timestamp::now(), "reloaded");
+        let actor = &signed.user;
+        let row = NewHistory { at, event, mark: None, node: None, route: None, detail: &detail, actor };
+        journal.append_history(&row)
+    };
+    if let Err(error) = shared.store.run(append).await {
+        warn!(kind = error.kind(), "the history lacks that the configuration was read again: {error}");
     }
 }
 

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use marks::journal::{Journal, NewHistory};
+use marks::journal::Journal;
 use marks::time::Timestamp;
-use tracing::warn;
 
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::server::{Answer, Body, Refusal, plain};
 use crate::intake::start::{self, Unrouted};
-use crate::reload::{self, Reloaded};
+use crate::reload::{self, Reloaded, Signed};
 use crate::shared::Shared;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
@@ -26,7 +25,7 @@ async fn read_again(
     Extension(caller): Extension<Caller>,
     Body(request): Body<ReloadRequest>,
 ) -> Answer<ReloadAnswer> {
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let signed = Signed { user: caller.signed(&request.user), reason: plain(&request.reason) };
     let file = request.file.map(PathBuf::from);
     if file.as_ref().is_some_and(|file| !file.is_absolute()) {
         return Err(Refusal::bad("file", "the configuration must be named by its absolute path"));
@@ -34,8 +33,10 @@ async fn read_again(
     // Whoever asked may go: it is done to its end.
     let working = tokio::spawn(async move {
         let came = reload::reload(&shared, file).await;
-        if let Reloaded::Changed(changes) = &came {
-            note(&shared, changes, (user, &reason)).await;
+        match &came {
+            Reloaded::Changed(changes) => reload::note(&shared, changes, signed).await,
+            Reloaded::Postponed(_) => shared.reloads.sign(signed),
+            Reloaded::Refused(_) => {}
         }
         came
     });
@@ -51,22 +52,6 @@ async fn read_again(
             ReloadAnswer { reloaded: false, changes: Vec::new(), problems: vec![why], postponed: true }
         }
     }))
-}
-
-/// Who had it read again, and why. It is in force all the same where this cannot be written down.
-async fn note(shared: &Shared, changes: &[String], (user, reason): (String, &str)) {
-    let what = if changes.is_empty() { "nothing has changed".to_owned() } else { changes.join("; ") };
-    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let detail = plain(&format!("the configuration was read again ({what}){why}"));
-    let append = move |journal: &mut Journal| {
-        let (at, event) = (Timestamp::now(), "reloaded");
-        let row =
-            NewHistory { at, event, mark: None, node: None, route: None, detail: &detail, actor: &user };
-        journal.append_history(&row)
-    };
-    if let Err(error) = shared.store.run(append).await {
-        warn!(kind = error.kind(), "the history lacks that the configuration was read again: {error}");
-    }
 }
 
 async fn dismiss(

@@ -555,7 +555,7 @@ pub(super) fn person(name: &str) -> String {
 const TEXT_MAX: usize = 1024;
 
 /// A text as far as it is safe in a log, and no longer than the register keeps it.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let letters = blanked(text.trim()).take(512);
     let mut room = TEXT_MAX;
     let fits = |c: &char| {
