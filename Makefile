@@ -84,6 +84,7 @@ install: ## install into this machine, or below DESTDIR, what the packages insta
 
 package-deps: ## install what building and testing the packages needs; starts and enables nothing
 	@tests/deps/install.sh packages
+	@! command -v rustup >/dev/null || rustup --quiet target add $$(uname -m)-unknown-linux-musl || echo 'make static will say what it lacks'
 
 test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian 12 and in a cluster of such (as root)
 	@tests/packages.sh

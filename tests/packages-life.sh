@@ -200,6 +200,26 @@ upgraded_and_purged() {
     purged "$room/before"
 }
 
+# What it prints goes through a file: not even /dev is there.
+in_nothing() { chroot "$room/nothing" "$@" >"$room/log" 2>&1; }
+
+# It runs where there is no library at all, and writes the journal that the package's daemon reads.
+static_agent() {
+    install_deb "$deb" >"$room/log" 2>&1 || fail "$(tail "$room/log")"
+    configure
+    mkdir "$room/nothing"
+    tar --extract --file "$packages"/nova-host-alerter-fence_mark-*-musl.tar.xz --strip-components 1 --directory "$room/nothing"
+    in_nothing /fence_mark -o metadata || fail "it wants more than itself: $(cat "$room/log")"
+    grep -q '<resource-agent name="fence_mark"' "$room/log" || fail 'it has no metadata'
+    cp "$root/usr/sbin/fence_mark" "$room/nothing/dynamic"
+    ! in_nothing /dynamic -o metadata || fail 'the agent of the package runs there too: nothing was tried'
+    cp "$room/nothing/fence_mark" "$root/usr/sbin/fence_mark"
+    # It ends with this namespace.
+    in_it nova-host-alerter run >"$room/log" 2>&1 &
+    mark compute1
+    ok 'the static agent runs without any library, and the alerter reads what it wrote'
+}
+
 # Debian's rpm, on a Debian without the deb: its files, its scripts, and a removal that keeps the marks.
 rpm() {
     apt install systemd >"$room/log" 2>&1 || fail "$(tail "$room/log")"

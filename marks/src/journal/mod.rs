@@ -47,10 +47,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use uuid::Uuid;
 
 pub use attempts::{Ended, Recorded, Turned, Verdict};
@@ -344,9 +345,9 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
 }
 
 fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
-    match renameat2(AT_FDCWD, draft, AT_FDCWD, &place.file, RenameFlags::RENAME_NOREPLACE) {
+    match renameat_with(CWD, draft, CWD, &place.file, RenameFlags::NOREPLACE) {
         // Another process was faster: its journal is as good as ours.
-        Ok(()) | Err(nix::errno::Errno::EEXIST) => Ok(()),
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(e) => Err(JournalError::io(&place.file, e.into())),
     }
 }
