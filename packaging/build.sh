@@ -93,7 +93,7 @@ static() {
 if [ "$kind" = static ]; then
     static
 elif [ -n "${NHA_BUILT:-}" ]; then
-    install -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$into/"
+    install -s -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$into/"
     third_party
 else
     compile -p alerter -p fence-agent --bins

@@ -106,7 +106,7 @@ impl Hold {
                 "look at the host's power (no answer to a ping is not off): if it is off, {release}; if it lives, {unmark}"
             ),
             Self::Unproven => format!(
-                "only the register says so; if the host is off, {release}, else {unmark}, and ask who wrote it"
+                "only the register says so as long as Pacemaker has not ended the whole fencing; if it stays for minutes: if the host is off, {release}, else {unmark}, and ask who wrote it"
             ),
             Self::OutcomeUnknown => {
                 format!("ask the recovery controller: if it does not know it, {release}, else {unmark}")

@@ -230,6 +230,14 @@ impl Cloud {
         Ok(all.into_iter().filter(|fencing| fencing.status != "pending").collect())
     }
 
+    /// That the host was fenced since, and that nobody but Pacemaker's own controller has asked for it.
+    pub(crate) fn the_cluster_alone_has_fenced(&self, before: &Before) -> anyhow::Result<()> {
+        let fencings = self.fencings_since(before)?;
+        let by_cluster = |fencing: &Fencing| fencing.client.starts_with("pacemaker-controld");
+        ensure!(!fencings.is_empty() && fencings.iter().all(by_cluster), "{fencings:?}");
+        Ok(())
+    }
+
     /// That nothing was marked and nobody was told.
     pub(crate) fn nothing_was_told(&self, before: &Before) -> anyhow::Result<()> {
         let (marks, requests) = (self.marks_since(before)?, self.requests_since(before));

@@ -69,6 +69,10 @@ fn two_fencings_in_one_outage_are_one_mark(cloud: &mut Cloud) -> anyhow::Result<
     cloud.wait_acknowledged(&other.id)?;
     let told = cloud.requests_since(&before).len();
     ensure!(told == 2, "two outages were told {told} times");
+    ensure!(
+        cloud.the_cluster_alone_has_fenced(&before).is_err(),
+        "an operator's fencing passes for the cluster's"
+    );
     Ok(())
 }
 

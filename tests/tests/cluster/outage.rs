@@ -18,7 +18,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 /// A killed host, and nobody listens for ten seconds: one event, told once, when somebody does; with the real agent and
-/// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42, S4-52
+/// nothing beside it. S1-1, S1-2, S1-3, S1-13, S1-15, S1-16, S1-30, S1-35, S1-36, S1-37, S1-38, S1-39, S1-41, S1-42, S4-52. Nobody
+/// but the cluster fences: S1-9, S4-18, S4-48
 fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> anyhow::Result<()> {
     let before = cloud.begin()?;
     cloud.lab.bmc().set_mark(MarkMode::Real)?;
@@ -35,6 +36,7 @@ fn a_killed_host_is_told_once_though_the_endpoint_is_dead(cloud: &mut Cloud) -> 
     cloud.receiver.up()?;
     let mark = cloud.wait_acknowledged(&mark.id)?;
     cloud.host_returns()?;
+    cloud.the_cluster_alone_has_fenced(&before)?;
     let requests = cloud.requests_since(&before);
     ensure!(requests.len() == 1, "told {} times: {requests:?}", requests.len());
     event::check(&requests[0], &mark, died)?;

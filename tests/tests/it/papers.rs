@@ -14,6 +14,7 @@ pub(crate) fn group() -> Group {
         a_threat_without_a_test_and_a_test_that_is_gone_are_caught,
         what_a_contributor_is_sent_to_exists,
         the_steps_of_a_driver_are_those_of_every_driver,
+        agent_and_alerter_know_the_journal_alone,
     ];
     Group { cannot: None, tests }
 }
@@ -39,6 +40,24 @@ fn functions() -> BTreeSet<String> {
         names.extend(behind.map(str::to_owned));
     }
     names
+}
+
+/// The crates of this project that a crate is built with.
+fn own_parts(manifest: &str) -> BTreeSet<&str> {
+    let (_, behind) = manifest.split_once("[dependencies]\n").unwrap();
+    let needed =
+        behind.split("\n[").next().unwrap().lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+    needed.filter(|name| ["marks", "fence-agent", "alerter", "manual", "tests"].contains(name)).collect()
+}
+
+/// S1-11: what both keep to is in `marks`; the agent is built without the alerter, and the alerter without the agent.
+fn agent_and_alerter_know_the_journal_alone() {
+    for (part, needs) in [("marks", vec![]), ("fence-agent", vec!["marks"]), ("alerter", vec!["marks"])] {
+        assert_eq!(own_parts(&page(&format!("{part}/Cargo.toml"))), needs.into_iter().collect(), "{part}");
+    }
+    let entangled = page("fence-agent/Cargo.toml")
+        .replace("[dependencies]\n", "[dependencies]\nalerter.workspace = true\n");
+    assert!(own_parts(&entangled).contains("alerter"), "the broken variant is seen");
 }
 
 /// What stands between backticks.
