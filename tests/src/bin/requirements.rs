@@ -290,7 +290,6 @@ mod tests {
         assert_eq!(shown, [Shown { id: id(1, 2), test: "tests/a.py".into() }]);
     }
 
-    /// S1-12: what a test says it shows is a requirement, or the list fails.
     #[test]
     fn an_id_that_the_document_does_not_know_fails_the_list() {
         let requirements = parse_document(DOCUMENT).unwrap();

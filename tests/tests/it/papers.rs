@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tests::installed::source;
+use tests::programs::built;
 use tests::trials::Group;
 
 /// Its tests. They need nothing.
@@ -15,6 +17,7 @@ pub(crate) fn group() -> Group {
         what_a_contributor_is_sent_to_exists,
         the_steps_of_a_driver_are_those_of_every_driver,
         agent_and_alerter_know_the_journal_alone,
+        what_tests_say_they_show_is_required,
     ];
     Group { cannot: None, tests }
 }
@@ -58,6 +61,13 @@ fn agent_and_alerter_know_the_journal_alone() {
     let entangled = page("fence-agent/Cargo.toml")
         .replace("[dependencies]\n", "[dependencies]\nalerter.workspace = true\n");
     assert!(own_parts(&entangled).contains("alerter"), "the broken variant is seen");
+}
+
+/// S1-12: the list of requirements knows every id that a test names; that it fails for one that it does not know is its own test.
+fn what_tests_say_they_show_is_required() {
+    let listed = Command::new(built("requirements").unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&listed.stdout);
+    assert!(listed.status.success() && said.contains("core: "), "{said}");
 }
 
 /// What stands between backticks.
