@@ -107,7 +107,8 @@ impl State {
         matches!(self, Self::Pending | Self::Parked)
     }
 
-    /// The closed transition table. A final state is never left: what was told cannot be untold.
+    /// The closed transition table. A final state is never left: what was told cannot be untold. A test does everything that
+    /// the journal can do to a delivery in each state: each way is gone, and no other (`journal/transitions.rs`).
     pub fn may_become(self, next: Self) -> bool {
         use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
         match self {
@@ -115,7 +116,8 @@ impl State {
             Pending | Parked => {
                 matches!(next, InFlight | Held | Pending | Parked | Quarantined | Dismissed | Cancelled)
             }
-            InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Dismissed),
+            // Its row may be found damaged when its answer comes.
+            InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Quarantined | Dismissed),
             Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
             Quarantined => matches!(next, Dismissed),
             Acknowledged | Dismissed | Cancelled => false,

@@ -354,3 +354,5 @@ fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transitions;

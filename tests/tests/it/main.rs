@@ -29,6 +29,7 @@ mod setup;
 mod supervised;
 mod terminal;
 mod upgrade;
+mod writers;
 
 use std::process::ExitCode;
 
@@ -67,5 +68,6 @@ fn main() -> ExitCode {
         supervised::group(),
         terminal::group(),
         upgrade::group(),
+        writers::group(),
     ])
 }
