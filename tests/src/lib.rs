@@ -10,5 +10,6 @@ pub mod lab;
 pub mod openstack;
 pub mod programs;
 pub mod receiver;
+pub mod releases;
 pub mod sink;
 pub mod trials;

@@ -39,7 +39,7 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     let journal = journal_path(cli);
     let (sentence, code) = match Lock::holder(&journal) {
         Err(error) => (error.to_string(), ExitCode::FAILURE),
-        Ok(None) => ("the daemon does not run".to_owned(), ExitCode::from(OCF_NOT_RUNNING)),
+        Ok(None) => (not_running(&journal), ExitCode::from(OCF_NOT_RUNNING)),
         Ok(Some(holder)) => {
             let daemon = client::Daemon::patient(&socket_path(&journal), OCF_PATIENCE);
             match wait_for(daemon.get::<Health>("/v1/health"))? {
@@ -55,6 +55,15 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     };
     println_all(&sentence);
     Ok(code)
+}
+
+/// With the reason where the journal is it: of a daemon that does not start only the system log would have it, and not Pacemaker.
+fn not_running(journal: &Path) -> String {
+    let said = "the daemon does not run";
+    match Journal::open(journal, Role::Reader) {
+        Ok(_) | Err(JournalError::Missing { .. }) => said.to_owned(),
+        Err(error) => format!("{said}: {error}"),
+    }
 }
 
 /// All of `status --json`. Keys are only added.

@@ -10,6 +10,7 @@ mod figures;
 mod hosts;
 mod managers;
 mod registers;
+mod releases;
 mod storm;
 mod truth;
 mod whole;
@@ -24,12 +25,13 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// In an order in which a fault shows where it is; what wants the register in the CIB stands together at the end.
-const ALL: [&[Scenario]; 7] = [
+const ALL: [&[Scenario]; 8] = [
     hosts::SCENARIOS,
     controllers::SCENARIOS,
     managers::SCENARIOS,
     doubt::SCENARIOS,
     storm::SCENARIOS,
+    releases::SCENARIOS,
     whole::SCENARIOS,
     registers::SCENARIOS,
 ];

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rusqlite::Connection;
 use tempfile::TempDir;
 use tests::installed::{self, Installed, OCF_AGENT};
 use tests::programs;
@@ -26,6 +27,7 @@ pub(crate) fn group() -> Group {
         a_second_start_changes_nothing,
         a_start_with_a_typo_gives_one_reason,
         a_daemon_that_cannot_start_fails_the_start_at_once,
+        a_start_that_fails_by_the_journal_says_so,
         a_survivor_is_adopted,
         a_killed_daemon_is_not_running,
         a_dead_endpoint_is_no_matter_for_monitor,
@@ -326,8 +328,27 @@ fn a_daemon_that_cannot_start_fails_the_start_at_once() {
     resource.timeout = 3_600_000;
     let said = resource.expect("start", GENERIC);
     assert_eq!(said.reasons.len(), 1, "{said:?}");
-    assert!(said.reasons[0].contains("ended at its start with code 1"), "{said:?}");
+    assert!(said.reasons[0].contains("could be changed by others than its owner"), "{said:?}");
     assert!(!resource.record().exists());
+}
+
+/// Whoever reads `crm_mon` after a downgrade sees what to do. The broken variant ends for a reason of which the journal knows nothing.
+fn a_start_that_fails_by_the_journal_says_so() {
+    let mut resource = Resource::new();
+    resource.expect("start", SUCCESS);
+    resource.expect("stop", SUCCESS);
+    let journal = Connection::open(resource.path("journal/marks.db")).unwrap();
+    journal.execute_batch("PRAGMA user_version = 2").unwrap();
+    let said = resource.expect("start", GENERIC);
+    assert!(said.reasons[0].contains("newer than this release knows (1): install the newer"), "{said:?}");
+    journal.execute_batch("PRAGMA user_version = 1").unwrap();
+    let program =
+        format!("#!/bin/sh\n[ \"$1\" != run ] || exit 3\nexec {} \"$@\"\n", resource.binary.display());
+    resource.binary = resource.path("ends");
+    fs::write(&resource.binary, program).unwrap();
+    fs::set_permissions(&resource.binary, fs::Permissions::from_mode(0o755)).unwrap();
+    let said = resource.expect("start", GENERIC);
+    assert!(said.reasons[0].contains("ended with code 3; see the system log, or: "), "{said:?}");
 }
 
 /// A daemon that outlived the cluster's daemons, and even the record of its pid, is taken over.

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 use tests::programs::Site;
 use tests::receiver::{Answer, Receiver};
+use tests::releases::{BACK, NEXT};
 use tests::trials::Group;
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -21,11 +22,6 @@ pub(crate) fn group() -> Group {
     Group { cannot: None, tests }
 }
 
-/// What the next release may do to a journal: a number, a table and a column more.
-const NEXT: &str = "CREATE TABLE later (id TEXT NOT NULL PRIMARY KEY) STRICT;
-    ALTER TABLE mark ADD COLUMN later TEXT; PRAGMA user_version = 2";
-/// And its way back.
-const BACK: &str = "DROP TABLE later; ALTER TABLE mark DROP COLUMN later; PRAGMA user_version = 1";
 /// Two indexes that journals had until Nov 22, as the statements of that day made them.
 const BEFORE: &str = "CREATE INDEX delivery_ended ON delivery (route, state) WHERE state IN ('acknowledged', 'dismissed', 'cancelled');
     CREATE INDEX mark_settled ON mark (settlement, settled_at) WHERE settlement IS NOT NULL";
