@@ -174,8 +174,8 @@ impl Cluster {
         self.now()
     }
 
-    /// The same, and no controller has a journal or a register: what an earlier scenario left open there and what others
-    /// told meanwhile would come up again.
+    /// The same, and no controller has a journal, nor the cluster a history of fencings: what an earlier scenario left open
+    /// there, and what was confirmed by hand, would come up again.
     pub(crate) fn begin_anew(&mut self) -> anyhow::Result<Before> {
         self.begin()?;
         self.forget(Register::Attrd)?;
@@ -284,7 +284,8 @@ impl Cluster {
         self.wait_for_alerter().map(drop)
     }
 
-    /// With another register the controllers begin anew: what only the old one knew must not look open.
+    /// With another register the controllers begin anew: what only the old one knew must not look open. Nor may Pacemaker
+    /// remember a confirmation by hand: an alerter without a journal holds it once more, sooner or later.
     fn forget(&mut self, register: Register) -> anyhow::Result<()> {
         self.wait_for_alerter()?;
         self.stop_alerter()?;
@@ -295,10 +296,25 @@ impl Cluster {
         for name in self.names() {
             self.lab.exec(&name, &["sh", "-c", forget])?.success()?;
         }
+        self.forget_fencings()?;
         self.register = register;
         self.write_site()?;
         self.set_alerter_role("Started")?;
         self.wait_for_alerter().map(drop)
+    }
+
+    /// No controller's fencer remembers a fencing.
+    fn forget_fencings(&self) -> anyhow::Result<()> {
+        self.run(&["stonith_admin", "--cleanup", "--history", "*"])?;
+        wait::until("the history to be empty everywhere", FENCED_WITHIN, || {
+            for name in self.names() {
+                let history = ["stonith_admin", "--history", "*", "--output-as=xml"];
+                if self.lab.exec(&name, &history)?.success()?.contains("<fence_event ") {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(()))
+        })
     }
 
     pub(crate) fn stop_alerter(&self) -> anyhow::Result<()> {

@@ -45,7 +45,7 @@ fn a_journal_of_the_next_release(cluster: &mut Cluster) -> anyhow::Result<()> {
 
 /// By the commands of `docs/upgrade.md`, and then the alerter may run nowhere else.
 fn take_back(cluster: &Cluster, controller: &str) -> anyhow::Result<()> {
-    let aside = "set -e; mkdir newer-journal; mv marks.db* newer-journal";
+    let aside = "set -e; mkdir -p newer-journal; mv marks.db* newer-journal";
     cluster.lab.exec(controller, &["sh", "-c", &format!("cd {STATE}; {aside}")])?.success()?;
     cluster.run(&["crm_resource", "--cleanup", "--resource", "alerter"])?;
     for other in cluster.names().iter().filter(|name| *name != controller) {
