@@ -1,11 +1,17 @@
-//! A lab's own directory below the target directory: locked while its owner lives, cleaned up by the next lab if not.
+//! A lab's own directory below the target directory: locked while its owner lives, cleaned up by a later lab if not.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use nix::fcntl::{Flock, FlockArg};
+
+/// Says that a failure is explained by what is in a room.
+const KEPT: &str = "kept";
+/// Longer than all tests take, and whoever looks into a failure afterwards.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 static LABS_OF_THIS_PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -33,6 +39,7 @@ impl Room {
 
     pub(super) fn keep(&self) {
         self.keep.store(true, Ordering::Relaxed);
+        let _only_a_help = File::create(self.path.join(KEPT));
     }
 }
 
@@ -49,14 +56,22 @@ fn lock(room: &Path) -> anyhow::Result<Option<Flock<File>>> {
     Ok(Flock::lock(file, FlockArg::LockExclusiveNonblock).ok())
 }
 
-/// Removes what labs of killed owners left, and logs that were kept: nobody holds their lock any more.
+/// Removes what labs of killed owners left, and logs that were kept for long enough: nobody holds their lock any more.
 fn sweep(all: &Path) {
     let rooms = fs::read_dir(all).into_iter().flatten().flatten().map(|entry| entry.path());
     for room in rooms {
+        if is_still_kept(&room) {
+            continue;
+        }
         if let Ok(Some(_lock)) = lock(&room) {
             let _ = fs::remove_dir_all(&room);
         }
     }
+}
+
+fn is_still_kept(room: &Path) -> bool {
+    let since = fs::metadata(room.join(KEPT)).and_then(|kept| kept.modified());
+    since.is_ok_and(|since| SystemTime::now().duration_since(since).is_ok_and(|age| age < KEPT_FOR))
 }
 
 /// The target directory that this very program was built into.

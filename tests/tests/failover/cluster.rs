@@ -127,7 +127,29 @@ impl Cluster {
         let last: Vec<String> = last.into_iter().rev().collect();
         let alerter = self.lab.view().ok().and_then(|view| view.location("alerter"));
         let alerter = alerter.unwrap_or_else(|| "nowhere".to_owned());
-        format!("{roles}; alerter on {alerter}\nlast: {}\n{}", last.join("; "), self.lab.keep_logs())
+        let lost = self.of_lost_hosts().unwrap_or_else(|error| format!("{error:#}"));
+        let kept = self.lab.keep_logs();
+        format!("{roles}; alerter on {alerter}\nlast: {}\n{lost}{kept}", last.join("; "))
+    }
+
+    /// What Pacemaker said last of each host that it has lost: on another machine these lines are all there is.
+    fn of_lost_hosts(&self) -> anyhow::Result<String> {
+        let view = self.lab.view()?;
+        let dc = view.dc().context("no DC")?;
+        let log = self.lab.directory().join("nodes").join(&dc).join("var-log/pacemaker/pacemaker.log");
+        let log = std::fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
+        let is_told = |line: &&str| ["notice:", "warning:", "error:"].iter().any(|word| line.contains(word));
+        let mut said = String::new();
+        for host in self.lab.remotes().filter(|host| view.is_lost(host)) {
+            let is_of_host =
+                |line: &&str| line.split(|c: char| !c.is_alphanumeric()).any(|word| word == host);
+            let last: Vec<&str> = log.lines().rev().filter(is_told).filter(is_of_host).take(8).collect();
+            for line in last.into_iter().rev() {
+                said.push_str(line);
+                said.push('\n');
+            }
+        }
+        Ok(said)
     }
 
     /// Puts everything right that the last scenario changed, audits that scenario once more, and waits until nothing is

@@ -77,9 +77,11 @@ fn a_storm_ends_after_its_cooldown(cluster: &mut Cluster) -> anyhow::Result<()> 
         let is_calm = rack["storm_since"].is_null() && rack["allowed"].as_u64() > Some(0);
         Ok(is_calm.then_some(()))
     })?;
+    // Not all of the earlier marks were held: the first hosts were told before so many were known to be down.
+    let earlier: BTreeSet<String> = cluster.marks()?.into_iter().map(|mark| mark.id).collect();
     cluster.crash(RACK1[0])?;
     let later = cluster.wait_marks(&before, RACK1[0], 2)?;
-    let later = later.iter().find(|mark| !held.contains(&mark.id)).context("no new mark")?;
+    let later = later.iter().find(|mark| !earlier.contains(&mark.id)).context("no new mark")?;
     cluster
         .wait_mark(&before, RACK1[0], "told", |mark| mark.id == later.id && mark.state == "acknowledged")?;
     let story = events(cluster, RACK1[0], &later.id)?;
@@ -191,25 +193,24 @@ fn group(cluster: &Cluster, name: &str) -> anyhow::Result<Value> {
 }
 
 /// Waits for so many notices of a storm since then, and checks that they are these: `raised` or `cleared`, and who says it.
-/// A controller whose alerter was lost in an earlier storm, and never cleared that, says nothing more of this one.
+/// A controller whose alerter was lost in an earlier storm, and never cleared that, may say nothing more of this one: to it
+/// that is the same one, unless it has run without a desk meanwhile.
 fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyhow::Result<()> {
     let (earlier, mut seen) = (notices(cluster, 0..since)?, Vec::new());
     let stands = |controller: &String| {
         let last = earlier.iter().rev().find(|(_, said_by)| said_by == controller);
         last.is_some_and(|(state, _)| state == "raised")
     };
-    let mut wanted = wanted.to_vec();
-    wanted.retain(|(state, controller)| *state != "raised" || !stands(controller));
+    let all: Vec<(String, String)> =
+        wanted.iter().map(|(state, by)| ((*state).to_owned(), (*by).clone())).collect();
+    let mut least = all.clone();
+    least.retain(|(state, controller)| state != "raised" || !stands(controller));
     wait::until("the notices of the storm", TOLD_WITHIN, || {
         seen = notices(cluster, since..usize::MAX)?;
-        Ok((seen.len() >= wanted.len()).then_some(()))
+        Ok((seen.len() >= least.len()).then_some(()))
     })
-    .with_context(|| format!("{seen:?} instead of {wanted:?}"))?;
-    let is_wanted = |((state, controller), wanted): (&(String, String), &(&str, &String))| {
-        state == wanted.0 && controller == wanted.1
-    };
-    let all = seen.len() == wanted.len() && seen.iter().zip(&wanted).all(is_wanted);
-    ensure!(all, "{seen:?} instead of {wanted:?}");
+    .with_context(|| format!("{seen:?} instead of {least:?}"))?;
+    ensure!(seen == all || seen == least, "{seen:?} instead of {all:?} or {least:?}");
     Ok(())
 }
 
