@@ -207,11 +207,9 @@ fn noticed(cluster: &Cluster, since: usize, wanted: &[(&str, &String)]) -> anyho
     least.retain(|(state, controller)| state != "raised" || !stands(controller));
     wait::until("the notices of the storm", TOLD_WITHIN, || {
         seen = notices(cluster, since..usize::MAX)?;
-        Ok((seen.len() >= least.len()).then_some(()))
+        Ok((seen == all || seen == least).then_some(()))
     })
-    .with_context(|| format!("{seen:?} instead of {least:?}"))?;
-    ensure!(seen == all || seen == least, "{seen:?} instead of {all:?} or {least:?}");
-    Ok(())
+    .with_context(|| format!("{seen:?} instead of {all:?} or {least:?}"))
 }
 
 fn notices(cluster: &Cluster, which: Range<usize>) -> anyhow::Result<Vec<(String, String)>> {
