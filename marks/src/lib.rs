@@ -12,6 +12,7 @@ pub mod id;
 pub mod journal;
 pub mod mark;
 pub mod register;
+pub mod rule;
 pub mod site;
 pub mod terms;
 pub mod time;

@@ -124,10 +124,12 @@ pub enum Doubt {
     Unproven,
     /// Found after a failover without a trace in the register; the host is back.
     OutcomeUnknown,
+    /// Fenced once more, long after the mark of its outage had ended, and nothing shows that the host was back in between.
+    FencedAgain,
 }
 
 impl Standing {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Proven(Proof::Alone),
         Self::Proven(Proof::Journal),
         Self::Proven(Proof::Alert),
@@ -137,6 +139,7 @@ impl Standing {
         Self::Doubtful(Doubt::Unconfirmed),
         Self::Doubtful(Doubt::Unproven),
         Self::Doubtful(Doubt::OutcomeUnknown),
+        Self::Doubtful(Doubt::FencedAgain),
     ];
 
     /// The word in the journal.
@@ -151,6 +154,7 @@ impl Standing {
             Self::Doubtful(Doubt::Unconfirmed) => "unconfirmed",
             Self::Doubtful(Doubt::Unproven) => "unproven",
             Self::Doubtful(Doubt::OutcomeUnknown) => "outcome-unknown",
+            Self::Doubtful(Doubt::FencedAgain) => "fenced-again",
         }
     }
 

@@ -6,6 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
+/// The clocks of two controllers may differ by so much; what differs by more is said, and counts for nothing where it lies
+/// ahead.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(120);
+
 /// Milliseconds since the Unix epoch, by the wall clock. Waiting is never measured with it, only dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]

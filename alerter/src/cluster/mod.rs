@@ -1,10 +1,12 @@
 //! What the cluster says, and what it is told: Pacemaker's tools, run on a thread of their own with time limits.
 
 mod audit;
+mod clocks;
 mod seen;
 mod trust;
 mod upkeep;
 mod view;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -19,6 +21,7 @@ pub use seen::Seen;
 pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{Fault, POLL, Part, View};
+pub use waiting::{Waited, Waiting};
 
 /// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.
 const LOOK_LIMIT: Duration = Duration::from_millis(1500);

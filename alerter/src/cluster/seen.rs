@@ -1,6 +1,6 @@
 //! What the daemon remembers of its looks at the cluster, and what it has to say about them.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,17 @@ use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
 use super::audit::Audit;
+use super::clocks::Clocks;
 use super::view::{Fault, View};
+use super::waiting::Waiting;
+use crate::moment::Moment;
+
+/// Looks are 2 s apart.
+const WATCHING: Duration = Duration::from_secs(10);
+/// A connection is dated when it began to be made, and Pacemaker waits for it for so long.
+const MAKING: Duration = Duration::from_secs(60);
+/// Of so many connections of a host it is known when they appeared.
+const APPEARANCES: usize = 16;
 
 /// The memory; lost with the daemon, and nothing but work is lost with it.
 #[derive(Debug, Default)]
@@ -33,6 +43,8 @@ pub struct Seen {
     pub news: bool,
     /// Hosts that got a mark of which it is not known yet whether they are back. What a failed write cut off stays here.
     pub touched: BTreeSet<HostName>,
+    /// Sightings that wait for a better witness.
+    pub waiting: Waiting,
     /// Why the last looks were not whole; empty where they were.
     faults: Vec<Fault>,
     /// The part of that which only some looks ask for.
@@ -44,6 +56,11 @@ pub struct Seen {
     audit: Audit,
     warned: HashSet<String>,
     connections: HashMap<HostName, Incarnation>,
+    /// Connections that this daemon saw appear, and when, by this controller's clock; of each host the newest few.
+    appeared: HashMap<HostName, VecDeque<(Incarnation, Timestamp)>>,
+    /// When everything was looked at last.
+    passed: Option<Moment>,
+    clocks: Clocks,
 }
 
 impl Seen {
@@ -122,15 +139,62 @@ impl Seen {
     }
 
     /// Takes note of a connection of which the journal has everything.
-    pub fn note_connection(&mut self, node: HostName, connection: Incarnation) {
+    pub fn note_connection(&mut self, node: HostName, connection: Incarnation, now: Moment) {
+        if self.is_watching(now) {
+            self.note_appearance(&node, &connection, now);
+        }
         self.connections.insert(node, connection);
+    }
+
+    /// It was not there a few seconds ago.
+    fn note_appearance(&mut self, node: &HostName, connection: &Incarnation, now: Moment) {
+        let seen = self.appeared.entry(node.clone()).or_default();
+        if seen.iter().all(|(known, _)| known != connection) {
+            seen.push_back((connection.clone(), now.wall));
+            seen.drain(..seen.len().saturating_sub(APPEARANCES));
+        }
+        if let (Some(made), Some(controller)) =
+            (connection.connected_at(), connection.as_str().split('/').next())
+        {
+            let span = (now.wall - MAKING, now.wall);
+            self.clocks.compare(&format!("the clock of {controller}"), made, span, now.instant);
+        }
+    }
+
+    /// When a connection was seen to appear, by this controller's clock; none where it was there before.
+    pub fn appeared(&self, node: &HostName, connection: &Incarnation) -> Option<Timestamp> {
+        let seen = self.appeared.get(node)?;
+        seen.iter().find(|(known, _)| known == connection).map(|(_, at)| *at)
+    }
+
+    /// Whether the last look is so recent that what is new now has appeared since.
+    pub fn is_watching(&self, now: Moment) -> bool {
+        self.passed.is_some_and(|last| now.since(last) <= WATCHING)
+    }
+
+    /// Everything was looked at.
+    pub fn note_pass(&mut self, now: Moment) {
+        self.passed = Some(now);
+    }
+
+    /// Compares the time of something that happened a moment ago with this controller's clock.
+    pub fn compare_clocks(&mut self, whose: &str, time: Timestamp, now: Moment) {
+        self.clocks.compare(whose, time, (now.wall - WATCHING, now.wall), now.instant);
+    }
+
+    /// The same where it may have happened long ago: only what lies ahead differs.
+    pub fn compare_ahead(&mut self, whose: &str, time: Timestamp, now: Moment) {
+        if time > now.wall {
+            self.clocks.compare(whose, time, (time.min(now.wall), now.wall), now.instant);
+        }
     }
 
     /// Everything that somebody should look at, one sentence each, with a word for machines in front.
     pub fn reasons(&self) -> Vec<Fault> {
         let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
-        self.faults.iter().cloned().chain(write).chain(evidence).collect()
+        let clocks = self.clocks.sentences(Instant::now()).map(|sentence| ("clock-skew", sentence));
+        self.faults.iter().cloned().chain(write).chain(evidence).chain(clocks).collect()
     }
 
     /// The same; nothing is known where there was no look yet.

@@ -119,6 +119,9 @@ fn why(doubt: Doubt) -> &'static str {
         }
         Doubt::Unproven => "only the register says so",
         Doubt::OutcomeUnknown => "an old record, and the host is back: it may have been told before",
+        Doubt::FencedAgain => {
+            "it was fenced again long after its last mark had ended, and was not seen to be back"
+        }
     }
 }
 

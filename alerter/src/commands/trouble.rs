@@ -627,6 +627,7 @@ fn meaning(hold: Hold) -> &'static str {
         Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
         Hold::Unproven => "only the register says that it was fenced",
         Hold::OutcomeUnknown => "it may have been told before, and the host is back",
+        Hold::FencedAgain => "it was fenced again after its mark had ended, and was not seen to be back",
         _ => "a rule holds it",
     }
 }
@@ -1278,7 +1279,7 @@ pub(super) mod tests {
     #[test]
     fn no_command_for_several_marks_has_a_gap_where_the_host_stands() {
         let running = daemon();
-        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown] {
+        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
             let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
             let then = troubles(&sight(Some(&running), &open)).remove(0).then;
             assert!(then.contains("unmark c1`") && then.ends_with("; the same for each host"), "{then}");

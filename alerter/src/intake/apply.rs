@@ -1,17 +1,18 @@
 //! Writes down what the intake decides: records become marks, marks get their deliveries.
 
 use std::slice;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use marks::chain::Link;
 use marks::cib::Cib;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Taken};
+use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Outage, Taken};
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Entries, Key};
-use marks::time::Timestamp;
+use marks::rule::Rule;
+use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::{error, info, warn};
 
 use super::coverage::{self, Coverage};
@@ -21,6 +22,7 @@ use super::start::{self, Serving};
 use super::{outage, register, roll};
 use crate::cluster::View;
 use crate::config::{Recipients, Route, Settings};
+use crate::moment::Moment;
 use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
@@ -31,14 +33,14 @@ pub(super) type Done<T = ()> = Result<T, JournalError>;
 /// # Errors
 /// As any write.
 pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> Done {
-    take_in_at(journal, shared, view, Timestamp::now())
+    take_in_at(journal, shared, view, Moment::now())
 }
 
 /// The same at a given time.
 ///
 /// # Errors
 /// As any write.
-pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, now: Timestamp) -> Done {
+pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, now: Moment) -> Done {
     let settings = shared.settings();
     if shared.cluster.is_none() {
         return Intake::new(journal, (shared, &settings), now, None).fold_fencings(None);
@@ -55,6 +57,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.take_in_sightings(view, &cib)?;
     intake.take_in_decisions(entries)?;
     intake.take_in_ends(entries)?;
+    intake.shared.seen().note_pass(now);
     intake.note_returns(&cib)?;
     intake.call_back(entries)
 }
@@ -102,13 +105,15 @@ pub(super) struct Intake<'a> {
     pub(super) around: Circumstances<'a>,
     /// What others wrote; none where there is no cluster.
     register: Option<&'a Entries>,
+    /// Now, by the clock that nobody sets.
+    pub(super) instant: Instant,
 }
 
 impl<'a> Intake<'a> {
     fn new(
         journal: &'a mut Journal,
         (shared, settings): (&'a Shared, &'a Settings),
-        now: Timestamp,
+        Moment { instant, wall: now }: Moment,
         cib: Option<&'a Cib>,
     ) -> Self {
         let around = Circumstances {
@@ -122,7 +127,11 @@ impl<'a> Intake<'a> {
             cib,
             names: Names::new(&settings.hosts, cib),
         };
-        Self { journal, shared, around, register: None }
+        Self { journal, shared, around, register: None, instant }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment { instant: self.instant, wall: self.around.now }
     }
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
@@ -136,6 +145,9 @@ impl<'a> Intake<'a> {
         seen.news = true;
         drop(seen);
         announce(row, clash);
+        if row.standing == Standing::Doubtful(Doubt::Unproven) {
+            self.prove_from_kept(&row.node, row.id)?;
+        }
         match self.register {
             Some(entries) if register::ended_untold(row.id, entries) => {
                 self.take_in_ends_of(entries, |mark| mark == row.id)
@@ -176,7 +188,7 @@ impl<'a> Intake<'a> {
                 self.journal.note_connection(node, &current)?;
                 self.return_of(node, cib)?;
                 // Not before: what could not be written is to be done by the next pass.
-                self.shared.seen().note_connection(node.clone(), current);
+                self.shared.seen().note_connection(node.clone(), current, self.moment());
             }
         }
         Ok(())
@@ -195,7 +207,7 @@ impl<'a> Intake<'a> {
     fn return_of(&mut self, node: &HostName, cib: &Cib) -> Done {
         let current = cib.incarnation_of(node);
         let (is_member, now) = (cib.membership(node) == Some(true), self.around.now);
-        for outage in self.journal.outages_of(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
+        for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
             let coalesce = self.around.rules.coalesce;
             let back = outage::return_from(&outage, current.as_ref(), is_member, now, coalesce);
             if let Some(at) = back
@@ -207,6 +219,16 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
+    /// The outages of a host. A last record that lies ahead says nothing of when an outage ended: later ones are not near to it.
+    pub(super) fn outages(&self, node: &HostName) -> Done<Vec<Outage>> {
+        let mut outages = self.journal.outages_of(node)?;
+        let latest = self.around.now + CLOCK_SKEW;
+        for outage in outages.iter_mut().filter(|outage| outage.newest > latest) {
+            outage.newest = outage.first;
+        }
+        Ok(outages)
+    }
+
     /// Folds every new fencing into a mark.
     fn fold_fencings(&mut self, entries: Option<&Entries>) -> Done {
         let fencings = self.journal.unfolded_fencings()?;
@@ -215,6 +237,10 @@ impl<'a> Intake<'a> {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let registered = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(fencing.id.into()));
             let imported = self.journal.is_imported(fencing.id)?;
+            if imported {
+                let whose = format!("the clock of {}", fencing.seen_by);
+                self.shared.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
+            }
             self.fold_fencing(&Known { fencing, imported, registered })?;
         }
         Ok(())
@@ -222,11 +248,11 @@ impl<'a> Intake<'a> {
 
     fn fold_fencing(&mut self, known: &Known<'_>) -> Done {
         let (fencing, now) = (known.fencing, self.around.now);
-        let outages = self.journal.outages_of(&fencing.node)?;
+        let outages = self.outages(&fencing.node)?;
         match self.around.fate_of_fencing(known, &outages) {
             Fate::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
-            Fate::Join(mark) => {
-                self.journal.add_to_mark(fencing, mark, now)?;
+            Fate::Join(mark, rule) => {
+                self.journal.add_to_mark(fencing, (mark, rule), now)?;
                 info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
                 let fresh = self.is_fresh(fencing.committed_at);
                 match (known.imported, fencing.origin) {
@@ -238,14 +264,14 @@ impl<'a> Intake<'a> {
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", fencing.node);
                 warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
-                self.journal.set_aside(fencing, &reason, now)
+                self.journal.set_aside(fencing, (Rule::NotCovered, &reason), now)
             }
             Fate::Expire => {
                 let reason = too_old(&fencing.node, fencing.asked_at);
                 error!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.expire_fencing(fencing, &reason, now)
             }
-            Fate::Wait | Fate::Ignore => Ok(()),
+            Fate::Wait(_) | Fate::Ignore => Ok(()),
         }
     }
 
@@ -257,7 +283,7 @@ impl<'a> Intake<'a> {
             Some(Ok(_)) => {
                 let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
                 error!(mark = %fencing.id, host = %fencing.node, "{reason}");
-                self.journal.set_aside(fencing, &reason, self.around.now)
+                self.journal.set_aside(fencing, (Rule::IdTaken, &reason), self.around.now)
             }
         }
     }
@@ -287,6 +313,8 @@ impl<'a> Intake<'a> {
         match row.and_then(|row| row.standing.doubt()) {
             None => return Ok(()),
             Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
+            // That it was fenced is known; whether it had been back is not.
+            Some(Doubt::FencedAgain) if proof != Proof::Operator => return Ok(()),
             Some(_) => {}
         }
         if self.journal.prove(mark, proof, self.around.now)? {
@@ -311,6 +339,9 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
     match (&row.fqdn, row.standing) {
         (_, Standing::Doubtful(Doubt::Unproven)) => {
             info!(mark = %id, host = %node, "the register says that {node} was fenced: it is held (unproven) until Pacemaker says so too");
+        }
+        (_, Standing::Doubtful(Doubt::FencedAgain)) => {
+            error!(mark = %id, host = %node, "{node} was fenced again long after its last mark had ended, and nothing shows that it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`");
         }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use marks::cib::Cib;
 use marks::evidence::{Sighting, Witness};
-use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{MarkRow, Outage};
 use marks::mark::{Doubt, Proof, Source, Standing};
-use marks::time::Timestamp;
+use marks::rule::Rule;
+use marks::time::{CLOCK_SKEW, Timestamp};
 
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
-use super::outage;
+use super::outage::{self, Connections, Joined, Reach};
 use crate::config::{self, Group, HostRules, IntakeRules};
 
 /// How old a confirmation by hand may be when it is seen, so that the cluster's present state says what it was worth.
@@ -44,19 +45,29 @@ pub(super) struct Known<'a> {
     pub(super) registered: bool,
 }
 
+/// A sighting, and what is known around it.
+pub(super) struct Seen<'a> {
+    /// No later than now: a time that lies ahead of this controller's clock counts as now.
+    pub(super) sighting: &'a Sighting,
+    /// What is known of its host's connections.
+    pub(super) connections: &'a Connections,
+    /// How long it has been known here, by the monotonic clock: no clock that is set makes anything wait.
+    pub(super) waited: Duration,
+}
+
 /// What becomes of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// A new outage: this mark; and why it has no name, where that is another node's too.
     Mark(Box<MarkRow>, Option<Clash>),
-    /// A further record of an outage that has a mark, open or settled.
-    Join(MarkId),
+    /// A further record of an outage that has a mark, open or settled; and the rule that says so.
+    Join(MarkId, Rule),
     /// The rules do not cover the host.
     SetAside,
     /// It is too old to make a mark.
     Expire,
-    /// Its outage may be marked by something better yet.
-    Wait,
+    /// Its outage may be marked by something better yet, until it has been known for so long.
+    Wait(Duration),
     /// Nothing, and nothing is noted.
     Ignore,
 }
@@ -68,37 +79,51 @@ impl Circumstances<'_> {
         if coverage::of(&fencing.node, self.hosts, self.cib) == Coverage::Not {
             return Fate::SetAside;
         }
-        match outage::of_fencing(fencing, outages, self.rules.coalesce) {
-            Some(same) => Fate::Join(same.mark),
+        match outage::of_fencing(fencing, outages, self.reach()) {
+            Some(same) if self.is_unexpected(known, same.outage) => {
+                self.mark_of_fencing(known, Standing::Doubtful(Doubt::FencedAgain))
+            }
+            Some(same) => Fate::Join(same.outage.mark, same.rule),
             None if self.is_expired(fencing.asked_at) => Fate::Expire,
-            None => self.mark_of_fencing(known),
+            None => self.mark_of_fencing(known, self.standing_of(known)),
         }
     }
 
-    /// Decides about one sighting; `connections` are all that are known of its host.
-    pub(super) fn fate_of_sighting(
-        &self,
-        sighting: &Sighting,
-        connections: &[Incarnation],
-        outages: &[Outage],
-    ) -> Fate {
+    /// What decides where nothing better is known.
+    pub(super) fn reach(&self) -> Reach {
+        Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none() }
+    }
+
+    /// Whether a fencing comes when its outage is long over; an operator's word knows that.
+    fn is_unexpected(&self, known: &Known<'_>, outage: &Outage) -> bool {
+        let is_word = known.fencing.origin == Origin::Operator && !known.imported;
+        !is_word && outage::is_over(outage, known.fencing.asked_at, self.reach())
+    }
+
+    /// Decides about one sighting.
+    pub(super) fn fate_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Fate {
+        let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
+        let is_expired = || self.is_expired(sighting.at) || seen.waited > self.rules.horizon;
         match coverage::of(&sighting.node, self.hosts, self.cib) {
             Coverage::Told => {}
             Coverage::Not if from_alert => return Fate::SetAside,
             // A host that the cluster does not know may be configured again before its evidence is too old.
-            Coverage::Unknown if from_alert && !self.is_expired(sighting.at) => return Fate::Wait,
+            Coverage::Unknown if from_alert && !is_expired() => return Fate::Wait(self.rules.horizon),
             Coverage::Unknown if from_alert => return Fate::Expire,
             Coverage::Not | Coverage::Unknown => return Fate::Ignore,
         }
-        if let Some(same) = outage::at(sighting.at, connections, outages, self.rules.coalesce) {
-            return Fate::Join(same.mark);
+        match outage::of_sighting(sighting, seen.connections, outages, self.reach()) {
+            Some(same) if !outage::is_over(same.outage, sighting.at, self.reach()) => {
+                Fate::Join(same.outage.mark, same.rule)
+            }
+            over => self.fate_of_uncovered(seen, over, outages),
         }
-        self.fate_of_uncovered(sighting, connections)
     }
 
-    /// No mark covers it: nothing of ours saw this fencing.
-    fn fate_of_uncovered(&self, sighting: &Sighting, connections: &[Incarnation]) -> Fate {
+    /// No mark covers it: nothing of ours saw this fencing; or only one that is `over`.
+    fn fate_of_uncovered(&self, seen: &Seen<'_>, over: Option<Joined<'_>>, outages: &[Outage]) -> Fate {
+        let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
         if !from_alert && sighting.at < self.watermark {
@@ -112,10 +137,16 @@ impl Circumstances<'_> {
             Witness::Alert(_) | Witness::NodeFenced => self.rules.evidence_grace,
             Witness::History => self.rules.evidence_grace * 2,
         };
-        if self.now.since(sighting.at) < patience {
-            return Fate::Wait;
+        if seen.waited < patience {
+            return Fate::Wait(patience);
         }
-        self.mark_of_sighting(sighting, connections)
+        if over.is_some() {
+            return self.mark_of_sighting(seen, Some(Doubt::FencedAgain));
+        }
+        match outage::of_sighting_before_return(sighting, seen.connections, outages, self.reach()) {
+            Some(before) => Fate::Join(before.outage.mark, before.rule),
+            None => self.mark_of_sighting(seen, None),
+        }
     }
 
     /// Without a cluster there is nobody who could have told it meanwhile.
@@ -123,7 +154,7 @@ impl Circumstances<'_> {
         self.cib.is_some() && self.now.since(at) > self.rules.horizon
     }
 
-    fn mark_of_fencing(&self, known: &Known<'_>) -> Fate {
+    fn mark_of_fencing(&self, known: &Known<'_>, standing: Standing) -> Fate {
         let fencing = known.fencing;
         let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
@@ -135,24 +166,25 @@ impl Circumstances<'_> {
             failure_time: fencing.asked_at,
             generated_time: fencing.committed_at,
             incarnation: fencing.incarnation.clone(),
-            ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, self.standing_of(known))
+            ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, standing)
         };
         named(row, self.names.of_fencing(fencing, known.imported))
     }
 
-    fn mark_of_sighting(&self, sighting: &Sighting, connections: &[Incarnation]) -> Fate {
-        let connection = outage::connection_before(connections, sighting.at);
+    fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Fate {
+        let sighting = seen.sighting;
         let late = self.is_late(sighting.at, &sighting.node);
-        let standing = match self.proof_by(sighting) {
-            Some(_) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
-            Some(proof) => Standing::Proven(proof),
-            None => Standing::Doubtful(Doubt::Unconfirmed),
+        let standing = match (doubt, self.proof_by(sighting)) {
+            (Some(doubt), _) => Standing::Doubtful(doubt),
+            (None, Some(_)) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
+            (None, Some(proof)) => Standing::Proven(proof),
+            (None, None) => Standing::Doubtful(Doubt::Unconfirmed),
         };
         let row = MarkRow {
             on_shared_storage: self.shared_storage(&sighting.node).unwrap_or(true),
             failure_time: sighting.at,
             generated_time: sighting.at,
-            incarnation: connection,
+            incarnation: seen.connections.before(sighting),
             ..self.mark(sighting.mark_id(), &sighting.node, sighting.source(), standing)
         };
         named(row, self.names.of_node(&sighting.node))
@@ -208,7 +240,7 @@ impl Circumstances<'_> {
     /// that is found later nobody knows whether it was one then.
     pub(super) fn proof_by(&self, sighting: &Sighting) -> Option<Proof> {
         let gone = || self.cib.is_some_and(|cib| cib.membership(&sighting.node) == Some(false));
-        let witnessed = || sighting.at >= self.started && self.now.since(sighting.at) <= CONFIRMATION;
+        let witnessed = || sighting.at >= self.started && self.now.distance(sighting.at) <= CONFIRMATION;
         (!sighting.by_human || (witnessed() && gone())).then(|| sighting.proof())
     }
 }
@@ -216,7 +248,7 @@ impl Circumstances<'_> {
 /// Whether the host is no member, and the CIB holds that it was fenced then or later; a return erases that, and so does
 /// the stop of all controllers, after which nobody is a member for a while.
 pub(super) fn is_surely_down(cib: &Cib, node: &HostName, at: Timestamp) -> bool {
-    let is_since = |fenced| Timestamp::from_seconds(fenced) + outage::SKEW >= at;
+    let is_since = |fenced| Timestamp::from_seconds(fenced) + CLOCK_SKEW >= at;
     cib.membership(node) == Some(false) && cib.node_fenced(node).is_some_and(is_since)
 }
 
@@ -235,6 +267,7 @@ fn named(mut row: MarkRow, naming: Naming) -> Fate {
 mod tests {
     use std::collections::BTreeMap;
 
+    use marks::fencing::Incarnation;
     use marks::host::HostPatterns;
     use marks::id::{FencingId, OperationId};
     use marks::mark::Settlement;
@@ -252,6 +285,10 @@ mod tests {
 
     fn connection(made: i64) -> Incarnation {
         Incarnation::new("ctl1", 7, made)
+    }
+
+    fn connected(made: i64) -> outage::Connection {
+        outage::Connection { incarnation: connection(made), since: second(made), was_seen: false }
     }
 
     fn hosts() -> HostRules {
@@ -331,7 +368,10 @@ mod tests {
         }
 
         fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Fate {
-            self.at(now, |around| around.fate_of_sighting(sighting, &[connection(50)], outages))
+            let connections = Connections { all: vec![connected(50)], ..Connections::default() };
+            let waited = second(now).since(sighting.at);
+            let seen = Seen { sighting, connections: &connections, waited };
+            self.at(now, |around| around.fate_of_sighting(&seen, outages))
         }
     }
 
@@ -487,10 +527,10 @@ mod tests {
     fn a_sighting_without_a_mark_makes_one_after_the_grace() {
         let seen = |now, witness| Scene::gone().seen(now, &sighting("compute1", NOW, witness), &[]);
         for witness in [alert(), Witness::NodeFenced] {
-            assert_eq!(seen(NOW + 9, witness), Fate::Wait);
+            assert_eq!(seen(NOW + 9, witness), Fate::Wait(rules().evidence_grace));
             assert!(matches!(seen(NOW + 10, witness), Fate::Mark(..)));
         }
-        assert_eq!(seen(NOW + 19, Witness::History), Fate::Wait);
+        assert_eq!(seen(NOW + 19, Witness::History), Fate::Wait(rules().evidence_grace * 2));
         let Fate::Mark(mark, _) = seen(NOW + 20, Witness::History) else { panic!("no mark") };
         assert_eq!((mark.standing.as_str(), mark.source), ("history", Source::History));
         assert_eq!(mark.incarnation, Some(connection(50)));
@@ -505,7 +545,7 @@ mod tests {
         let outage =
             Outage { mark, first, newest, incarnations, returned_at: None, settled, is_proven: true };
         let fate = Scene::gone().seen(NOW, &sighting("compute1", NOW, alert()), &[outage]);
-        assert_eq!(fate, Fate::Join(mark));
+        assert_eq!(fate, Fate::Join(mark, Rule::SameConnection));
     }
 
     #[test]
@@ -535,7 +575,7 @@ mod tests {
         for node in ["ctl2", "guest1"] {
             assert_eq!((fate(&scene, node), seen(&scene, node)), (Fate::SetAside, Fate::SetAside), "{node}");
         }
-        assert_eq!(seen(&scene, "stranger"), Fate::Wait);
+        assert_eq!(seen(&scene, "stranger"), Fate::Wait(rules().horizon));
         assert!(matches!(fate(&scene, "stranger"), Fate::Mark(..)), "the fencer had a level for it");
         scene.hosts.matching = Some(HostPatterns::parse("*").unwrap());
         assert_eq!(fate(&scene, "ctl2"), Fate::SetAside);

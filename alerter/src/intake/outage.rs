@@ -1,32 +1,141 @@
 //! One outage or two (design, section 6). Pure: no I/O, no clock.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
+use marks::evidence::{Sighting, Witness};
 use marks::fencing::{Fencing, Incarnation};
 use marks::journal::Outage;
 use marks::mark::Settlement;
-use marks::time::Timestamp;
+use marks::rule::Rule;
+use marks::time::{CLOCK_SKEW, Timestamp};
 
-/// Clocks of controllers that keep time, and whole seconds, differ by less than this. A host needs longer to come back
-/// and to fail again.
-pub(super) const SKEW: Duration = Duration::from_secs(5);
+/// What one clock says of one moment differs by less than this: it counts whole seconds, and is asked a moment later. A host
+/// needs longer to come back and to fail again.
+pub(super) const GRAIN: Duration = Duration::from_secs(5);
+
+/// The outage that a record belongs to, and the rule that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Joined<'a> {
+    pub(super) outage: &'a Outage,
+    pub(super) rule: Rule,
+}
+
+/// What decides where nothing better is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reach {
+    /// What is nearer than this is one outage, as far as clocks can tell.
+    pub(super) coalesce: Duration,
+    /// There is no cluster to ask: clocks are all there is.
+    pub(super) alone: bool,
+}
+
+impl Reach {
+    /// The same where the clocks of two controllers are compared.
+    fn widest(self) -> Duration {
+        self.coalesce + CLOCK_SKEW
+    }
+}
+
+/// A connection that a host had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    pub(super) incarnation: Incarnation,
+    /// Since when, by the clock of this controller where it saw the connection appear, else by that of the controller that made it.
+    pub(super) since: Timestamp,
+    pub(super) was_seen: bool,
+}
+
+/// What is known of a host's connections.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connections {
+    /// All that were ever known, in any order.
+    pub(super) all: Vec<Connection>,
+    /// The newest that the cluster remembers.
+    pub(super) current: Option<Incarnation>,
+    /// Pacemaker has not fenced the host since it was connected last.
+    pub(super) is_back: bool,
+}
+
+impl Connections {
+    /// By this controller's clock where that can be said, when the host came back from an outage.
+    fn return_from(&self, outage: &Outage) -> Option<Timestamp> {
+        let back = outage.returned_at?;
+        let by = self.all.iter().find(|c| c.was_seen && c.incarnation.connected_at() == Some(back));
+        Some(by.map_or(back, |connection| connection.since.max(back)))
+    }
+
+    fn newest(&self) -> Option<&Connection> {
+        self.all.iter().max_by_key(|connection| connection.since)
+    }
+
+    /// Those that a sighting may have ended, and whether that is more than a guess. `node_fenced` is erased by each connection,
+    /// so it ended the newest, whatever the clocks say; if that is forgotten, the CIB shows an older one.
+    fn ended_by(&self, sighting: &Sighting) -> (Vec<&Incarnation>, bool) {
+        let newest = self.newest().map(|connection| &connection.incarnation);
+        match (sighting.witness, &self.current) {
+            (Witness::NodeFenced, Some(current)) if newest.is_none_or(|newest| newest == current) => {
+                (vec![current], true)
+            }
+            (Witness::NodeFenced, Some(current)) => (newest.into_iter().chain([current]).collect(), false),
+            _ => (in_force(&self.all, sighting.at), self.is_clear(sighting.at)),
+        }
+    }
+
+    /// Whether clocks that differ cannot have changed the order of the connections and of that time.
+    fn is_clear(&self, at: Timestamp) -> bool {
+        self.all.iter().all(|connection| connection.was_seen || connection.since.distance(at) > CLOCK_SKEW)
+    }
+
+    /// As far as they were made before the last one.
+    fn before_the_last(&self) -> Self {
+        let newest = self.newest();
+        let before = self.all.iter().filter(|connection| Some(*connection) != newest);
+        Self { all: before.cloned().collect(), current: None, is_back: self.is_back }
+    }
+
+    /// The connection that a sighting ended, for the mark that it makes.
+    pub(super) fn before(&self, sighting: &Sighting) -> Option<Incarnation> {
+        if sighting.witness == Witness::NodeFenced && self.current.is_some() {
+            return self
+                .newest()
+                .map(|connection| &connection.incarnation)
+                .or(self.current.as_ref())
+                .cloned();
+        }
+        let before = self.all.iter().filter(|connection| connection.since <= sighting.at);
+        before.max_by_key(|connection| connection.since).map(|connection| connection.incarnation.clone())
+    }
+}
 
 /// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
 /// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it. Before all
 /// goes what Pacemaker itself says: that the host was down already.
-pub(super) fn of_fencing<'a>(
-    fencing: &Fencing,
-    outages: &'a [Outage],
-    coalesce: Duration,
-) -> Option<&'a Outage> {
+pub(super) fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<Joined<'a>> {
     // Its own mark may be there already: only the record that it was taken in is missing.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let asked = fencing.asked_at;
-    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && !is_void(o, asked);
+    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back >= asked) && takes_in(o, asked, reach);
     let open = || outages.iter().rev().filter(has_room);
-    own.or_else(|| of_host_already_down(fencing, outages))
-        .or_else(|| open().find(|outage| is_same(fencing, outage, coalesce)))
-        .or_else(|| open().find(|outage| may_have(fencing, outage, coalesce)))
+    let by = |rule| move |outage| Joined { outage, rule };
+    own.map(by(Rule::OwnMark))
+        .or_else(|| of_host_already_down(fencing, outages, reach).map(by(Rule::AlreadyDown)))
+        .or_else(|| open().find(|o| is_same(fencing, o, reach.coalesce)).map(by(Rule::SameConnection)))
+        .or_else(|| open().find(|o| may_have(fencing, o, reach.coalesce)).map(by(Rule::NearByClock)))
+}
+
+/// Whether an outage takes in anything that happened at that time. One that nothing proves may be none: what comes much later
+/// is a failure of its own. Where there are only clocks, so is what comes after its mark was told.
+fn takes_in(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
+    let is_told = || outage.settled.is_some_and(|(_, ended)| ended + GRAIN < at);
+    !is_void(outage, at)
+        && (is_believed(outage) || is_within(at, outage, reach.widest()))
+        && !(reach.alone && is_told())
+}
+
+/// Something that is known here shows that the host was down, or another alerter, which told it, knew so.
+fn is_believed(outage: &Outage) -> bool {
+    outage.is_proven || outage.settled.is_some_and(|(how, _)| how == Settlement::Acknowledged)
 }
 
 /// A mark that an operator or its age has ended, while nothing showed that its host was ever down, takes in nothing that
@@ -36,18 +145,26 @@ fn is_void(outage: &Outage, at: Timestamp) -> bool {
     !outage.is_proven && ended.is_some_and(|(_, ended)| ended < at)
 }
 
+/// Whether a record comes so long after the last one of an outage whose mark has ended that nobody expects it any more: the host
+/// may have been back and be down again, though nothing shows it.
+pub(super) fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
+    outage.settled.is_some() && at.since(outage.newest) > reach.widest()
+}
+
 /// A host that was fenced and has not been back since is still in its newest outage, however late and whatever connection
 /// the cluster remembers. Nothing is said where that outage has ended by now, or was none, or where the fencing's connection
 /// is newer: the host was back after it, and was fenced again by something that is not known here.
-fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
+fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<&'a Outage> {
     if fencing.already_down != Some(true) {
         return None;
     }
-    // A late record of an earlier outage must not be taken for the next one.
-    let newest = outages.iter().rev().find(|outage| outage.first <= fencing.asked_at + SKEW)?;
-    let was_back =
-        is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < fencing.asked_at);
-    (!was_back && !is_void(newest, fencing.asked_at)).then_some(newest)
+    let asked = fencing.asked_at;
+    // A late record of an earlier outage must not be taken for the next one: its connection tells, where clocks may not.
+    let shares = |o: &Outage| fencing.incarnation.as_ref().is_none_or(|c| o.incarnations.contains(c));
+    let has_begun = |o: &&Outage| o.first <= asked + GRAIN || (o.first <= asked + CLOCK_SKEW && shares(o));
+    let newest = outages.iter().rev().find(has_begun)?;
+    let was_back = is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < asked);
+    (!was_back && takes_in(newest, asked, reach)).then_some(newest)
 }
 
 /// The outage that a word from outside speaks of, which proves nothing by itself: one that is still open, or one that was over
@@ -59,9 +176,23 @@ pub(super) fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) 
     outages.iter().rev().find(|outage| is_open(outage) || is_recent(outage))
 }
 
+/// Which of two connections was made first, as far as anybody can say: each controller orders its own, and the clocks of two
+/// may differ.
+fn order(one: &Incarnation, other: &Incarnation) -> Option<Ordering> {
+    let (first, second) = (one.connected_at()?, other.connected_at()?);
+    let controller = |of: &Incarnation| of.as_str().split('/').next().map(str::to_owned);
+    let is_clear = first.distance(second) > CLOCK_SKEW || controller(one) == controller(other);
+    is_clear.then(|| first.cmp(&second))
+}
+
+/// In doubt it is: the host was back.
 fn is_newer(fencing: &Fencing, outage: &Outage) -> bool {
-    let made = fencing.incarnation.as_ref().and_then(Incarnation::connected_at);
-    made.is_some_and(|made| made > newest(&outage.incarnations).unwrap_or(outage.newest))
+    let Some(seen) = &fencing.incarnation else { return false };
+    match newest(&outage.incarnations) {
+        _ if outage.incarnations.contains(seen) => false,
+        Some(known) => order(seen, known).is_none_or(Ordering::is_gt),
+        None => seen.connected_at().is_some_and(|made| made > outage.newest),
+    }
 }
 
 /// The same connection is the same outage, however late: Pacemaker repeats `off` without end. But of a host that was not
@@ -72,79 +203,109 @@ fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     same && (fencing.already_down != Some(false) || is_near(fencing.asked_at, outage, coalesce))
 }
 
-/// A newer connection means that the host was back in between, even seconds later; the same one was looked at before. An
-/// older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller held), nor does an
+/// A newer connection means that the host was back in between, even seconds later; the same one was looked at before. A
+/// surely older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller held), nor does an
 /// unknown one: only then are clocks compared.
 fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let asked = fencing.asked_at;
-    let Some(seen) = &fencing.incarnation else { return is_near(asked, outage, coalesce) };
-    match (seen.connected_at(), newest(&outage.incarnations)) {
-        (Some(seen), Some(known)) if known <= asked => seen < known && is_near(asked, outage, coalesce),
-        (_, Some(_)) => false,
-        (_, None) => is_near(asked, outage, coalesce),
-    }
+    let says_nothing = match (&fencing.incarnation, newest(&outage.incarnations)) {
+        (Some(seen), Some(known)) => {
+            known.connected_at().is_some_and(|made| made <= asked)
+                && order(seen, known) == Some(Ordering::Less)
+        }
+        _ => true,
+    };
+    says_nothing && is_near(asked, outage, coalesce)
 }
 
-fn newest(connections: &[Incarnation]) -> Option<Timestamp> {
-    connections.iter().filter_map(Incarnation::connected_at).max()
+fn newest(connections: &[Incarnation]) -> Option<&Incarnation> {
+    let dated = connections.iter().filter(|connection| connection.connected_at().is_some());
+    dated.max_by_key(|connection| connection.connected_at())
 }
 
-/// The outage that something seen at `at` belongs to; `connections` are all that are known of the host.
-pub(super) fn at<'a>(
-    at: Timestamp,
-    connections: &[Incarnation],
+/// The outage that a sighting belongs to.
+pub(super) fn of_sighting<'a>(
+    sighting: &Sighting,
+    connections: &Connections,
     outages: &'a [Outage],
-    coalesce: Duration,
-) -> Option<&'a Outage> {
-    let in_force = in_force(connections, at);
-    let has_room = |o: &&Outage| o.returned_at.is_none_or(|back| back + SKEW >= at) && !is_void(o, at);
+    reach: Reach,
+) -> Option<Joined<'a>> {
+    // The mark of the same operation, which another controller made.
+    let own = outages.iter().find(|outage| outage.mark == sighting.mark_id());
+    let rule = Rule::OwnMark;
+    own.map(|outage| Joined { outage, rule }).or_else(|| at(sighting, connections, outages, (reach, GRAIN)))
+}
+
+/// The same once more before a sighting makes a mark of its own. Where the host is connected, and was not fenced since, no sighting
+/// ended that connection, although clocks that differ may say that it came later.
+pub(super) fn of_sighting_before_return<'a>(
+    sighting: &Sighting,
+    connections: &Connections,
+    outages: &'a [Outage],
+    reach: Reach,
+) -> Option<Joined<'a>> {
+    let before = connections.is_back.then(|| connections.before_the_last())?;
+    let found = at(sighting, &before, outages, (reach, CLOCK_SKEW))?;
+    Some(Joined { rule: Rule::BeforeReturn, ..found })
+}
+
+fn at<'a>(
+    sighting: &Sighting,
+    connections: &Connections,
+    outages: &'a [Outage],
+    (reach, margin): (Reach, Duration),
+) -> Option<Joined<'a>> {
+    let at = sighting.at;
+    let (ended, is_sure) = connections.ended_by(sighting);
+    let has_room = |o: &&Outage| {
+        connections.return_from(o).is_none_or(|back| back + margin >= at) && takes_in(o, at, reach)
+    };
     let open = || outages.iter().rev().filter(has_room);
-    let same = |outage: &&Outage| in_force.iter().any(|connection| outage.incarnations.contains(connection));
-    // As above: what surely fits goes first.
-    open()
-        .find(same)
-        .or_else(|| open().find(|outage| may_be(&in_force, outage) && is_near(at, outage, coalesce)))
+    let same = |outage: &&Outage| ended.iter().any(|connection| outage.incarnations.contains(connection));
+    let near = |o: &&Outage| may_be(&ended, o) && is_within(at, o, reach.coalesce);
+    let by = |rule| move |outage| Joined { outage, rule };
+    // Of several outages with one connection the newest that had begun; what surely fits goes first.
+    let begun = open().filter(same).find(|outage| outage.first <= at + CLOCK_SKEW);
+    let rule = if is_sure { Rule::SameConnection } else { Rule::LikelyConnection };
+    begun
+        .or_else(|| open().filter(same).last())
+        .map(by(rule))
+        .or_else(|| open().find(near).map(by(Rule::NearByClock)))
 }
 
 /// Where a connection is unknown, clocks decide; and so they do where the outage began after the connection in force was
 /// made, but its fencing read an older one, since the newer one was forgotten.
-fn may_be(in_force: &[&Incarnation], outage: &Outage) -> bool {
-    let made = in_force.iter().filter_map(|connection| connection.connected_at()).max();
-    match (made, newest(&outage.incarnations)) {
+fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
+    let made = ended.iter().filter_map(|connection| connection.connected_at()).max();
+    match (made, newest(&outage.incarnations).and_then(Incarnation::connected_at)) {
         (Some(made), Some(known)) => known < made && made <= outage.first,
-        _ => in_force.is_empty() || outage.incarnations.is_empty(),
+        _ => ended.is_empty() || outage.incarnations.is_empty(),
     }
 }
 
 /// The connections that may have been the last good one at that time: the newest that is surely older, and those that are
 /// as old as clocks can tell.
-fn in_force(connections: &[Incarnation], at: Timestamp) -> Vec<&Incarnation> {
-    let made = |connection: &Incarnation| connection.connected_at();
-    let (earliest, latest) = (at - SKEW, at + SKEW);
-    let surely = connections.iter().filter(|c| made(c).is_some_and(|then| then <= earliest));
-    let newest = surely.max_by_key(|c| made(c));
-    let perhaps =
-        connections.iter().filter(|c| made(c).is_some_and(|then| earliest < then && then <= latest));
-    newest.into_iter().chain(perhaps).collect()
-}
-
-/// The connection that a sighting ended, for the mark that it makes: the newest before it.
-pub(super) fn connection_before(connections: &[Incarnation], at: Timestamp) -> Option<Incarnation> {
-    let before = connections.iter().filter(|c| c.connected_at().is_some_and(|then| then <= at));
-    before.max_by_key(|c| c.connected_at()).cloned()
+fn in_force(connections: &[Connection], at: Timestamp) -> Vec<&Incarnation> {
+    let (earliest, latest) = (at - GRAIN, at + GRAIN);
+    let surely = connections.iter().filter(|connection| connection.since <= earliest);
+    let newest = surely.max_by_key(|connection| connection.since);
+    let perhaps = connections.iter().filter(|c| earliest < c.since && c.since <= latest);
+    newest.into_iter().chain(perhaps).map(|connection| &connection.incarnation).collect()
 }
 
 /// Whether clocks alone make it one outage: near enough, and the host was not seen in between. Pacemaker notes a return in
 /// whole seconds, and tells of a fencing a moment after it.
 fn is_near(at: Timestamp, outage: &Outage, coalesce: Duration) -> bool {
-    let back = outage.returned_at.is_some_and(|back| back + SKEW < at);
-    let after = at.since(outage.newest) <= coalesce;
-    let before = outage.first.since(at) <= coalesce;
-    !back && after && before
+    outage.returned_at.is_none_or(|back| back + GRAIN >= at) && is_within(at, outage, coalesce)
 }
 
-/// When the host came back from an outage: when a connection was made that is newer than the outage's own. Where the
-/// cluster has forgotten all connections, a member that was fenced long enough ago is back too.
+fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
+    at.since(outage.newest) <= limit && outage.first.since(at) <= limit
+}
+
+/// When the host came back from an outage: when a connection was made that is newer than the outage's own, and not before the
+/// outage, whatever the clock of its controller says. Where the cluster has forgotten all connections, a member that was fenced
+/// long enough ago is back too.
 pub(super) fn return_from(
     outage: &Outage,
     current: Option<&Incarnation>,
@@ -156,10 +317,13 @@ pub(super) fn return_from(
         return (is_member && now.since(outage.newest) > coalesce).then_some(now);
     };
     let made = current.connected_at()?;
-    // Pacemaker notes whole seconds.
-    let newer =
-        newest(&outage.incarnations).map_or(made.seconds() >= outage.newest.seconds(), |known| made > known);
-    newer.then_some(made)
+    let newer = match newest(&outage.incarnations) {
+        _ if outage.incarnations.contains(current) => false,
+        Some(known) => order(current, known).map_or(is_member, Ordering::is_gt),
+        // Pacemaker notes whole seconds.
+        None => made.seconds() >= outage.newest.seconds(),
+    };
+    newer.then(|| made.max(outage.first))
 }
 
 #[cfg(test)]
@@ -213,8 +377,14 @@ mod tests {
         Outage { returned_at: Some(second(at)), ..outage }
     }
 
+    const REACH: Reach = Reach { coalesce: COALESCE, alone: false };
+
+    fn of<'a>(fencing: &Fencing, outages: &'a [Outage]) -> Option<&'a Outage> {
+        of_fencing(fencing, outages, REACH).map(|joined| joined.outage)
+    }
+
     fn joins(fencing: &Fencing, outage: &Outage) -> bool {
-        of_fencing(fencing, std::slice::from_ref(outage), COALESCE).is_some()
+        of(fencing, std::slice::from_ref(outage)).is_some()
     }
 
     #[test]
@@ -269,8 +439,8 @@ mod tests {
     #[test]
     fn behind_a_mark_that_ended_without_proof_no_older_outage_is_meant() {
         let outages = [outage(100, Some(3)), ended(Settlement::Dismissed, 450, false, outage(400, Some(10)))];
-        assert_eq!(of_fencing(&already_down(fencing(50_000, Some(10))), &outages, COALESCE), None);
-        assert_eq!(of_fencing(&already_down(fencing(50_000, None)), &outages, COALESCE), None);
+        assert_eq!(of(&already_down(fencing(50_000, Some(10))), &outages), None);
+        assert_eq!(of(&already_down(fencing(50_000, None)), &outages), None);
     }
 
     fn already_down(fencing: Fencing) -> Fencing {
@@ -304,12 +474,12 @@ mod tests {
     fn of_two_outages_with_one_connection_the_newest_that_had_begun_is_meant() {
         let outages = [outage(100, Some(10)), outage(400, Some(10))];
         for (asked, wanted) in [(405, 1), (50_000, 1), (396, 1), (150, 0)] {
-            let found = of_fencing(&already_down(fencing(asked, Some(10))), &outages, COALESCE);
+            let found = of(&already_down(fencing(asked, Some(10))), &outages);
             assert_eq!(found, Some(&outages[wanted]), "{asked}");
         }
-        assert_eq!(of_fencing(&was_up(fencing(405, Some(10))), &outages, COALESCE), Some(&outages[1]));
-        assert_eq!(of_fencing(&was_up(fencing(105, Some(10))), &outages, COALESCE), Some(&outages[0]));
-        assert_eq!(of_fencing(&was_up(fencing(700, Some(10))), &outages, COALESCE), None);
+        assert_eq!(of(&was_up(fencing(405, Some(10))), &outages), Some(&outages[1]));
+        assert_eq!(of(&was_up(fencing(105, Some(10))), &outages), Some(&outages[0]));
+        assert_eq!(of(&was_up(fencing(700, Some(10))), &outages), None);
     }
 
     /// Whatever was forgotten meanwhile: a host that was not back is in no other outage.
@@ -320,7 +490,7 @@ mod tests {
             assert!(joins(&already_down(fencing(50_000, made)), &outage(100, None)), "{made:?}");
         }
         let outages = [outage(100, Some(10)), outage(400, None)];
-        let found = of_fencing(&already_down(fencing(50_000, Some(10))), &outages, COALESCE);
+        let found = of(&already_down(fencing(50_000, Some(10))), &outages);
         assert_eq!(found, Some(&outages[1]), "the connection of the second is unknown");
     }
 
@@ -331,8 +501,7 @@ mod tests {
             472,
             Outage { first: Timestamp(471_871), newest: Timestamp(471_871), ..outage(471, None) },
         );
-        let older = [connection(381)];
-        let found = |moment| at(Timestamp(moment), &older, std::slice::from_ref(&known), COALESCE);
+        let found = |moment| seen_at(Timestamp(moment), &[381], std::slice::from_ref(&known));
         assert_eq!(found(472_080), Some(&known));
         assert_eq!(found(478_000), None, "that is another one");
     }
@@ -347,7 +516,7 @@ mod tests {
             assert!(!joins(&down(150, made), &returned(140, outage(100, Some(10)))), "{made:?}");
         }
         let outages = [outage(100, Some(10)), returned(500, outage(400, None))];
-        assert_eq!(of_fencing(&down(600, None), &outages, COALESCE), None, "nor in the one before");
+        assert_eq!(of(&down(600, None), &outages), None, "nor in the one before");
     }
 
     /// Then the rules of the connections and of the clocks hold.
@@ -416,7 +585,7 @@ mod tests {
     #[test]
     fn an_older_outage_is_found_behind_a_newer_one() {
         let outages = [outage(100, Some(10)), outage(400, Some(300))];
-        let found = of_fencing(&fencing(250, Some(10)), &outages, COALESCE);
+        let found = of(&fencing(250, Some(10)), &outages);
         assert_eq!(found, Some(&outages[0]));
     }
 
@@ -424,19 +593,34 @@ mod tests {
     #[test]
     fn what_surely_fits_goes_before_what_is_only_near() {
         let outages = [outage(100, Some(10)), outage(120, None)];
-        assert_eq!(of_fencing(&fencing(100, Some(10)), &outages, COALESCE), Some(&outages[0]));
-        assert_eq!(of_fencing(&fencing(121, Some(110)), &outages, COALESCE), Some(&outages[1]));
+        assert_eq!(of(&fencing(100, Some(10)), &outages), Some(&outages[0]));
+        assert_eq!(of(&fencing(121, Some(110)), &outages), Some(&outages[1]));
         assert_eq!(seen(101, &[10, 110], &outages), Some(&outages[0]));
         assert_eq!(seen(121, &[10, 110], &outages), Some(&outages[1]));
         let first = fencing(100, None);
         let own = Outage { mark: first.id.into(), ..outage(100, None) };
         let outages = [own, outage(120, None)];
-        assert_eq!(of_fencing(&first, &outages, COALESCE), Some(&outages[0]), "its own mark");
+        assert_eq!(of(&first, &outages), Some(&outages[0]), "its own mark");
     }
 
     fn seen<'a>(when: i64, connections: &[i64], outages: &'a [Outage]) -> Option<&'a Outage> {
-        let connections: Vec<Incarnation> = connections.iter().copied().map(connection).collect();
-        at(second(when), &connections, outages, COALESCE)
+        seen_at(second(when), connections, outages)
+    }
+
+    fn seen_at<'a>(at: Timestamp, connections: &[i64], outages: &'a [Outage]) -> Option<&'a Outage> {
+        of_sighting(&sighting(at), &known(connections), outages, REACH).map(|joined| joined.outage)
+    }
+
+    fn sighting(at: Timestamp) -> Sighting {
+        let (node, witness) = (HostName::parse("compute1").unwrap(), Witness::History);
+        Sighting { node, witness, at, by_human: false }
+    }
+
+    /// Connections that nobody here saw appear.
+    fn known(connections: &[i64]) -> Connections {
+        let connected =
+            |made: &i64| Connection { incarnation: connection(*made), since: second(*made), was_seen: false };
+        Connections { all: connections.iter().map(connected).collect(), ..Connections::default() }
     }
 
     /// Alerts come when the whole operation has ended: after the first of two outages, before the host is back.

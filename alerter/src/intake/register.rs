@@ -5,7 +5,7 @@ use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
 use marks::mark::{Doubt, Proof, Settlement, Source, Standing};
 use marks::register::{Decision, Entries, Entry, Key, MarkEntry, Watermark};
-use marks::time::Timestamp;
+use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::{info, warn};
 
 use super::apply::{Done, Intake};
@@ -84,7 +84,15 @@ impl Intake<'_> {
         if self.shared.seen().watermark.is_some() {
             return Ok(());
         }
-        let mut known: Vec<Timestamp> = self.journal.watermarks()?.into_iter().map(|mark| mark.at).collect();
+        // One that lies ahead counts for nothing: it would silence what Pacemaker says until then.
+        let latest = self.around.now + CLOCK_SKEW;
+        let (sound, ahead): (Vec<_>, Vec<_>) =
+            self.journal.watermarks()?.into_iter().partition(|mark| mark.at <= latest);
+        for mark in ahead {
+            let whose = format!("the register's entry w.{} by {}", mark.id, mark.by);
+            self.shared.seen().compare_ahead(&whose, mark.at, self.moment());
+        }
+        let mut known: Vec<Timestamp> = sound.into_iter().map(|mark| mark.at).collect();
         if known.is_empty() {
             let (at, by) = (self.around.now, self.shared.controller.clone());
             self.journal.note_watermark(&Watermark { id: NoteId::generate(), at, by })?;

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use marks::cib::Cib;
-use marks::evidence::{self, EvidenceError, Found, Sighting};
-use marks::fencing::Incarnation;
+use marks::evidence::{self, EvidenceError, Found, Sighting, Witness};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Outage, Taken};
+use marks::rule::Rule;
+use marks::time::CLOCK_SKEW;
 use tracing::warn;
 
 use super::apply::{Done, Intake, too_old};
 use super::files;
-use super::fold::Fate;
-use super::outage;
+use super::fold::{self, Fate};
+use super::outage::{self, Connection, Connections};
 use crate::cluster::View;
 
 /// An older mark gets its proof from the history that is read every ten seconds.
@@ -89,53 +90,124 @@ impl Intake<'_> {
 
     /// Says whether nothing more is to be expected of it.
     fn take_in_sighting(&mut self, sighting: &Sighting) -> Done<bool> {
+        let key = sighting.key();
         if self.journal.has_sighting(sighting)? {
+            self.shared.seen().waiting.forget(&key);
             return Ok(true);
         }
-        let outages = self.journal.outages_of(&sighting.node)?;
-        let connections = self.connections(&sighting.node, &outages)?;
-        let now = self.around.now;
-        match self.around.fate_of_sighting(sighting, &connections, &outages) {
-            Fate::Join(mark) => self.join(sighting, mark).map(|()| true),
+        match self.fate_of(sighting)? {
+            Fate::Join(mark, rule) => self.join(sighting, (mark, rule)).map(|()| true),
             Fate::Mark(row, clash) => match self.find(row.id)? {
                 None => self.make(&row, clash.as_ref(), Taken::Sighting(sighting)).map(|()| true),
-                Some(Ok(known)) if known.node == row.node => self.join(sighting, row.id).map(|()| true),
+                Some(Ok(known)) if known.node == row.node => {
+                    self.join(sighting, (row.id, Rule::OwnMark)).map(|()| true)
+                }
                 Some(_) => Ok(false),
             },
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
-                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
+                self.keep_aside(sighting, Rule::NotCovered, &reason)
             }
             Fate::Expire => {
                 let reason = too_old(&sighting.node, sighting.at);
                 warn!(host = %sighting.node, "{reason}");
-                self.journal.keep_sighting(sighting, None, &reason, now).map(|_| true)
+                self.keep_aside(sighting, Rule::TooOld, &reason)
             }
-            Fate::Wait | Fate::Ignore => Ok(false),
+            Fate::Wait(patience) => {
+                let now = self.moment();
+                if self.shared.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
+                    self.compare_clocks(sighting);
+                }
+                Ok(false)
+            }
+            Fate::Ignore => Ok(false),
         }
     }
 
-    fn connections(&self, node: &HostName, outages: &[Outage]) -> Done<Vec<Incarnation>> {
-        let mut all = self.journal.connections_of(node)?;
-        all.extend(outages.iter().flat_map(|outage| outage.incarnations.iter().cloned()));
-        Ok(all)
+    /// What is seen for the first time happened a moment ago, or, where nobody was there to see it, at some time before.
+    fn compare_clocks(&self, sighting: &Sighting) {
+        let (mut seen, now, node) = (self.shared.seen(), self.moment(), &sighting.node);
+        match sighting.witness {
+            Witness::NodeFenced if seen.is_watching(now) => {
+                seen.compare_clocks("the clock of Pacemaker's DC", sighting.at, now);
+            }
+            Witness::NodeFenced => seen.compare_ahead("the clock of Pacemaker's DC", sighting.at, now),
+            Witness::Alert(_) | Witness::History => {
+                seen.compare_ahead(&format!("what Pacemaker said of {node} here"), sighting.at, now);
+            }
+        }
     }
 
-    fn join(&mut self, sighting: &Sighting, mark: MarkId) -> Done {
-        self.journal.keep_sighting(sighting, Some(mark), "its outage has a mark", self.around.now)?;
-        // An operation ends after its agent was asked: what is older proves nothing of it.
+    fn keep_aside(&mut self, sighting: &Sighting, rule: Rule, reason: &str) -> Done<bool> {
+        self.journal.keep_sighting(sighting, (None, rule), reason, self.around.now).map(|_| true)
+    }
+
+    fn fate_of(&self, sighting: &Sighting) -> Done<Fate> {
+        let outages = self.outages(&sighting.node)?;
+        let connections = self.connections(&sighting.node, &outages)?;
+        let waited = self.shared.seen().waiting.waited(&sighting.key(), self.instant);
+        // What lies ahead of this clock happened by now at the latest.
+        let sighting = &Sighting { at: sighting.at.min(self.around.now), ..sighting.clone() };
+        let seen = fold::Seen { sighting, connections: &connections, waited };
+        Ok(self.around.fate_of_sighting(&seen, &outages))
+    }
+
+    /// Every connection of a host that is known here, each since when it was seen to appear, and what the cluster says of the last.
+    fn connections(&self, node: &HostName, outages: &[Outage]) -> Done<Connections> {
+        let mut known = self.journal.connections_of(node)?;
+        known.extend(outages.iter().flat_map(|outage| outage.incarnations.iter().cloned()));
+        let current = self.around.cib.and_then(|cib| cib.incarnation_of(node));
+        known.extend(current.clone());
+        let mut all: Vec<Connection> = Vec::new();
+        let seen = self.shared.seen();
+        for incarnation in known {
+            let (appeared, made) = (seen.appeared(node, &incarnation), incarnation.connected_at());
+            let Some(since) = appeared.or(made) else { continue };
+            let connection = Connection { incarnation, since, was_seen: appeared.is_some() };
+            if !all.contains(&connection) {
+                all.push(connection);
+            }
+        }
+        let is_back = self.around.cib.and_then(|cib| cib.fenced_before(node)) == Some(false);
+        Ok(Connections { all, current, is_back })
+    }
+
+    fn join(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {
+        if self.shared.seen().waiting.waited(&sighting.key(), self.instant).is_zero() {
+            self.compare_clocks(sighting);
+        }
+        let why = format!("its outage has a mark ({})", rule.as_str());
+        self.journal.keep_sighting(sighting, (Some(mark), rule), &why, self.around.now)?;
+        self.prove_by(sighting, (mark, rule))
+    }
+
+    /// An operation ends after its agent was asked: what is older proves nothing of it, where only clocks say that it belongs to it.
+    fn prove_by(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {
         let claimed = self.find_sound(mark)?.map(|row| row.failure_time);
-        let is_older = claimed.is_some_and(|at| at > sighting.at + outage::SKEW);
+        let is_older = claimed.is_some_and(|at| at > sighting.at + CLOCK_SKEW);
         match self.around.proof_by(sighting) {
-            Some(proof) if !is_older => self.prove(mark, proof, self.is_fresh(sighting.at)),
+            Some(proof) if rule.is_sure() || !is_older => self.prove(mark, proof, self.is_fresh(sighting.at)),
             _ => Ok(()),
         }
     }
+
+    /// Of a mark that nobody vouches for: whether what was seen before it was made does.
+    pub(super) fn prove_from_kept(&mut self, node: &HostName, mark: MarkId) -> Done {
+        let outages = self.outages(node)?;
+        let connections = self.connections(node, &outages)?;
+        for sighting in &self.journal.sightings_of_host(node)?.sound {
+            let found = outage::of_sighting(sighting, &connections, &outages, self.around.reach());
+            if let Some(found) = found.filter(|found| found.outage.mark == mark) {
+                self.prove_by(sighting, (mark, found.rule))?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Two witnesses stamp the same event with whole seconds of two clocks.
+/// Two witnesses stamp the same event by two clocks. In doubt it is one: `node_fenced` then proves nothing.
 fn is_same_event(one: &Sighting, other: &Sighting) -> bool {
-    one.node == other.node && one.at.distance(other.at) <= Duration::from_secs(5)
+    one.node == other.node && one.at.distance(other.at) <= CLOCK_SKEW
 }
 
 fn complaints(reading: &evidence::Reading) -> Vec<String> {

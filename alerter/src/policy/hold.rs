@@ -30,6 +30,8 @@ pub enum Hold {
     Unproven,
     /// It may have been told before a failover, and the host is back; an operator ends it.
     OutcomeUnknown,
+    /// It was fenced again long after its mark had ended, and was not seen to be back; an operator ends it.
+    FencedAgain,
     /// The host has the node attribute that asks for it; who removes it ends it.
     Skip,
     /// Its host or group is in maintenance, until a time.
@@ -50,11 +52,12 @@ pub enum Hold {
 
 impl Hold {
     /// Every one, in their order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoFqdn,
         Self::Unconfirmed,
         Self::Unproven,
         Self::OutcomeUnknown,
+        Self::FencedAgain,
         Self::Skip,
         Self::Maintenance,
         Self::Pause,
@@ -72,6 +75,7 @@ impl Hold {
             Self::Unconfirmed => "unconfirmed",
             Self::Unproven => "unproven",
             Self::OutcomeUnknown => "outcome-unknown",
+            Self::FencedAgain => "fenced-again",
             Self::Skip => "skip",
             Self::Maintenance => "maintenance",
             Self::Pause => "pause",
@@ -90,7 +94,7 @@ impl Hold {
 
     /// Whether it is a doubt about the mark itself, which stands in the mark's own row and which no rule of a group ends.
     pub fn is_doubt(self) -> bool {
-        self <= Self::OutcomeUnknown
+        self <= Self::FencedAgain
     }
 
     /// What a person can do about it. `target` is a mark or its host; `why` is the sentence of what holds it, where it is known.
@@ -111,6 +115,9 @@ impl Hold {
             Self::OutcomeUnknown => {
                 format!("ask the recovery controller: if it does not know it, {release}, else {unmark}")
             }
+            Self::FencedAgain => format!(
+                "ask whether the host had been in use again since its last mark: if it had, {release}, else {unmark}"
+            ),
             Self::Skip => format!("remove the host's node attribute {SKIP}, or {release}"),
             Self::Maintenance => format!(
                 "it ends by itself, and the host is told then; to have it told now, run {}; if it was switched off for the work alone, {unmark}",
@@ -169,6 +176,7 @@ impl From<Doubt> for Hold {
             Doubt::Unconfirmed => Self::Unconfirmed,
             Doubt::Unproven => Self::Unproven,
             Doubt::OutcomeUnknown => Self::OutcomeUnknown,
+            Doubt::FencedAgain => Self::FencedAgain,
         }
     }
 }
@@ -245,6 +253,6 @@ mod tests {
         let passing: Vec<&str> =
             Hold::ALL.into_iter().filter(|hold| hold.passes()).map(Hold::as_str).collect();
         assert_eq!(passing, marks::journal::PASSING);
-        assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 4);
+        assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 5);
     }
 }

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use alerter::intake::apply;
 use alerter::intake::start::{self, Serving};
+use alerter::moment::Moment;
 use alerter::shared::Shared;
 use alerter::store::Store;
 use marks::delivery::State;
@@ -74,7 +75,8 @@ impl Daemon {
     pub(crate) fn fence_at(&mut self, host: &str, at: Timestamp) -> MarkId {
         let fencing = fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
-        apply::take_in_at(&mut self.journal, &self.shared, None, at).unwrap();
+        apply::take_in_at(&mut self.journal, &self.shared, None, Moment { wall: at, ..Moment::now() })
+            .unwrap();
         fencing.id.into()
     }
 

@@ -407,7 +407,7 @@ mod tests {
     /// The broken variant is a mark that is proven.
     #[test]
     fn what_is_in_doubt_is_neither_confirmed_nor_refused() {
-        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown] {
+        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
             let home = Home::new();
             let mut journal = home.open(Role::Alerter);
             let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));

@@ -20,7 +20,7 @@ use crate::terms::Terms;
 use crate::time::Timestamp;
 
 /// The standings of marks that are held until a proof comes.
-pub(super) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown'";
+pub(super) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'";
 
 /// Whether a mark stands in the register `?4`, or was made at `?5` or earlier; without a register, whichever it is.
 const OPEN_GATE: &str = "(?4 IS NULL OR m.made_at <= ?5 OR EXISTS (SELECT 1 FROM published p
@@ -329,7 +329,8 @@ mod tests {
     }
 
     const LATE: Timestamp = Timestamp(NOW.0 + 100_000);
-    const DOUBTS: [Doubt; 3] = [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown];
+    const DOUBTS: [Doubt; 4] =
+        [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain];
 
     fn due(journal: &mut Journal, gate: Option<Gate>) -> Vec<MarkId> {
         let rows = journal.due(LATE, "recovery", 10, gate).unwrap();

@@ -47,7 +47,7 @@ impl Journal {
     /// Those that are not looked at yet, or belong to an open mark; but not where it may have been told already: alone,
     /// they would have others tell it again.
     fn open_fencings(&self) -> Result<Vec<Fencing>, JournalError> {
-        let open = "m.settlement IS NULL AND m.standing != 'outcome-unknown'";
+        let open = "m.settlement IS NULL AND m.standing NOT IN ('outcome-unknown', 'fenced-again')";
         let condition = format!(
             "NOT EXISTS (SELECT 1 {FOLDED}) OR EXISTS (SELECT 1 {FOLDED} AND m.id IS NOT NULL AND {open})"
         );
@@ -99,6 +99,7 @@ mod tests {
     use crate::journal::{Role, Taken};
     use crate::mark::{Doubt, Settlement, Standing};
     use crate::register::{About, Decision, Ending, Scope, Watermark};
+    use crate::rule::Rule;
 
     const HELD: Standing = Standing::Doubtful(Doubt::Unproven);
     const BEFORE: Timestamp = Timestamp(NOW.0 - 1);
@@ -150,12 +151,12 @@ mod tests {
         let mark = marked(&mut journal, "compute1", NOW);
         let again = Fencing { asked_at: NOW + Duration::from_secs(1), ..fencing("compute1") };
         journal.append_fencing(&again).unwrap();
-        journal.add_to_mark(&again, mark, NOW).unwrap();
+        journal.add_to_mark(&again, (mark, Rule::SameConnection), NOW).unwrap();
         let fresh = Fencing { asked_at: NOW + Duration::from_secs(2), ..fencing("compute2") };
         journal.append_imported(std::slice::from_ref(&fresh), NOW).unwrap();
         let aside = fencing("ctl2");
         journal.append_fencing(&aside).unwrap();
-        journal.set_aside(&aside, "no compute host", NOW).unwrap();
+        journal.set_aside(&aside, (Rule::NotCovered, "no compute host"), NOW).unwrap();
         let wanted =
             [format!("f.{mark}"), format!("f.{}", again.id), format!("f.{}", fresh.id), format!("m.{mark}")];
         assert_eq!(keys(&journal, NOW), wanted);

@@ -216,6 +216,7 @@ pub(super) fn printable_key(row: &Row<'_>) -> String {
 mod tests {
     use crate::journal::Role;
     use crate::journal::tests::{Home, NOW, fencing, marked};
+    use crate::rule::Rule;
 
     /// The broken variant: where nobody writes, the same answer comes without a look.
     #[test]
@@ -232,11 +233,12 @@ mod tests {
         assert_eq!(new(&journal), ["by-the-agent"]);
         assert_eq!(new(&journal), ["by-the-agent"], "until it is folded");
         let found = journal.unfolded_fencings().unwrap().sound.remove(0);
-        journal.set_aside(&found, "not ours", NOW).unwrap();
+        journal.set_aside(&found, (Rule::NotCovered, "not ours"), NOW).unwrap();
         assert!(new(&journal).is_empty());
         journal.append_fencing(&fencing("by-hand")).unwrap();
         assert_eq!(new(&journal), ["by-hand"]);
-        journal.set_aside(&journal.unfolded_fencings().unwrap().sound.remove(0), "not ours", NOW).unwrap();
+        let again = journal.unfolded_fencings().unwrap().sound.remove(0);
+        journal.set_aside(&again, (Rule::NotCovered, "not ours"), NOW).unwrap();
         assert!(new(&journal).is_empty());
         journal.append_imported(&[fencing("in-the-register")], NOW).unwrap();
         assert_eq!(new(&journal), ["in-the-register"]);

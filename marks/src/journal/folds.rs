@@ -8,6 +8,7 @@ use super::history::{self, NewHistory};
 use super::{Journal, JournalError};
 use crate::fencing::Fencing;
 use crate::id::{FencingId, MarkId};
+use crate::rule::Rule;
 use crate::time::Timestamp;
 
 impl Journal {
@@ -18,19 +19,24 @@ impl Journal {
     pub fn add_to_mark(
         &mut self,
         fencing: &Fencing,
-        mark: MarkId,
+        (mark, rule): (MarkId, Rule),
         now: Timestamp,
     ) -> Result<(), JournalError> {
-        let detail = format!("{} was fenced again in the same outage", fencing.node);
-        self.fold_with_history(fencing, Some(mark), "fenced-again", &detail, now)
+        let detail = format!("{} was fenced again in the same outage ({})", fencing.node, rule.as_str());
+        self.fold_with_history(fencing, (Some(mark), rule), ("fenced-again", &detail), now)
     }
 
-    /// Sets a fencing aside that no rule of `[hosts] match` covers.
+    /// Sets a fencing aside, by a rule that gives it no mark.
     ///
     /// # Errors
     /// As any write.
-    pub fn set_aside(&mut self, fencing: &Fencing, reason: &str, now: Timestamp) -> Result<(), JournalError> {
-        self.fold_with_history(fencing, None, "set-aside", reason, now)
+    pub fn set_aside(
+        &mut self,
+        fencing: &Fencing,
+        (rule, reason): (Rule, &str),
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, (None, rule), ("set-aside", reason), now)
     }
 
     /// Ends a fencing that is too old to make a mark (design, section 6, horizon).
@@ -43,7 +49,7 @@ impl Journal {
         why: &str,
         now: Timestamp,
     ) -> Result<(), JournalError> {
-        self.fold_with_history(fencing, None, "expired", why, now)
+        self.fold_with_history(fencing, (None, Rule::TooOld), ("expired", why), now)
     }
 
     /// The mark that took a fencing in; none if it was set aside or not looked at yet.
@@ -59,6 +65,19 @@ impl Journal {
         Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
     }
 
+    /// The rule by which a fencing ended; none if it was not looked at yet, or where the word cannot be read.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rule_of(&self, fencing: FencingId) -> Result<Option<Rule>, JournalError> {
+        let sql = "SELECT rule FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
+        let read = self
+            .connection
+            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|word| Rule::parse(&word)))
+    }
+
     /// How many fencings a mark has taken in.
     ///
     /// # Errors
@@ -71,13 +90,12 @@ impl Journal {
     fn fold_with_history(
         &mut self,
         fencing: &Fencing,
-        mark: Option<MarkId>,
-        event: &str,
-        detail: &str,
+        (mark, rule): (Option<MarkId>, Rule),
+        (event, detail): (&str, &str),
         now: Timestamp,
     ) -> Result<(), JournalError> {
         self.write(|transaction| {
-            fold(transaction, fencing.id, mark)?;
+            fold(transaction, fencing.id, (mark, rule))?;
             let (node, actor) = (Some(&fencing.node), "nova-host-alerter");
             let row = NewHistory { at: now, event, mark, node, route: None, detail, actor };
             Ok(history::append(transaction, &row)?)
@@ -88,13 +106,15 @@ impl Journal {
 pub(super) fn fold(
     transaction: &Transaction<'_>,
     fencing: FencingId,
-    mark: Option<MarkId>,
+    (mark, rule): (Option<MarkId>, Rule),
 ) -> rusqlite::Result<()> {
     let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
     let digest = fold_digest(&fencing, mark.as_deref());
     transaction
-        .prepare_cached("INSERT OR REPLACE INTO folded (fencing, mark, digest) VALUES (?1, ?2, ?3)")?
-        .execute(params![fencing, mark, digest])?;
+        .prepare_cached(
+            "INSERT OR REPLACE INTO folded (fencing, mark, rule, digest) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![fencing, mark, rule.as_str(), digest])?;
     Ok(())
 }
 
@@ -108,6 +128,7 @@ pub(super) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
     })
 }
 
+/// Without the rule, which explains and decides nothing.
 fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
     Digest::of("folded").text(fencing).maybe_text(mark).finish()
 }

@@ -15,11 +15,12 @@ use crate::fencing::Fencing;
 use crate::host::HostName;
 use crate::id::MarkId;
 use crate::mark::{Doubt, Mark, Proof, Standing};
+use crate::rule::Rule;
 use crate::time::Timestamp;
 
 pub(super) const ALERTER: &str = "nova-host-alerter";
 /// A mark `m` that may not go, in the words of the index `mark_held`.
-pub(super) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown'))";
+pub(super) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
 /// How many marks are in memory at once where all open ones are looked at.
 pub const PAGE: usize = 256;
 
@@ -63,8 +64,8 @@ impl Journal {
             row::insert(transaction, row)?;
             deliveries::insert(transaction, (row.id, row.failure_time), deliveries, now)?;
             match of {
-                Taken::Fencing(first) => folds::fold(transaction, first.id, Some(row.id))?,
-                Taken::Sighting(first) => sightings::insert(transaction, first, Some(row.id))?,
+                Taken::Fencing(first) => folds::fold(transaction, first.id, (Some(row.id), Rule::Made))?,
+                Taken::Sighting(first) => sightings::insert(transaction, first, (Some(row.id), Rule::Made))?,
                 Taken::Register => {}
             }
             Ok(note(transaction, row, now, "marked", &marked(row, of), ALERTER)?)
@@ -502,7 +503,7 @@ mod tests {
         journal.append_fencing(&again).unwrap();
         let row = row_of(&first);
         journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
-        journal.add_to_mark(&again, row.id, NOW).unwrap();
+        journal.add_to_mark(&again, (row.id, Rule::SameConnection), NOW).unwrap();
         let back = later + Duration::from_secs(1);
         assert!(journal.note_return(row.id, back, back).unwrap());
         assert!(!journal.note_return(row.id, later, back).unwrap(), "it is said once");
@@ -538,7 +539,9 @@ mod tests {
             journal.make_mark(&row, Taken::Fencing(&fencing), &[], NOW).unwrap();
             if let Some((witness, by_human, at)) = seen {
                 let sighting = Sighting { node: fencing.node.clone(), witness, at, by_human };
-                journal.keep_sighting(&sighting, Some(row.id), "the same outage", NOW).unwrap();
+                journal
+                    .keep_sighting(&sighting, (Some(row.id), Rule::SameConnection), "the same outage", NOW)
+                    .unwrap();
             }
             journal.outages_of(&fencing.node).unwrap()[0].is_proven
         };

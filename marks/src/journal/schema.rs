@@ -37,7 +37,7 @@ const OBJECTS: [(&str, &str); 35] = [
     (
         "folded",
         "CREATE TABLE folded (
-  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, digest BLOB NOT NULL
+  fencing TEXT NOT NULL PRIMARY KEY REFERENCES fencing(id), mark TEXT, rule TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     // Which fencings are another controller's word, read from the register.
@@ -69,7 +69,7 @@ const OBJECTS: [(&str, &str); 35] = [
         "sighting",
         "CREATE TABLE sighting (
   key TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, witness TEXT NOT NULL, operation TEXT, at INTEGER NOT NULL,
-  by_human INTEGER NOT NULL, mark TEXT REFERENCES mark(id), digest BLOB NOT NULL
+  by_human INTEGER NOT NULL, mark TEXT REFERENCES mark(id), rule TEXT, digest BLOB NOT NULL
 ) STRICT, WITHOUT ROWID",
     ),
     (
@@ -133,7 +133,7 @@ const OBJECTS: [(&str, &str); 35] = [
     (
         "mark_held",
         "CREATE INDEX mark_held ON mark (failure_time, id)
-  WHERE settlement IS NULL AND (fqdn IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown'))",
+  WHERE settlement IS NULL AND (fqdn IS NULL OR standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))",
     ),
     (
         "delivery_parked",

@@ -10,6 +10,7 @@ use super::{Fault, Journal, JournalError};
 use crate::evidence::{Sighting, Witness};
 use crate::host::HostName;
 use crate::id::{MarkId, OperationId};
+use crate::rule::Rule;
 use crate::time::Timestamp;
 
 const COLUMNS: &str = "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest";
@@ -28,7 +29,7 @@ impl Journal {
     pub fn keep_sighting(
         &mut self,
         sighting: &Sighting,
-        mark: Option<MarkId>,
+        (mark, rule): (Option<MarkId>, Rule),
         why: &str,
         now: Timestamp,
     ) -> Result<bool, JournalError> {
@@ -36,7 +37,7 @@ impl Journal {
             if load(transaction, sighting)?.is_some() {
                 return Ok(false);
             }
-            insert(transaction, sighting, mark)?;
+            insert(transaction, sighting, (mark, rule))?;
             let event = if mark.is_some() { "sighted" } else { "set-aside" };
             let detail = format!("{}: {why}", says(sighting));
             let (node, actor) = (Some(&sighting.node), ALERTER);
@@ -53,6 +54,30 @@ impl Journal {
     pub fn has_sighting(&self, sighting: &Sighting) -> Result<bool, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
         Ok(!self.rows(&sql, [sighting.key()], decode)?.sound.is_empty())
+    }
+
+    /// The rule by which a sighting ended; none if it is not kept here, or where the word cannot be read.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rule_of_sighting(&self, sighting: &Sighting) -> Result<Option<Rule>, JournalError> {
+        let sql = "SELECT rule FROM sighting WHERE key = ?1";
+        let read = self
+            .connection
+            .query_row(sql, [sighting.key()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|word| Rule::parse(&word)))
+    }
+
+    /// Every sighting of one host, whatever became of it, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<Sighting>, JournalError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM sighting s WHERE s.node = ?1 COLLATE NOCASE ORDER BY s.at, s.key");
+        let rows = self.rows(&sql, [node.as_str()], decode)?;
+        Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
     }
 
     /// The sightings of one mark, oldest first.
@@ -98,10 +123,10 @@ impl Journal {
 pub(super) fn insert(
     transaction: &Transaction<'_>,
     sighting: &Sighting,
-    mark: Option<MarkId>,
+    (mark, rule): (Option<MarkId>, Rule),
 ) -> rusqlite::Result<()> {
     // A damaged row under this key says nothing: what was seen again stands in its place.
-    let sql = "INSERT OR REPLACE INTO sighting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let sql = "INSERT OR REPLACE INTO sighting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
     transaction.prepare_cached(sql)?.execute(params![
         sighting.key(),
         sighting.node.as_str(),
@@ -110,6 +135,7 @@ pub(super) fn insert(
         sighting.at.0,
         sighting.by_human,
         mark.map(|mark| mark.to_string()),
+        rule.as_str(),
         digest(sighting, mark),
     ])?;
     Ok(())
@@ -199,6 +225,7 @@ mod tests {
     use crate::journal::tests::{Home, NOW, events, marked};
     use crate::journal::{HistoryFilter, Role};
 
+    const JOINED: Rule = Rule::SameConnection;
     const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 
     fn sighting(node: &str, witness: Witness, at: Timestamp) -> Sighting {
@@ -224,8 +251,8 @@ mod tests {
             .collect();
         for sighting in &kept {
             assert!(!journal.has_sighting(sighting).unwrap());
-            assert!(journal.keep_sighting(sighting, Some(mark), "the same outage", NOW).unwrap());
-            assert!(!journal.keep_sighting(sighting, None, "seen again", NOW).unwrap());
+            assert!(journal.keep_sighting(sighting, (Some(mark), JOINED), "the same outage", NOW).unwrap());
+            assert!(!journal.keep_sighting(sighting, (None, Rule::NotCovered), "seen again", NOW).unwrap());
             assert!(journal.has_sighting(sighting).unwrap());
         }
         assert_eq!(home.open(Role::Reader).sightings_of(mark).unwrap().sound, kept);
@@ -239,7 +266,11 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let aside = sighting("ctl2", Witness::NodeFenced, NOW);
-        assert!(journal.keep_sighting(&aside, None, "ctl2 is not covered by [hosts] match", NOW).unwrap());
+        assert!(
+            journal
+                .keep_sighting(&aside, (None, Rule::NotCovered), "ctl2 is not covered by [hosts] match", NOW)
+                .unwrap()
+        );
         assert!(journal.has_sighting(&aside).unwrap());
         let line = journal.history(&HistoryFilter::default()).unwrap().sound.remove(0);
         assert_eq!((line.event.as_str(), line.node.as_deref()), ("set-aside", Some("ctl2")));
@@ -254,12 +285,12 @@ mod tests {
         let mark = marked(&mut journal, "compute1", NOW);
         let seen = sighting("compute1", Witness::History, NOW);
         for damage in ["at = at + 1000", "by_human = 1", "mark = NULL", "witness = 'node-fenced'"] {
-            journal.keep_sighting(&seen, Some(mark), "the same outage", NOW).unwrap();
+            journal.keep_sighting(&seen, (Some(mark), JOINED), "the same outage", NOW).unwrap();
             home.raw().execute(&format!("UPDATE sighting SET {damage}"), []).unwrap();
             assert!(!journal.has_sighting(&seen).unwrap(), "{damage}");
             assert!(journal.sightings_of(mark).unwrap().sound.is_empty(), "{damage}");
         }
-        assert!(journal.keep_sighting(&seen, Some(mark), "the same outage", NOW).unwrap());
+        assert!(journal.keep_sighting(&seen, (Some(mark), JOINED), "the same outage", NOW).unwrap());
         assert_eq!(journal.sightings_of(mark).unwrap().sound, [seen]);
     }
 
@@ -272,12 +303,12 @@ mod tests {
         journal.dismiss(ended, "no", "alice", NOW).unwrap();
         let old = |node| sighting(node, Witness::NodeFenced, NOW);
         let young = sighting("compute2", Witness::NodeFenced, NOW + Duration::from_secs(9));
-        journal.keep_sighting(&old("compute1"), Some(open), "", NOW).unwrap();
-        journal.keep_sighting(&old("compute2"), Some(ended), "", NOW).unwrap();
-        journal.keep_sighting(&old("compute3"), None, "", NOW).unwrap();
-        journal.keep_sighting(&young, Some(ended), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute1"), (Some(open), JOINED), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute2"), (Some(ended), JOINED), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute3"), (None, Rule::NotCovered), "", NOW).unwrap();
+        journal.keep_sighting(&young, (Some(ended), JOINED), "", NOW).unwrap();
         let damaged = old("compute4");
-        journal.keep_sighting(&damaged, None, "", NOW).unwrap();
+        journal.keep_sighting(&damaged, (None, Rule::NotCovered), "", NOW).unwrap();
         let raw = home.raw();
         raw.execute("UPDATE sighting SET digest = x'00' WHERE node = 'compute4'", []).unwrap();
         let before = NOW + Duration::from_secs(5);

@@ -12,6 +12,7 @@ use crate::fencing::{Fencing, Origin};
 use crate::host::HostName;
 use crate::id::{FencingId, MarkId};
 use crate::mark::{Proof, Settlement, Source, Standing};
+use crate::rule::Rule;
 use crate::time::Timestamp;
 
 pub(super) const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -309,7 +310,7 @@ fn a_changed_fold_or_line_of_history_is_not_believed() {
     assert_eq!(journal.fence_count(mark).unwrap(), 0);
     let again = journal.unfolded_fencings().unwrap().sound;
     assert_eq!(again.len(), 1, "it is looked at again");
-    journal.add_to_mark(&again[0], mark, NOW).unwrap();
+    journal.add_to_mark(&again[0], (mark, Rule::SameConnection), NOW).unwrap();
     assert_eq!(journal.fence_count(mark).unwrap(), 1);
 }
 

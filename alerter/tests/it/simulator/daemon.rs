@@ -275,7 +275,7 @@ impl Daemon {
             self.history_read = world.history.len();
         }
         self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), now.wall).unwrap();
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), now).unwrap();
     }
 
     /// Writes what the register lacks.

@@ -96,7 +96,7 @@ impl Alerter {
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.now)?;
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.moment())?;
         steer::steer(&mut self.journal, &self.shared, site.now)
     }
 

@@ -56,6 +56,8 @@ impl fmt::Debug for Told {
 pub(crate) struct Site {
     directory: TempDir,
     pub(crate) now: Timestamp,
+    /// The monotonic clock, and what the other one said then.
+    begun: alerter::moment::Moment,
     /// What the alerters and agents see of the register.
     pub(crate) register: BTreeMap<Key, Entry>,
     /// Nothing can be written into the register.
@@ -87,6 +89,7 @@ impl Site {
         let site = Self {
             directory: tempfile::Builder::new().tempdir_in(memory()).unwrap(),
             now,
+            begun: alerter::moment::Moment { wall: now, ..alerter::moment::Moment::now() },
             register: BTreeMap::new(),
             register_is_mute: false,
             quorum: true,
@@ -167,6 +170,12 @@ impl Site {
 
     pub(crate) fn advance(&mut self, seconds: f64) {
         self.now = self.now + Duration::from_secs_f64(seconds);
+    }
+
+    /// Now, by both clocks: they go alike.
+    pub(crate) fn moment(&self) -> alerter::moment::Moment {
+        let instant = self.begun.instant + self.now.since(self.begun.wall);
+        alerter::moment::Moment { instant, wall: self.now }
     }
 
     /// A journal as a command of that controller opens it.

@@ -10,6 +10,7 @@ use crate::journal::tests::{
 };
 use crate::journal::{HistoryFilter, Outage, Role};
 use crate::register::{About, Decision, Ending, Register, Scope};
+use crate::rule::Rule;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// Long after everything that the tests write at `NOW`.
@@ -112,7 +113,7 @@ fn what_is_open_young_or_needed_stays() {
             let late = LATE - DAY;
             let again = Fencing { asked_at: late, committed_at: late, ..fencing("compute1") };
             journal.append_fencing(&again).unwrap();
-            journal.add_to_mark(&again, mark, late).unwrap();
+            journal.add_to_mark(&again, (mark, Rule::SameConnection), late).unwrap();
         }),
         ("it came back yesterday", |_, home, mark| {
             let mut journal = home.open(Role::Alerter);
@@ -236,11 +237,11 @@ fn a_fencing_that_made_no_mark_goes_and_one_that_nobody_looked_at_stays() {
     let mut journal = home.open(Role::Alerter);
     let (aside, new) = (fencing("ctl1"), fencing("compute1"));
     journal.append_fencing(&aside).unwrap();
-    journal.set_aside(&aside, "no compute host", NOW).unwrap();
+    journal.set_aside(&aside, (Rule::NotCovered, "no compute host"), NOW).unwrap();
     journal.append_fencing(&new).unwrap();
     let young = Fencing { asked_at: LATE, committed_at: LATE, ..fencing("ctl2") };
     journal.append_fencing(&young).unwrap();
-    journal.set_aside(&young, "no compute host", LATE).unwrap();
+    journal.set_aside(&young, (Rule::NotCovered, "no compute host"), LATE).unwrap();
     prune_with(&mut journal, &bounds(), &|key| key == format!("f.{}", aside.id));
     assert_eq!(count(&home, "fencing"), 3);
     prune(&mut journal);

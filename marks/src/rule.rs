@@ -1,0 +1,90 @@
+//! Why a fencing or a sighting has the end that it has: one word for each rule, which stands in the journal beside the record.
+
+use serde::Serialize;
+
+/// The rule by which a record ended. It explains, and decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// A mark was made of it.
+    Made,
+    /// A mark has its id: its fencing, or its operation.
+    OwnMark,
+    /// Pacemaker says that the host was fenced before and has not been back since.
+    AlreadyDown,
+    /// It ended the same connection as the mark's outage, and nothing speaks for another one.
+    SameConnection,
+    /// The same, but another connection was made so close to it that the clocks of two controllers may be in the wrong order.
+    LikelyConnection,
+    /// By the clocks it came after the host's return, but Pacemaker has not fenced the host since.
+    BeforeReturn,
+    /// No connection is known that could tell: the times are within `coalesce`.
+    NearByClock,
+    /// `[hosts] match` does not cover its host.
+    NotCovered,
+    /// It was found later than `horizon`.
+    TooOld,
+    /// Another host has a mark of its id.
+    IdTaken,
+}
+
+impl Rule {
+    /// Every one.
+    pub const ALL: [Self; 10] = [
+        Self::Made,
+        Self::OwnMark,
+        Self::AlreadyDown,
+        Self::SameConnection,
+        Self::LikelyConnection,
+        Self::BeforeReturn,
+        Self::NearByClock,
+        Self::NotCovered,
+        Self::TooOld,
+        Self::IdTaken,
+    ];
+
+    /// The word in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::OwnMark => "own-mark",
+            Self::AlreadyDown => "already-down",
+            Self::SameConnection => "same-connection",
+            Self::LikelyConnection => "likely-connection",
+            Self::BeforeReturn => "before-return",
+            Self::NearByClock => "near-by-clock",
+            Self::NotCovered => "not-covered",
+            Self::TooOld => "too-old",
+            Self::IdTaken => "id-taken",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rule| rule.as_str() == word)
+    }
+
+    /// Whether the record belongs to a mark by it; else it was set aside.
+    pub fn has_mark(self) -> bool {
+        self < Self::NotCovered
+    }
+
+    /// Whether it says more than clocks: what joins a mark by it is of that outage, whatever the clocks say.
+    pub fn is_sure(self) -> bool {
+        !matches!(self, Self::LikelyConnection | Self::NearByClock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip_and_say_whether_there_is_a_mark() {
+        assert!(Rule::ALL.into_iter().all(|rule| Rule::parse(rule.as_str()) == Some(rule)));
+        assert!(Rule::ALL.is_sorted());
+        let aside: Vec<&str> =
+            Rule::ALL.into_iter().filter(|rule| !rule.has_mark()).map(Rule::as_str).collect();
+        assert_eq!(aside, ["not-covered", "too-old", "id-taken"]);
+    }
+}
