@@ -1,7 +1,8 @@
 //! `alert_mark`: from the environment of a Pacemaker alert to one file of evidence.
 //!
-//! It judges nothing: failures and unfencings are written too, and the alerter decides. Pacemaker runs it as `hacluster`,
-//! neither waits for it nor runs it again, and only logs its exit code.
+//! It judges nothing: failures and unfencings are written too, and the alerter decides. Of the alerts about nodes it keeps
+//! that a cluster node has joined: that ends an outage which nobody saw end. Pacemaker runs it as `hacluster`, neither waits
+//! for it nor runs it again, and only logs its exit code.
 
 mod description;
 
@@ -10,7 +11,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use marks::evidence::{DIRECTORY, Directory, EventName, Evidence, EvidenceError, Label, Moment, Outcome};
+use marks::evidence::{
+    DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
+};
 use marks::host::{HostName, HostNameError};
 use nix::unistd::geteuid;
 
@@ -42,15 +45,18 @@ pub enum AlertError {
         "the fencing of {0} is not written down: the alert's result code and its description disagree; look at Pacemaker's log"
     )]
     Contradiction(HostName),
+    /// A node without a name.
+    #[error("that a node has joined is not written down: {0}; look at the alert in Pacemaker's log")]
+    Node(HostNameError),
     /// Not an absolute path.
     #[error(
-        "the fencing of {0} is not written down: the alert's recipient is no absolute path; correct the recipient in the cluster's configuration"
+        "the alert about {0} is not written down: its recipient is no absolute path; correct the recipient in the cluster's configuration"
     )]
     Recipient(HostName),
     /// The directory.
-    #[error("the fencing of {host} is not written down: {source}")]
+    #[error("the alert about {host} is not written down: {source}")]
     Evidence {
-        /// The target.
+        /// The node.
         host: HostName,
         /// What is wrong.
         source: EvidenceError,
@@ -65,6 +71,7 @@ impl AlertError {
             Self::Result(_) => "result",
             Self::Description(_) => "description",
             Self::Contradiction(_) => "contradiction",
+            Self::Node(_) => "node",
             Self::Recipient(_) => "recipient",
             Self::Evidence { source, .. } => source.kind(),
         }
@@ -82,19 +89,30 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes the evidence, if the alert is about a fencing; gives the file's name.
+/// Writes the evidence, if the alert is about a fencing or a cluster node that has joined; gives the file's name.
 ///
 /// # Errors
 /// [`AlertError`]: it is about one, but cannot be written down.
 pub fn run(alert: &Alert<'_>) -> Result<Option<EventName>, AlertError> {
-    if !alert.is_fencing() {
-        return Ok(None);
+    if alert.is_fencing() {
+        let evidence = alert.evidence()?;
+        return keep(alert, &evidence.target, |directory| directory.write(&evidence)).map(Some);
     }
-    let evidence = alert.evidence()?;
-    let host = &evidence.target;
+    if alert.is_join() {
+        let join = alert.join()?;
+        return keep(alert, &join.node, |directory| directory.write_join(&join)).map(Some);
+    }
+    Ok(None)
+}
+
+fn keep(
+    alert: &Alert<'_>,
+    host: &HostName,
+    write: impl FnOnce(&Directory) -> Result<EventName, EvidenceError>,
+) -> Result<EventName, AlertError> {
     let path = alert.directory().ok_or_else(|| AlertError::Recipient(host.clone()))?;
-    let written = Directory::open(&path, geteuid()).and_then(|directory| directory.write(&evidence));
-    written.map(Some).map_err(|source| AlertError::Evidence { host: host.clone(), source })
+    let written = Directory::open(&path, geteuid()).and_then(|directory| write(&directory));
+    written.map_err(|source| AlertError::Evidence { host: host.clone(), source })
 }
 
 /// The variables of an alert, of which each has an older twin.
@@ -114,7 +132,22 @@ impl<'a> Alert<'a> {
         self.text("kind").is_some_and(|kind| kind == "fencing")
     }
 
-    /// What it says.
+    /// Whether it says that a cluster node has become a member. Remote nodes have the id 0, and connections that say more.
+    pub fn is_join(&self) -> bool {
+        let says = |name, word| self.text(name).is_some_and(|text| text == word);
+        says("kind", "node") && says("desc", "member") && !says("nodeid", "0")
+    }
+
+    /// Who has joined, and when.
+    ///
+    /// # Errors
+    /// There is no usable name.
+    pub fn join(&self) -> Result<Join, AlertError> {
+        let node = HostName::parse(&self.text("node").unwrap_or_default()).map_err(AlertError::Node)?;
+        Ok(Join { node, at: self.told_at().unwrap_or_else(Moment::now) })
+    }
+
+    /// What it says of a fencing.
     ///
     /// # Errors
     /// Something is missing or unusable.

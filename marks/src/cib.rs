@@ -22,7 +22,7 @@ use hosts::Known;
 use index::Index;
 use operations::History;
 
-pub use hosts::truth;
+pub use hosts::{Membership, truth};
 pub use limit::read as time_limit;
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 pub use tree::Element;
@@ -61,6 +61,8 @@ impl CibError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cib {
     quorum: Option<bool>,
+    /// The id of the DC that wrote the status.
+    dc: String,
     nodes: Vec<Node>,
     /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
     places: HashMap<HostName, Vec<usize>>,

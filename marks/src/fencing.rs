@@ -44,8 +44,10 @@ impl Origin {
     }
 }
 
-/// Which connection to the host was the last good one when it was fenced (design, section 6): controller, call id and
-/// time of the newest successful start or monitor of its remote resource. Another one means that the host was back.
+/// Which life of the host was ended by its fencing (design, section 6). Another one means that the host was back in between.
+///
+/// Of a remote node it is the last good connection: controller, call id and time of the newest successful start or monitor
+/// of its remote resource. Of a cluster node it is the first operation of its own since it joined: itself, call id and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Incarnation(String);

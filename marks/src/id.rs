@@ -55,6 +55,12 @@ impl OperationId {
         }
         Ok(Self(id))
     }
+
+    /// What stands for a node that has joined, in the place of an operation: worked out of its name, without case.
+    pub fn of_join(node: &HostName) -> Self {
+        let name = format!("{} join", node.as_str().to_ascii_lowercase());
+        Self(Uuid::new_v5(&OPERATIONS, name.as_bytes()))
+    }
 }
 
 impl fmt::Display for OperationId {

@@ -207,6 +207,42 @@ fn the_recipient_names_the_directory() {
     assert_eq!(directory(Some("../x")), None);
 }
 
+/// The environment of a real node alert (Pacemaker 2.1.5), with changes.
+fn node_alert(changes: &[(&str, &str)]) -> Option<Result<Join, AlertError>> {
+    let real = [
+        ("CRM_alert_kind", "node"),
+        ("CRM_alert_node", "ctl3"),
+        ("CRM_alert_nodeid", "3"),
+        ("CRM_alert_desc", "member"),
+        ("CRM_alert_timestamp_epoch", "1795458286"),
+        ("CRM_alert_timestamp_usec", "141259"),
+    ];
+    let variables: BTreeMap<&str, &str> = real.into_iter().chain(changes.iter().copied()).collect();
+    let variable = |name: &str| variables.get(name).map(OsString::from);
+    let alert = Alert::new(&variable);
+    alert.is_join().then(|| alert.join())
+}
+
+/// A remote node's connection is a better witness, and of one that is lost a fencing says more.
+#[test]
+fn of_the_alerts_about_nodes_those_count_that_say_that_a_cluster_node_has_joined() {
+    let join = node_alert(&[]).unwrap().unwrap();
+    assert_eq!((join.node.as_str(), join.at.micros()), ("ctl3", 1_795_458_286_141_259));
+    for other in [
+        ("CRM_alert_desc", "lost"),
+        ("CRM_alert_desc", ""),
+        ("CRM_alert_desc", "Member"),
+        ("CRM_alert_nodeid", "0"),
+        ("CRM_alert_kind", "fencing"),
+    ] {
+        assert!(node_alert(&[other]).is_none(), "{other:?}");
+    }
+    for node in ["", "../x", "a b"] {
+        let refused = node_alert(&[("CRM_alert_node", node)]).unwrap().unwrap_err();
+        assert_eq!(refused.kind(), "node", "{node}");
+    }
+}
+
 /// Alerts about anything else are none of its business, whatever else they hold.
 #[test]
 fn other_alerts_are_passed_over() {

@@ -152,6 +152,22 @@ fn every_kind_of_fencing_is_written() {
 }
 
 #[test]
+fn a_cluster_node_that_joins_leaves_one_file() {
+    let Some(post) = Post::new() else { return };
+    for (node, id, desc) in [("ctl3", "3", "lost"), ("compute1", "0", "member"), ("ctl3", "3", "member")] {
+        let mut command = post.command();
+        command.env("CRM_alert_kind", "node").env("CRM_alert_node", node);
+        command.env("CRM_alert_nodeid", id).env("CRM_alert_desc", desc);
+        run(command, b"").is_silent_success();
+    }
+    let reading = post.reading();
+    let [found] = reading.joins.as_slice() else { panic!("{reading:?}") };
+    assert_eq!((found.join.node.as_str(), found.join.at.micros()), ("ctl3", 1_795_188_458_012_345));
+    assert_eq!(post.names(), [found.name.as_str()]);
+    assert!(reading.sound.is_empty() && reading.broken.is_empty());
+}
+
+#[test]
 fn other_alerts_leave_nothing_and_say_nothing() {
     let Some(post) = Post::new() else { return };
     for kind in ["node", "resource", "attribute", ""] {

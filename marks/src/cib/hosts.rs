@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Cib, NodeState, Resource};
 use crate::host::HostName;
+use crate::time::Timestamp;
 
 /// The nodes by their kinds, worked out once for each document: who asks of every host does not go through all of them.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,34 @@ impl Known {
             guests: Nodes::named(primitives.filter_map(|resource| cib.meta(resource, "remote-node"))),
             remotes: Nodes::named(remotes.map(|resource| resource.id.as_str())),
         }
+    }
+}
+
+/// Whether a cluster node is a member, and since when by the clock of which DC, where Pacemaker notes that (2.1.7 and later).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    is_member: bool,
+    since: Option<(String, i64)>,
+}
+
+impl Membership {
+    /// Whether the node has joined between an earlier look and this one. Every DC writes times of its own, so only those of
+    /// one DC are compared.
+    #[must_use]
+    pub fn has_joined_since(&self, before: &Self) -> bool {
+        let is_later = match (&before.since, &self.since) {
+            (Some((one, then)), Some((other, now))) => one == other && now > then,
+            _ => false,
+        };
+        self.is_member && (!before.is_member || is_later)
+    }
+
+    /// When the DC saw it join; a DC that joined later than the node has its own time here.
+    #[must_use]
+    pub fn joined_at(&self) -> Option<Timestamp> {
+        // 1 is no time: the node has left the process group, and is a member still.
+        let second = self.since.as_ref().map(|(_, second)| *second).filter(|second| *second > 1);
+        second.map(Timestamp::from_seconds)
     }
 }
 
@@ -87,6 +116,16 @@ impl Cib {
     /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
         self.state_of(host.as_str())?.is_member()
+    }
+
+    /// The same of a cluster node, with the time of its joining where that is noted.
+    pub fn membership_since(&self, host: &HostName) -> Option<Membership> {
+        let state = self.state_of(host.as_str())?;
+        let second = state.in_ccm.parse().ok();
+        Some(Membership {
+            is_member: state.is_member()?,
+            since: second.map(|second| (self.dc.clone(), second)),
+        })
     }
 
     /// Whether the CIB says something of the node's membership that is not understood.

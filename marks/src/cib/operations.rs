@@ -37,9 +37,35 @@ impl Operation {
     }
 }
 
+/// Its operations are a controller's connections to others. They are counted apart, from 1, by each controller.
+const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
+
 impl Cib {
-    /// The connection that the host had last: the newest successful start or monitor of its remote resource.
+    /// Which life of the host the cluster remembers: of a remote node its last connection, of a cluster node its last join.
     pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
+        if self.is_cluster_node(host) && !self.is_remote_node(host) {
+            return self.own_work_of(host);
+        }
+        self.connection_of(host)
+    }
+
+    /// The oldest operation of its own that the CIB has of a cluster node. Call ids begin anew with each start of the node,
+    /// Pacemaker forgets all operations of a node that was fenced, and a node that joins brings along those that it has done
+    /// since it started. `in_ccm` and `crmd` are no such thing: at `off` they are mostly 0 by then, and each new DC writes
+    /// its own time of joining over them.
+    fn own_work_of(&self, host: &HostName) -> Option<Incarnation> {
+        let is_own = |history: &&History| {
+            history.agent != REMOTE_AGENT && history.node.eq_ignore_ascii_case(host.as_str())
+        };
+        let own = self.histories.iter().filter(is_own);
+        let done =
+            own.flat_map(|history| history.operations.iter().map(move |done| (done, history.node.as_str())));
+        let (first, node) = done.min_by_key(|(done, _)| done.order())?;
+        Some(Incarnation::new(node, first.call_id, first.seconds))
+    }
+
+    /// The newest successful start or monitor of the host's remote resource.
+    fn connection_of(&self, host: &HostName) -> Option<Incarnation> {
         let own = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
         let good = own.flat_map(|history| {
             let good = history.operations.iter().filter(|operation| operation.shows_life());

@@ -60,7 +60,9 @@ impl Builder {
             if name.as_ref() != "cib" {
                 return Err(CibError::Incomplete { what: "its outermost element is not cib" });
             }
-            self.cib.quorum = truth(read(element, at)?.get("have-quorum"));
+            let attributes = read(element, at)?;
+            self.cib.quorum = truth(attributes.get("have-quorum"));
+            self.cib.dc = attributes.own("dc-uuid");
             return Ok(true);
         }
         match name.as_ref() {

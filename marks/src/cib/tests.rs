@@ -238,6 +238,105 @@ fn the_incarnation_is_the_newest_success() {
     assert_eq!(cib.incarnation_of(&host("compute3")), None);
 }
 
+/// What Pacemaker 2.1.5 has of a cluster node, as it was seen in a cluster; only what is not asked for is left out.
+fn node_of_2_1_5(attributes: &str, resources: &str) -> Cib {
+    let nodes = r#"<node id="1" uname="ctl1"/><node id="3" uname="ctl3"/>"#;
+    let lrm = format!(r#"<lrm id="3"><lrm_resources>{resources}</lrm_resources></lrm>"#);
+    let xml = format!(
+        r#"<cib have-quorum="1" dc-uuid="1"><configuration><crm_config/><nodes>{nodes}</nodes><resources>
+          <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/></resources></configuration><status>
+          <node_state id="3" uname="ctl3" {attributes}>{lrm}</node_state></status></cib>"#
+    );
+    Cib::parse(&xml).unwrap()
+}
+
+fn operation(resource: &str, operation: &str, call: i32, rc: u32, at: i64) -> String {
+    format!(
+        r#"<lrm_resource id="{resource}" type="fence_lab_power" class="stonith"><lrm_rsc_op id="{resource}_last_0"
+           operation_key="{resource}_{operation}_0" operation="{operation}" crm_feature_set="3.16.1" exit-reason="" on_node="ctl3"
+           call-id="{call}" rc-code="{rc}" op-status="0" interval="0" last-rc-change="{at}" exec-time="5" queue-time="0"/>
+           </lrm_resource>"#
+    )
+}
+
+const LOST: &str =
+    r#"in_ccm="false" crmd="offline" crm-debug-origin="do_state_transition" join="down" expected="member""#;
+const FENCED: &str =
+    r#"in_ccm="false" crmd="offline" crm-debug-origin="send_stonith_update" join="down" expected="down""#;
+const JOINED: &str =
+    r#"in_ccm="true" crmd="online" crm-debug-origin="do_update_resource" join="member" expected="member""#;
+
+/// Lost, fenced, a member again, and lost again: what `off` reads is what the node did first after it had joined. S1-40
+#[test]
+fn a_cluster_node_has_an_incarnation_of_its_own() {
+    let of = |cib: &Cib| cib.incarnation_of(&host("CTL3"));
+    let probe = |call, at| operation("power", "monitor", call, 7, at);
+    let started = |at| operation("mark", "start", 33, 0, at);
+    let first = Incarnation::new("ctl3", 5, 1_795_458_272);
+    assert_eq!(of(&node_of_2_1_5(LOST, &(started(1_795_458_274) + &probe(5, 1_795_458_272)))), Some(first));
+    assert_eq!(of(&node_of_2_1_5(FENCED, "")), None, "Pacemaker forgets all that it did");
+    assert_eq!(of(&node_of_2_1_5(JOINED, "")), None, "it has done nothing yet");
+    let second = Incarnation::new("ctl3", 21, 1_795_458_287);
+    for state in [JOINED, LOST] {
+        assert_eq!(of(&node_of_2_1_5(state, &probe(21, 1_795_458_287))), Some(second.clone()));
+    }
+}
+
+/// The broken variants of a node's own work: a connection that it holds (those are counted apart), what has not ended yet,
+/// and what the DC notes in its place when it does not answer.
+#[test]
+fn what_a_cluster_node_did_not_do_itself_is_no_incarnation_of_it() {
+    let connection = operation("compute1", "monitor", 1, 0, 100).replace(
+        r#"type="fence_lab_power" class="stonith""#,
+        r#"type="remote" class="ocf" provider="pacemaker""#,
+    );
+    let pending = operation("power", "start", -1, 193, 50);
+    for nothing in [&connection, &pending] {
+        assert_eq!(node_of_2_1_5(JOINED, nothing).incarnation_of(&host("ctl3")), None, "{nothing}");
+    }
+    let own = operation("alerter", "start", 9, 0, 200);
+    let cib = node_of_2_1_5(JOINED, &[connection, pending, own].concat());
+    assert_eq!(cib.incarnation_of(&host("ctl3")), Some(Incarnation::new("ctl3", 9, 200)));
+    assert_eq!(
+        cib.incarnation_of(&host("compute1")),
+        Some(Incarnation::new("ctl3", 1, 100)),
+        "a remote node"
+    );
+}
+
+/// 2.1.5 says true and false, 2.1.7 and later say since when. A new DC writes its own times, and 1 is none.
+#[test]
+fn a_cluster_node_has_joined_between_two_looks_where_it_was_away_or_its_dc_has_a_later_time() {
+    let at = |dc: u8, in_ccm: &str| {
+        let xml = format!(
+            r#"<cib dc-uuid="{dc}"><configuration><nodes><node id="3" uname="ctl3"/></nodes></configuration><status>
+               <node_state id="3" uname="ctl3" in_ccm="{in_ccm}" crmd="{in_ccm}"/></status></cib>"#
+        );
+        Cib::parse(&xml).unwrap().membership_since(&host("ctl3"))
+    };
+    let (old, new) = ("1795458286", "1795458296");
+    for (before, now, has_joined) in [
+        ((1, "false"), (1, "true"), true),
+        ((1, "true"), (1, "true"), false),
+        ((1, "true"), (1, "false"), false),
+        ((1, "0"), (1, new), true),
+        ((1, "0"), (2, new), true),
+        ((1, old), (1, new), true),
+        ((1, new), (1, old), false),
+        ((1, old), (2, new), false),
+        ((1, old), (1, "1"), false),
+        ((1, "1"), (1, new), true),
+        ((1, "true"), (1, new), false),
+        ((1, old), (1, "0"), false),
+    ] {
+        let [before, now] = [before, now].map(|(dc, in_ccm)| at(dc, in_ccm).unwrap());
+        assert_eq!(now.has_joined_since(&before), has_joined, "{before:?} {now:?}");
+    }
+    assert_eq!(at(1, new).unwrap().joined_at().unwrap().seconds(), 1_795_458_296);
+    assert!(at(1, "1").unwrap().joined_at().is_none() && at(1, "true").unwrap().joined_at().is_none());
+    assert!(at(1, "").is_none() && at(1, "perhaps").is_none());
+}
+
 const REMOTES: &str = r#"
   <template id="compute" class="ocf" provider="pacemaker" type="remote">
     <meta_attributes id="t-m"><nvpair id="t-1" name="is-managed" value="true"/></meta_attributes></template>

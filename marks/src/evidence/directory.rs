@@ -15,8 +15,8 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
-use super::Evidence;
 use super::record::{self, EventName, Flaw, MAX_FILE};
+use super::{Evidence, Join};
 
 const DIRECTORY_MODE: u32 = 0o700;
 
@@ -110,6 +110,8 @@ pub struct Directory {
 pub struct Reading {
     /// Whole events, in the order of their times.
     pub sound: Vec<Found>,
+    /// Nodes that have joined, in the order of their times.
+    pub joins: Vec<FoundJoin>,
     /// What was set apart, untouched.
     pub broken: Vec<Broken>,
     /// Whether there are more entries than one reading looks at.
@@ -123,6 +125,15 @@ pub struct Found {
     pub name: EventName,
     /// Its content.
     pub evidence: Evidence,
+}
+
+/// A node that has joined, and the file that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundJoin {
+    /// The file.
+    pub name: EventName,
+    /// Its content.
+    pub join: Join,
 }
 
 /// An entry that is no event.
@@ -159,10 +170,21 @@ impl Directory {
     /// # Errors
     /// [`EvidenceError`]; the event may then be there or not, but never in part.
     pub fn write(&self, evidence: &Evidence) -> Result<EventName, EvidenceError> {
-        let name = EventName::of(evidence);
+        self.put(EventName::of(evidence), &record::encode(evidence))
+    }
+
+    /// The same for a node that has joined.
+    ///
+    /// # Errors
+    /// Those of [`Directory::write`].
+    pub fn write_join(&self, join: &Join) -> Result<EventName, EvidenceError> {
+        self.put(EventName::of_join(join), &record::encode_join(join))
+    }
+
+    fn put(&self, name: EventName, bytes: &[u8]) -> Result<EventName, EvidenceError> {
         let draft = name.draft(std::process::id());
         let file = self.make(&draft).map_err(|e| self.fault(e))?;
-        let kept = self.keep(&file, &draft, &name, &record::encode(evidence));
+        let kept = self.keep(&file, &draft, &name, bytes);
         if kept.is_err() {
             let _renamed_or_lost = unlinkat(&self.handle, draft.as_str(), UnlinkatFlags::NoRemoveDir);
         }
@@ -192,20 +214,31 @@ impl Directory {
         let (names, more) = self.names(|name| !name.starts_with(b"."))?;
         let mut reading = Reading { more, ..Reading::default() };
         for name in names {
-            match self.read(&name) {
-                Ok(Some(found)) => reading.sound.push(found),
-                Ok(None) => {}
-                Err(flaw) => reading.broken.push(Broken { name: name.escape_ascii().to_string(), flaw }),
+            if let Err(flaw) = self.read_into(&mut reading, &name) {
+                reading.broken.push(Broken { name: name.escape_ascii().to_string(), flaw });
             }
         }
         reading.sound.sort_by(|a, b| a.name.cmp(&b.name));
+        reading.joins.sort_by(|a, b| a.name.cmp(&b.name));
         reading.broken.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(reading)
     }
 
-    /// One entry; `None` where it is gone by now.
-    fn read(&self, name: &[u8]) -> Result<Option<Found>, Flaw> {
+    /// One entry; nothing where it is gone by now.
+    fn read_into(&self, reading: &mut Reading, name: &[u8]) -> Result<(), Flaw> {
         let name = std::str::from_utf8(name).ok().and_then(EventName::parse).ok_or(Flaw::Name)?;
+        let Some(bytes) = self.read(&name)? else { return Ok(()) };
+        if name.is_join() {
+            let join = record::decode_join(&name, &bytes)?;
+            reading.joins.push(FoundJoin { name, join });
+        } else {
+            let evidence = record::decode(&name, &bytes)?;
+            reading.sound.push(Found { name, evidence });
+        }
+        Ok(())
+    }
+
+    fn read(&self, name: &EventName) -> Result<Option<Vec<u8>>, Flaw> {
         // Without O_NONBLOCK a FIFO would hold up the alerter for ever.
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -217,8 +250,7 @@ impl Directory {
         };
         let found = file.metadata().map_err(|_| Flaw::Unreadable)?;
         self.check(&found)?;
-        let evidence = record::decode(&name, &bounded(file)?)?;
-        Ok(Some(Found { name, evidence }))
+        bounded(file).map(Some)
     }
 
     fn check(&self, found: &Metadata) -> Result<(), Flaw> {

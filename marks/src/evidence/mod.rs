@@ -1,4 +1,5 @@
-//! Evidence: what Pacemaker's alerts say of a fencing. `alert_mark` writes it on every controller, as one file an event.
+//! Evidence: what Pacemaker's alerts say of a fencing, and of a cluster node that has joined. `alert_mark` writes it on
+//! every controller, as one file an event.
 
 mod clock;
 mod directory;
@@ -14,7 +15,7 @@ use crate::host::HostName;
 use crate::id::OperationId;
 use crate::time::Timestamp;
 
-pub use directory::{Broken, Directory, EvidenceError, Found, Reading};
+pub use directory::{Broken, Directory, EvidenceError, Found, FoundJoin, Reading};
 pub use history::{HistoryError, history, node_fenced};
 pub use record::{EventName, Flaw, MAX_FILE};
 pub use sighting::{Sighting, Witness};
@@ -44,6 +45,15 @@ pub struct Evidence {
     pub client: Label,
     /// The node on which that program ran.
     pub origin: Label,
+}
+
+/// A cluster node that has become a member, as one controller saw it. It ends an outage of that node, and proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The node.
+    pub node: HostName,
+    /// When the controller saw it.
+    pub at: Moment,
 }
 
 /// What a fencing operation does.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Evidence, Label, Moment, Outcome};
+use super::{Action, Evidence, Join, Label, Moment, Outcome};
 use crate::host::HostName;
 use crate::id::OperationId;
 
@@ -14,7 +15,11 @@ pub const MAX_FILE: usize = 4096;
 /// The format that is written here.
 const VERSION: u32 = 1;
 
-const SUFFIX: &str = ".alert";
+/// A fencing.
+const ALERT: &str = ".alert";
+
+/// A node that has joined.
+const JOIN: &str = ".join";
 
 /// Why a file is set apart. The name is the caller's to show; nothing of the content is part of the sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,26 +70,37 @@ impl Flaw {
     }
 }
 
-/// The name of an event's file, `MICROSECONDS-OPERATION.alert`: made of digits and a UUID alone, sorted by time.
+/// The name of an event's file: made of digits and a UUID alone, sorted by time. `MICROSECONDS-OPERATION.alert` is a fencing,
+/// `MICROSECONDS-NODE.join` a node that has joined, with a UUID that is worked out from its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventName(String);
 
 impl EventName {
     /// The name for an event.
     pub fn of(evidence: &Evidence) -> Self {
-        Self::new(evidence.at, evidence.operation)
+        Self::new(evidence.at, evidence.operation, ALERT)
     }
 
-    fn new(at: Moment, operation: OperationId) -> Self {
-        Self(format!("{:018}-{operation}{SUFFIX}", at.micros()))
+    /// The name for a node that has joined.
+    pub fn of_join(join: &Join) -> Self {
+        Self::new(join.at, OperationId::of_join(&join.node), JOIN)
+    }
+
+    fn new(at: Moment, id: OperationId, suffix: &str) -> Self {
+        Self(format!("{:018}-{id}{suffix}", at.micros()))
     }
 
     /// Reads a name; only the spelling that is written here.
     pub fn parse(name: &str) -> Option<Self> {
-        let (digits, operation) = name.strip_suffix(SUFFIX)?.split_once('-')?;
+        let suffix = if name.ends_with(JOIN) { JOIN } else { ALERT };
+        let (digits, id) = name.strip_suffix(suffix)?.split_once('-')?;
         let at = Moment::from_micros(digits.parse().ok()?)?;
-        let canonical = Self::new(at, OperationId::parse(operation).ok()?);
+        let canonical = Self::new(at, OperationId::parse(id).ok()?, suffix);
         (canonical.0 == name).then_some(canonical)
+    }
+
+    pub(super) fn is_join(&self) -> bool {
+        self.0.ends_with(JOIN)
     }
 
     /// The name.
@@ -130,6 +146,20 @@ struct Record {
     origin: String,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JoinRecord {
+    version: u32,
+    node: String,
+    at_micros: u64,
+}
+
+/// The content of the file of a node that has joined.
+pub(super) fn encode_join(join: &Join) -> Vec<u8> {
+    let record = JoinRecord { version: VERSION, node: join.node.to_string(), at_micros: join.at.micros() };
+    line(&record)
+}
+
 /// The content of the file.
 pub(super) fn encode(evidence: &Evidence) -> Vec<u8> {
     let record = Record {
@@ -143,13 +173,28 @@ pub(super) fn encode(evidence: &Evidence) -> Vec<u8> {
         client: evidence.client.to_string(),
         origin: evidence.origin.to_string(),
     };
-    let mut bytes = serde_json::to_vec(&record).expect("a record holds nothing but texts and integers");
+    line(&record)
+}
+
+fn line(record: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(record).expect("a record holds nothing but texts and integers");
     bytes.push(b'\n');
     bytes
 }
 
 /// Reads the content of a file that has this name.
 pub(super) fn decode(name: &EventName, bytes: &[u8]) -> Result<Evidence, Flaw> {
+    let evidence = parse::<Record>(bytes)?.check().ok_or(Flaw::Content)?;
+    if EventName::of(&evidence) == *name { Ok(evidence) } else { Err(Flaw::Mismatch) }
+}
+
+/// The same of a node that has joined.
+pub(super) fn decode_join(name: &EventName, bytes: &[u8]) -> Result<Join, Flaw> {
+    let join = parse::<JoinRecord>(bytes)?.check().ok_or(Flaw::Content)?;
+    if EventName::of_join(&join) == *name { Ok(join) } else { Err(Flaw::Mismatch) }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Flaw> {
     if bytes.len() > MAX_FILE {
         return Err(Flaw::TooLarge);
     }
@@ -157,9 +202,13 @@ pub(super) fn decode(name: &EventName, bytes: &[u8]) -> Result<Evidence, Flaw> {
     if versioned.version != VERSION {
         return Err(Flaw::Version);
     }
-    let record: Record = serde_json::from_slice(bytes).map_err(|_| Flaw::Content)?;
-    let evidence = record.check().ok_or(Flaw::Content)?;
-    if EventName::of(&evidence) == *name { Ok(evidence) } else { Err(Flaw::Mismatch) }
+    serde_json::from_slice(bytes).map_err(|_| Flaw::Content)
+}
+
+impl JoinRecord {
+    fn check(&self) -> Option<Join> {
+        Some(Join { node: HostName::parse(&self.node).ok()?, at: Moment::from_micros(self.at_micros)? })
+    }
 }
 
 impl Record {

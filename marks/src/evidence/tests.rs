@@ -82,6 +82,56 @@ fn the_format_stays_as_it_is() {
     assert_eq!(record::decode(&EventName::of(&evidence()), text.as_bytes()), Ok(evidence()));
 }
 
+fn join(micros: u64) -> Join {
+    Join { node: HostName::parse("Ctl3").unwrap(), at: Moment::from_micros(micros).unwrap() }
+}
+
+#[test]
+fn a_node_that_joined_is_read_apart_from_the_fencings() {
+    let (room, directory) = room();
+    let names: Vec<EventName> =
+        [9, 7].map(|micros| directory.write_join(&join(micros)).unwrap()).into_iter().collect();
+    directory.write(&at(8)).unwrap();
+    let reading = directory.read_all().unwrap();
+    let joins: Vec<&Join> = reading.joins.iter().map(|found| &found.join).collect();
+    assert_eq!(joins, [&join(7), &join(9)]);
+    assert_eq!((reading.sound.len(), reading.broken.len()), (1, 0));
+    assert_eq!(EventName::parse(names[0].as_str()).as_ref(), Some(&names[0]));
+    directory.remove(&names[0]).unwrap();
+    assert_eq!(fs::read_dir(room.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn the_format_of_a_join_stays_as_it_is() {
+    let name = "000000000000000007-b54f0836-b924-5a9c-8f05-7aae9af7a2df.join";
+    let text = "{\"version\":1,\"node\":\"Ctl3\",\"at_micros\":7}\n";
+    assert_eq!(EventName::of_join(&join(7)).as_str(), name);
+    assert_eq!(String::from_utf8(record::encode_join(&join(7))).unwrap(), text);
+    assert_eq!(record::decode_join(&EventName::of_join(&join(7)), text.as_bytes()), Ok(join(7)));
+}
+
+/// One record under the name of another kind, of another node or time, and what is no record at all.
+#[test]
+fn a_join_with_a_content_that_no_join_has_is_set_apart() {
+    let (room, directory) = room();
+    let name = EventName::of_join(&join(7));
+    let good = String::from_utf8(record::encode_join(&join(7))).unwrap();
+    let fencing = String::from_utf8(record::encode(&at(7))).unwrap();
+    for (text, kind) in [
+        (fencing, "content"),
+        (good.replace("Ctl3", "ctl4"), "mismatch"),
+        (good.replace("Ctl3", "../x"), "content"),
+        (good.replace(":7", ":8"), "mismatch"),
+        (good.replace(":7", ":7,\"more\":1"), "content"),
+        (good.replace(":1,", ":2,"), "version"),
+        (good[..9].to_owned(), "content"),
+    ] {
+        fs::write(room.path().join(name.as_str()), &text).unwrap();
+        assert_eq!(flaws(&directory), [(name.to_string(), kind)], "{text}");
+        assert!(directory.read_all().unwrap().joins.is_empty());
+    }
+}
+
 /// One broken file must not keep the others from being told.
 #[test]
 fn what_is_planted_is_set_apart_and_left_alone() {
