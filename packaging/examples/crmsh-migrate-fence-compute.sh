@@ -25,4 +25,4 @@ crm configure primitive alerter ocf:openstack:nova-host-alerter \
     op stop timeout=60s interval=0 \
     op monitor interval=10s timeout=20s
 crm configure location alerter-on-controllers alerter resource-discovery=exclusive rule 0: '#kind' eq cluster
-crm configure alert alert-mark /usr/share/pacemaker/alerts/alert_mark select fencing
+crm configure alert alert-mark /usr/share/pacemaker/alerts/alert_mark select fencing nodes

@@ -33,7 +33,7 @@ pcs resource create alerter ocf:openstack:nova-host-alerter \
     op start timeout=60s stop timeout=60s monitor interval=10s timeout=20s
 pcs constraint location alerter rule resource-discovery=exclusive score=0 '#kind' eq cluster
 
-# What Pacemaker itself says of fencings, kept on every controller. pcs cannot limit it to fencings; alert_mark passes over the rest.
+# What Pacemaker itself says of fencings, and of cluster nodes that join, kept on every controller. alert_mark passes over the rest.
 pcs alert create path=/usr/share/pacemaker/alerts/alert_mark id=alert-mark
 
 pcs property set concurrent-fencing=true stonith-enabled=true

@@ -2,6 +2,7 @@
 
 mod audit;
 mod clocks;
+mod members;
 mod seen;
 mod trust;
 mod upkeep;

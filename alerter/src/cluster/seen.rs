@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use super::audit::Audit;
 use super::clocks::Clocks;
+use super::members::Members;
 use super::view::{Fault, View};
 use super::waiting::Waiting;
 use crate::moment::Moment;
@@ -45,6 +46,8 @@ pub struct Seen {
     pub touched: BTreeSet<HostName>,
     /// Sightings that wait for a better witness.
     pub waiting: Waiting,
+    /// The cluster nodes that are compute hosts too.
+    pub members: Members,
     /// Why the last looks were not whole; empty where they were.
     faults: Vec<Fault>,
     /// The part of that which only some looks ask for.

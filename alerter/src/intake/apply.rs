@@ -53,6 +53,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
+    intake.note_members(&cib)?;
     intake.fold_fencings(Some(entries))?;
     intake.take_in_sightings(view, &cib)?;
     intake.take_in_decisions(entries)?;
@@ -148,6 +149,10 @@ impl<'a> Intake<'a> {
         if row.standing == Standing::Doubtful(Doubt::Unproven) {
             self.prove_from_kept(&row.node, row.id)?;
         }
+        if let Some(cib) = self.around.cib.filter(|cib| self.is_member_host(&row.node, cib)) {
+            // The next record may be of its next outage.
+            self.return_of_member(&row.node, false, cib)?;
+        }
         match self.register {
             Some(entries) if register::ended_untold(row.id, entries) => {
                 self.take_in_ends_of(entries, |mark| mark == row.id)
@@ -181,7 +186,8 @@ impl<'a> Intake<'a> {
 
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
     fn note_connections(&mut self, cib: &Cib) -> Done {
-        for node in cib.remote_nodes() {
+        let members = self.member_hosts(cib);
+        for node in cib.remote_nodes().iter().chain(&members) {
             let Some(current) = cib.incarnation_of(node) else { continue };
             let is_new = self.shared.seen().is_new_connection(node, &current);
             if is_new {
@@ -205,6 +211,9 @@ impl<'a> Intake<'a> {
 
     /// Notes for each outage of a host whether the host has come back from it.
     fn return_of(&mut self, node: &HostName, cib: &Cib) -> Done {
+        if self.is_member_host(node, cib) {
+            return self.return_of_member(node, false, cib);
+        }
         let current = cib.incarnation_of(node);
         let (is_member, now) = (cib.membership(node) == Some(true), self.around.now);
         for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {

@@ -5,6 +5,7 @@ pub mod apply;
 mod coverage;
 pub mod files;
 mod fold;
+mod members;
 mod naming;
 mod outage;
 mod register;

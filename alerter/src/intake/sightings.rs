@@ -23,7 +23,7 @@ const NEWS: Duration = Duration::from_secs(60);
 impl Intake<'_> {
     /// What Pacemaker says of fencings.
     pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
-        self.take_in_files()?;
+        self.take_in_files(cib)?;
         let Some(Ok(history)) = &view.history else {
             return self.ask_for_history();
         };
@@ -62,7 +62,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    fn take_in_files(&mut self) -> Done {
+    fn take_in_files(&mut self, cib: &Cib) -> Done {
         let (directory, reading) = match files::read(&self.shared.evidence) {
             Ok(read) => read,
             Err(EvidenceError::Missing { .. }) => return Ok(()),
@@ -72,6 +72,8 @@ impl Intake<'_> {
             }
         };
         self.shared.seen().note_evidence(complaints(&reading));
+        self.note_joins(&reading.joins, cib);
+        reading.joins.iter().for_each(|found| files::remove(&directory, &found.name));
         for found in &reading.sound {
             if self.take_in_file(found)? {
                 files::remove(&directory, &found.name);

@@ -9,6 +9,9 @@ use super::plan::Step;
 /// What it must be told of.
 pub(super) const FENCING: &str = "fencing";
 
+/// What it must be told of too where a cluster node is a compute host: Pacemaker's word that such a node has joined.
+const NODES: &str = "nodes";
+
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     if let Some(why) = &cluster.here.evidence {
         let directory = &cluster.wanted.evidence;
@@ -26,8 +29,8 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let Some(alert) = own().next() else {
         let what = "there is no alert with alert_mark, so Pacemaker's own word of fencings is not kept";
         let id = cluster.free_id("alert-mark");
-        let step =
-            Step::SetAlert { id, path: cluster.here.alert.clone(), recipients: wanted, selected: Vec::new() };
+        let (path, selected) = (cluster.here.alert.clone(), vec![NODES.to_owned()]);
+        let step = Step::SetAlert { id, path, recipients: wanted, selected };
         return found.push(Finding::new(Kind::NoAlert, "the cluster", what, Then::Setup(step)));
     };
     for (kind, what) in faults(cluster, alert) {
@@ -41,7 +44,10 @@ fn is_own(alert: &Alert) -> bool {
 
 fn corrected(cluster: &Cluster, alert: &Alert) -> Step {
     let path = if alert.is_here { alert.path.clone() } else { cluster.here.alert.clone() };
-    let others = alert.selected.iter().filter(|what| *what != FENCING).cloned().collect();
+    let mut others: Vec<String> = alert.selected.iter().filter(|what| *what != FENCING).cloned().collect();
+    if cluster.has_member_hosts() && !others.iter().any(|what| what == NODES) {
+        others.push(NODES.to_owned());
+    }
     Step::SetAlert {
         id: alert.id.clone(),
         path,
@@ -61,7 +67,7 @@ impl Cluster {
 
 fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
     let (id, path) = (&alert.id, &alert.path);
-    let is_told = alert.selected.is_empty() || alert.selected.iter().any(|what| what == FENCING);
+    let is_told_of = |what| alert.selected.is_empty() || alert.selected.iter().any(|one| one == what);
     let is_read = cluster.wanted_recipients(&alert.recipients) == alert.recipients;
     // Where none is anywhere nothing can be said of the path: that it is missing is a finding of its own.
     let is_lost = !alert.is_here && *path != cluster.here.alert;
@@ -74,9 +80,16 @@ fn faults(cluster: &Cluster, alert: &Alert) -> Vec<(Kind, String)> {
             ),
         ),
         (
-            !is_told,
+            !is_told_of(FENCING),
             Kind::AlertSelect,
             format!("the alert {id} selects no fencing, so evidence of fencings is not kept"),
+        ),
+        (
+            !is_told_of(NODES) && cluster.has_member_hosts(),
+            Kind::AlertSelect,
+            format!(
+                "the alert {id} selects no nodes: a cluster node that is fenced, comes back and is fenced again within minutes may be notified once"
+            ),
         ),
         (
             !is_read,

@@ -172,6 +172,13 @@ impl Cluster {
         node.kind == NodeKind::Remote && wanted.is_none_or(|patterns| patterns.covers(&node.name))
     }
 
+    /// Whether a cluster node is a compute host too: `[hosts] match` names it.
+    pub(super) fn has_member_hosts(&self) -> bool {
+        let wanted = self.wanted.hosts.as_ref();
+        let is_named = |node: &Node| wanted.is_some_and(|patterns| patterns.names_literally(&node.name));
+        self.nodes.iter().any(|node| node.kind == NodeKind::Cluster && is_named(node))
+    }
+
     pub(super) fn resource(&self, id: &str) -> Option<&Resource> {
         self.resources.iter().find(|resource| resource.id == id)
     }

@@ -135,6 +135,31 @@ fn kinds(cluster: &Cluster) -> Vec<&'static str> {
     kinds.into_iter().map(Kind::as_str).collect()
 }
 
+/// An alert that selects fencings alone is right where no cluster node is a compute host, as it was before there were such.
+#[test]
+fn where_a_cluster_node_is_a_compute_host_the_alert_is_told_of_nodes_too() {
+    let with = |hosts: Option<&str>, selected: &[&str]| {
+        let mut cluster = right();
+        cluster.wanted.hosts = hosts.map(|hosts| HostPatterns::parse(hosts).unwrap());
+        cluster.alerts[0].selected = names(selected);
+        let wrong = kinds(&cluster).contains(&"alert-select");
+        let step = plan(&cluster).into_iter().find_map(|step| match step {
+            Step::SetAlert { selected, .. } => Some(selected),
+            _ => None,
+        });
+        (wrong, step)
+    };
+    for hosts in [None, Some("compute*"), Some("*")] {
+        assert_eq!(with(hosts, &["fencing"]), (false, None), "{hosts:?}");
+    }
+    let named = Some("compute*,ctl2");
+    assert_eq!(with(named, &["fencing"]), (true, Some(names(&["nodes"]))));
+    assert_eq!(with(named, &["resources"]), (true, Some(names(&["resources", "nodes"]))));
+    for selected in [&[][..], &["fencing", "nodes"]] {
+        assert_eq!(with(named, selected), (false, None), "{selected:?}");
+    }
+}
+
 #[test]
 fn from_a_bare_cluster_to_one_that_is_right() {
     let right = right();

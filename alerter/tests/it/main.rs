@@ -47,6 +47,7 @@ mod masakari_config;
 mod masakari_marks;
 mod masakari_speed;
 mod masakari_steps;
+mod members;
 mod metrics;
 mod mistral;
 mod mistral_config;

@@ -106,7 +106,7 @@ const CONTROLLERS_ONLY: &str = r##"<rsc_location id="alerter-on-controllers" rsc
 
 /// As a site would write it; without a recipient, so that the directory is the default one.
 pub const ALERTS: &str = r#"<alerts><alert id="alert-mark" path="/usr/share/pacemaker/alerts/alert_mark">
-  <select><select_fencing/></select>
+  <select><select_fencing/><select_nodes/></select>
 </alert></alerts>"#;
 
 /// A `<fencing-topology>` with the same levels, first to last, for every target.

@@ -7,6 +7,7 @@
 mod alerter;
 mod alone;
 mod cloud;
+mod converged;
 mod event;
 mod evidence;
 mod fencer;
@@ -26,7 +27,7 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cloud>;
 
 /// In an order in which a fault shows where it is: first the whole path, then its parts, last what is taken apart.
-const ALL: [&[Scenario]; 9] = [
+const ALL: [&[Scenario]; 10] = [
     outage::SCENARIOS,
     fencer::SCENARIOS,
     mark::SCENARIOS,
@@ -35,6 +36,7 @@ const ALL: [&[Scenario]; 9] = [
     evidence::SCENARIOS,
     register::SCENARIOS,
     setup::SCENARIOS,
+    converged::SCENARIOS,
     itself::SCENARIOS,
 ];
 

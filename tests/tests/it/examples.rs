@@ -122,7 +122,7 @@ fn crmsh_loads_the_example() {
     let cluster = Cluster::base(Tool::Crmsh);
     cluster.assert_verified();
     cluster.assert_as_designed();
-    assert_eq!(cluster.at("string(count(//alert/select/*))"), "1", "alerts about fencings alone");
+    assert_eq!(cluster.at("string(count(//alert/select/*))"), "2", "alerts about fencings and nodes alone");
     cluster.load(Tool::Crmsh, &Tool::Crmsh.base());
     cluster.assert_verified();
     cluster.assert_as_designed();

@@ -71,7 +71,7 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
             let force = cluster.has_rule(resource).then(|| "--force".to_owned());
             vec![on_controllers(resource).into_iter().chain(force).collect()]
         }
-        Step::SetAlert { id, path, recipients, .. } => alert(cluster, id, path, recipients),
+        Step::SetAlert { id, path, recipients, selected } => alert(cluster, id, path, (recipients, selected)),
         Step::SetProperties(values) => one(&["property", "set"], settings(values.iter())),
         Step::Enable { resource } => one(&[kind(cluster, resource), "enable", resource], Vec::new()),
         Step::Unconstrain { id } => one(&["constraint", "delete", id], Vec::new()),
@@ -117,12 +117,20 @@ fn levels(cluster: &Cluster, target: &Target, wanted: &[Vec<String>]) -> Vec<Vec
     gone.chain(new).collect()
 }
 
-/// pcs cannot say what an alert is told of: one that is not told of fencings is made anew, and told of everything.
-fn alert(cluster: &Cluster, id: &str, path: &str, recipients: &[String]) -> Vec<Vec<String>> {
+/// pcs cannot say what an alert is told of: one that is not told of all that it must be is made anew, and told of everything.
+fn alert(
+    cluster: &Cluster,
+    id: &str,
+    path: &str,
+    (recipients, others): (&[String], &[String]),
+) -> Vec<Vec<String>> {
     let (named, at) = (format!("id={id}"), format!("path={path}"));
     let create = owned(["alert", "create", &at, &named]);
     let old = cluster.alerts.iter().find(|alert| alert.id == id);
-    let is_told = |selected: &[String]| selected.is_empty() || selected.iter().any(|what| what == FENCING);
+    let is_told = |selected: &[String]| {
+        let has = |what: &str| selected.iter().any(|one| one == what);
+        selected.is_empty() || (has(FENCING) && others.iter().all(|what| has(what)))
+    };
     let (mut all, there) = match old {
         None => (vec![create], &[][..]),
         Some(old) if !is_told(&old.selected) => (vec![owned(["alert", "remove", id]), create], &[][..]),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alerter::intake::files;
-use marks::evidence::{Action, Directory, Evidence, Label, Moment, OWNER, Outcome, Sighting, Witness};
+use marks::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome, Sighting, Witness};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, OperationId};
@@ -68,6 +68,8 @@ pub(crate) struct Site {
     pub(crate) history: Vec<Sighting>,
     /// Controllers whose machines are off: no agent and no alert runs there.
     pub(crate) lost: BTreeSet<&'static str>,
+    /// When a controller did its first work since it joined, by its own clock; Pacemaker forgets that with its fencing.
+    pub(crate) own_work: BTreeMap<&'static str, i64>,
     /// Routes that refuse every connection.
     pub(crate) down: BTreeSet<&'static str>,
     pub(crate) told: Vec<Told>,
@@ -96,6 +98,7 @@ impl Site {
             hosts: hosts.iter().map(|host| (*host, Host::connected("ctl1", connected))).collect(),
             history: Vec::new(),
             lost: BTreeSet::new(),
+            own_work: BTreeMap::new(),
             down: BTreeSet::new(),
             told: Vec::new(),
             further: Vec::new(),
@@ -139,6 +142,15 @@ impl Site {
                 line => format!("{line}\n"),
             };
             fs::write(file, lines.map(named).collect::<String>()).unwrap();
+        }
+    }
+
+    /// Every controller's configuration says `list`, an array, in `[hosts] match`.
+    pub(crate) fn match_hosts(&self, list: &str) {
+        for controller in CONTROLLERS {
+            let file = self.settings(controller);
+            let text = fs::read_to_string(&file).unwrap();
+            fs::write(file, text.replace("[hosts]\n", &format!("[hosts]\nmatch = {list}\n"))).unwrap();
         }
     }
 
@@ -292,6 +304,18 @@ impl Site {
         let owner = User::from_name(OWNER).unwrap().unwrap().uid;
         let name = Directory::open(&directory, owner).unwrap().write(&evidence).unwrap();
         chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
+    }
+
+    /// `alert_mark` runs on every controller that is there: a controller has joined.
+    pub(crate) fn alert_of_join(&self, node: &str) {
+        let at = Moment::from_micros(u64::try_from(self.now.0).unwrap() * 1000).unwrap();
+        let join = Join { node: HostName::parse(node).unwrap(), at };
+        let owner = User::from_name(OWNER).unwrap().unwrap().uid;
+        for controller in CONTROLLERS.into_iter().filter(|controller| !self.lost.contains(controller)) {
+            let directory = self.home(controller).join("evidence");
+            let name = Directory::open(&directory, owner).unwrap().write_join(&join).unwrap();
+            chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
+        }
     }
 
     /// How many files of evidence wait on a controller.

@@ -57,9 +57,10 @@ impl Site {
             write!(nodes, r#"<node id="{id}" uname="{name}"/>"#).unwrap();
             let histories: String =
                 self.hosts.iter().map(|(host, state)| history(host, state, name)).collect();
+            let own = self.own_work.get(name).map_or_else(String::new, |second| probe(*second));
             write!(
                 states,
-                r#"<node_state id="{id}" uname="{name}" in_ccm="{}"><lrm id="{id}"><lrm_resources>{histories}</lrm_resources></lrm></node_state>"#,
+                r#"<node_state id="{id}" uname="{name}" in_ccm="{}"><lrm id="{id}"><lrm_resources>{histories}{own}</lrm_resources></lrm></node_state>"#,
                 !self.lost.contains(name)
             )
             .unwrap();
@@ -76,6 +77,13 @@ impl Site {
             "<cib><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"
         )
     }
+}
+
+/// What a controller does first of all when it has joined.
+fn probe(second: i64) -> String {
+    format!(
+        r#"<lrm_resource id="power" class="stonith" type="fence_ipmilan"><lrm_rsc_op id="power_last_0" operation="monitor" rc-code="7" call-id="5" last-rc-change="{second}"/></lrm_resource>"#
+    )
 }
 
 fn history(host: &str, state: &Host, controller: &str) -> String {

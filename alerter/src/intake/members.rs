@@ -1,0 +1,180 @@
+//! Cluster nodes that are compute hosts too: what shows that one has come back (design, section 6).
+
+use std::time::Duration;
+
+use marks::cib::Cib;
+use marks::evidence::FoundJoin;
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::journal::Outage;
+use marks::time::Timestamp;
+use tracing::info;
+
+use super::apply::{Done, Intake};
+use super::coverage::{self, Coverage};
+use super::files;
+
+/// What is known of a node that had an outage.
+struct Life {
+    /// Pacemaker sees it as a member.
+    is_member: bool,
+    /// It was no member at the look before this one, or has left and joined since then.
+    has_joined: bool,
+    /// The first time after the outage at which somebody saw it join.
+    joined: Option<Timestamp>,
+    /// What it did first since it joined.
+    own: Option<Incarnation>,
+}
+
+/// When the node came back from an outage. Where it joins between two looks and the mark was there before, no clock is asked.
+/// The times of the incarnations are the node's own; only those of the others are compared with the outage.
+fn return_from(outage: &Outage, life: &Life, now: Timestamp, coalesce: Duration) -> Option<Timestamp> {
+    if life.has_joined {
+        return Some(now);
+    }
+    let since = |one: &Incarnation| one.connected_at();
+    let known = outage.incarnations.iter().filter_map(since).max();
+    let is_another = known.is_some_and(|known| life.own.as_ref().and_then(since) > Some(known));
+    // One that is a member so long after its fencing has been back, whoever saw that.
+    let is_long_ago = now.since(outage.newest) > coalesce;
+    life.joined.or_else(|| (life.is_member && (is_another || is_long_ago)).then_some(now))
+}
+
+impl Intake<'_> {
+    /// Whether this is a cluster node that is told of.
+    pub(super) fn is_member_host(&self, node: &HostName, cib: &Cib) -> bool {
+        cib.is_cluster_node(node)
+            && !cib.is_remote_node(node)
+            && coverage::of(node, self.around.hosts, Some(cib)) == Coverage::Told
+    }
+
+    /// The cluster nodes that are told of.
+    pub(super) fn member_hosts(&self, cib: &Cib) -> Vec<HostName> {
+        cib.cluster_nodes().iter().filter(|node| self.is_member_host(node, cib)).cloned().collect()
+    }
+
+    /// Notes which of the cluster nodes have come back, by what this look and the alerts on this controller say: before any
+    /// new record is folded, since one after the return belongs to another outage.
+    pub(super) fn note_members(&mut self, cib: &Cib) -> Done {
+        let nodes = self.member_hosts(cib);
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        // What is wrong with the directory is said where its fencings are taken in.
+        if let Ok((_, reading)) = files::read(&self.shared.evidence) {
+            self.note_joins(&reading.joins, cib);
+        }
+        for node in nodes {
+            let Some(membership) = cib.membership_since(&node) else { continue };
+            let has_joined = self.shared.seen().members.look(&node, membership, self.around.now);
+            if has_joined || !self.shared.seen().members.is_back(&node) {
+                self.return_of_member(&node, has_joined, cib)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Alerts that a node has joined. A time that lies ahead counts as now.
+    pub(super) fn note_joins(&self, joins: &[FoundJoin], cib: &Cib) {
+        for found in joins.iter().filter(|found| self.is_member_host(&found.join.node, cib)) {
+            let at = found.join.at.timestamp().min(self.around.now);
+            self.shared.seen().members.joined(&found.join.node, at);
+        }
+    }
+
+    /// Notes for each outage of a cluster node whether the node has come back from it.
+    pub(super) fn return_of_member(&mut self, node: &HostName, has_joined: bool, cib: &Cib) -> Done {
+        let (now, coalesce) = (self.around.now, self.around.rules.coalesce);
+        let mut is_back = true;
+        for outage in self.journal.outages_of(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
+            let life = Life {
+                is_member: cib.membership(node) == Some(true),
+                has_joined,
+                joined: self.shared.seen().members.joined_after(node, outage.newest),
+                own: cib.incarnation_of(node),
+            };
+            let Some(at) = return_from(&outage, &life, now, coalesce) else {
+                is_back = false;
+                continue;
+            };
+            if self.journal.note_return(outage.mark, at, now)? {
+                info!(mark = %outage.mark, host = %node, "{node} has come back");
+            }
+        }
+        self.shared.seen().members.note_back(node, is_back);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::id::FencingId;
+
+    use super::*;
+
+    const COALESCE: Duration = Duration::from_secs(180);
+
+    fn second(second: i64) -> Timestamp {
+        Timestamp::from_seconds(second)
+    }
+
+    fn own(first: i64) -> Incarnation {
+        Incarnation::new("ctl3", 5, first)
+    }
+
+    /// At 100, of a node that did its first work at 10, or of which nobody knows that.
+    fn outage(known: bool) -> Outage {
+        Outage {
+            mark: FencingId::generate().into(),
+            first: second(100),
+            newest: second(100),
+            incarnations: known.then(|| own(10)).into_iter().collect(),
+            returned_at: None,
+            settled: None,
+            is_proven: true,
+        }
+    }
+
+    fn dead() -> Life {
+        Life { is_member: false, has_joined: false, joined: None, own: Some(own(10)) }
+    }
+
+    fn back(outage: &Outage, life: &Life, now: i64) -> Option<i64> {
+        return_from(outage, life, second(now), COALESCE).map(Timestamp::seconds)
+    }
+
+    #[test]
+    fn a_node_that_joins_between_two_looks_is_back_whatever_the_clocks_say() {
+        for now in [50, 101, 100_000] {
+            assert_eq!(back(&outage(true), &Life { has_joined: true, ..dead() }, now), Some(now));
+        }
+    }
+
+    /// Also where it is gone again by now: as with a newer connection of a remote node.
+    #[test]
+    fn a_node_that_was_seen_to_join_is_back_since_then() {
+        assert_eq!(back(&outage(true), &Life { joined: Some(second(103)), ..dead() }, 110), Some(103));
+    }
+
+    /// The broken variants: it is no member, it has done nothing yet, and its outage's own work is not known: then its clock
+    /// would be compared with another one.
+    #[test]
+    fn a_member_that_works_anew_is_back() {
+        let alive = || Life { is_member: true, own: Some(own(103)), ..dead() };
+        assert_eq!(back(&outage(true), &alive(), 110), Some(110));
+        assert_eq!(back(&outage(true), &Life { is_member: false, ..alive() }, 110), None);
+        assert_eq!(back(&outage(true), &Life { own: Some(own(10)), ..alive() }, 110), None);
+        assert_eq!(back(&outage(true), &Life { own: None, ..alive() }, 110), None);
+        assert_eq!(back(&outage(false), &alive(), 110), None);
+    }
+
+    #[test]
+    fn a_member_long_after_its_outage_is_back() {
+        let alive = Life { is_member: true, ..dead() };
+        for known in [true, false] {
+            assert_eq!(back(&outage(known), &alive, 280), None, "Pacemaker may not have missed it yet");
+            assert_eq!(back(&outage(known), &alive, 281), Some(281));
+            assert_eq!(back(&outage(known), &dead(), 100_000), None);
+        }
+    }
+}

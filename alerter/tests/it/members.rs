@@ -1,0 +1,194 @@
+//! A cluster node that is a compute host too: each of its outages is notified, however short the time between them.
+
+use std::time::Duration;
+
+use marks::evidence::Action;
+use marks::fencing::Fencing;
+
+use crate::site::{Alerter, Outage, Site, lacks_evidence};
+
+/// The node, which runs machines.
+const NODE: &str = "ctl3";
+
+/// How its fencing is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Record {
+    /// By `fence_mark`, which read what the node did first since it joined.
+    Whole,
+    /// By `fence_mark`, which read nothing of it.
+    WithoutIncarnation,
+    /// By Pacemaker's own alerts and history alone.
+    EvidenceAlone,
+}
+
+const RECORDS: [Record; 3] = [Record::Whole, Record::WithoutIncarnation, Record::EvidenceAlone];
+
+fn site() -> Site {
+    let mut site = Site::new(&["compute1"]);
+    site.match_hosts(&format!("[\"compute*\", \"{NODE}\"]"));
+    site.own_work.insert(NODE, (site.now - Duration::from_secs(3600)).seconds());
+    site
+}
+
+fn die(site: &mut Site) {
+    site.lost.insert(NODE);
+    site.outages.push(Outage { host: NODE, began: site.now, ended: None });
+    site.advance(1.0);
+}
+
+/// `fence_mark off`, by a controller whose clock is ahead by so many seconds.
+fn off(site: &mut Site, record: Record, ahead: u64) {
+    let fencing = site.fencing("ctl2", NODE);
+    let incarnation = fencing.incarnation.clone().filter(|_| record == Record::Whole);
+    assert_eq!(incarnation.is_some(), record == Record::Whole);
+    let ahead = |at| at + Duration::from_secs(ahead);
+    let (asked_at, committed_at) = (ahead(fencing.asked_at), ahead(fencing.committed_at));
+    site.mark("ctl2", &Fencing { incarnation, asked_at, committed_at, ..fencing });
+}
+
+/// It dies and is fenced: Pacemaker then forgets all that the node did.
+fn fail(site: &mut Site, record: Record) {
+    die(site);
+    if record != Record::EvidenceAlone {
+        off(site, record, 0);
+    }
+    ended(site);
+}
+
+fn ended(site: &mut Site) {
+    site.advance(1.0);
+    site.alert(NODE, Action::Off, 0, "ctl1");
+    site.remember(NODE, false);
+    site.own_work.remove(NODE);
+}
+
+fn come_back(site: &mut Site) {
+    site.advance(7.0);
+    site.lost.remove(NODE);
+    for outage in site.outages.iter_mut().filter(|outage| outage.ended.is_none()) {
+        outage.ended = Some(site.now);
+    }
+}
+
+/// What it does first: it is probed for every resource.
+fn work(site: &mut Site) {
+    site.advance(1.0);
+    site.own_work.insert(NODE, site.now.seconds());
+}
+
+/// Fenced, a member again and fenced again, three times within `coalesce`: with whatever is recorded of it, by what the looks
+/// see alone. S1-40, S1-53, W19
+#[test]
+fn a_cluster_node_that_loops_is_notified_each_time() {
+    if lacks_evidence() {
+        return;
+    }
+    for record in RECORDS {
+        let mut site = site();
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        let started = site.now;
+        for _ in 0..3 {
+            fail(&mut site, record);
+            alerter.run(&mut site, 12);
+            come_back(&mut site);
+            alerter.run(&mut site, 2);
+            work(&mut site);
+            alerter.run(&mut site, 8);
+        }
+        assert!(site.now.since(started) < Duration::from_secs(180));
+        alerter.run(&mut site, 60);
+        site.assert_all_told();
+        assert_eq!(site.told_ids().len(), 3, "{record:?}");
+        assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_some()), "{record:?}");
+        Alerter::start(&site, "ctl2").run(&mut site, 60);
+        site.assert_all_told();
+    }
+}
+
+/// The same while no alerter runs: then what was recorded tells the outages apart, or an alert that the node has joined.
+#[test]
+fn a_cluster_node_that_loops_without_an_alerter_is_notified_each_time() {
+    if lacks_evidence() {
+        return;
+    }
+    for (record, with_alert) in
+        RECORDS.map(|record| (record, true)).into_iter().chain([(Record::Whole, false)])
+    {
+        let mut site = site();
+        Alerter::start(&site, "ctl1").run(&mut site, 2);
+        for _ in 0..2 {
+            fail(&mut site, record);
+            come_back(&mut site);
+            if with_alert {
+                site.alert_of_join(NODE);
+            }
+            work(&mut site);
+            site.advance(10.0);
+        }
+        Alerter::start(&site, "ctl2").run(&mut site, 60);
+        site.assert_all_told();
+        assert_eq!(site.told_ids().len(), 2, "{record:?}, {with_alert}");
+        assert_eq!(site.evidence_on("ctl2"), 0, "what was taken in is removed");
+        Alerter::start(&site, "ctl1").run(&mut site, 60);
+        site.assert_all_told();
+    }
+}
+
+/// The broken variant: `off` runs again and again, another controller's alert says that the node was a member before, and it
+/// comes back much later. That is one outage.
+#[test]
+fn one_outage_of_a_cluster_node_is_notified_once() {
+    if lacks_evidence() {
+        return;
+    }
+    for record in [Record::Whole, Record::WithoutIncarnation] {
+        let mut site = site();
+        let mut alerter = Alerter::start(&site, "ctl1");
+        site.alert_of_join(NODE);
+        alerter.run(&mut site, 4);
+        die(&mut site);
+        for _ in 0..3 {
+            off(&mut site, record, 0);
+            alerter.run(&mut site, 6);
+        }
+        ended(&mut site);
+        alerter.run(&mut site, 60);
+        off(&mut site, Record::WithoutIncarnation, 0);
+        ended(&mut site);
+        alerter.run(&mut site, 60);
+        assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_none()), "{record:?}");
+        come_back(&mut site);
+        site.alert_of_join(NODE);
+        work(&mut site);
+        alerter.run(&mut site, 200);
+        site.assert_all_told();
+        assert_eq!(site.told_ids().len(), 1, "{record:?}");
+        assert!(alerter.marks(NODE)[0].returned_at.is_some(), "{record:?}");
+    }
+}
+
+/// The controller that fences it has a clock that is a minute ahead: the join seems to be before the fencing.
+#[test]
+fn a_clock_that_is_ahead_hides_no_return_of_a_cluster_node() {
+    if lacks_evidence() {
+        return;
+    }
+    for record in [Record::Whole, Record::WithoutIncarnation] {
+        let mut site = site();
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        for _ in 0..2 {
+            die(&mut site);
+            off(&mut site, record, 60);
+            alerter.run(&mut site, 4);
+            site.own_work.remove(NODE);
+            come_back(&mut site);
+            alerter.run(&mut site, 2);
+            work(&mut site);
+            alerter.run(&mut site, 4);
+        }
+        assert_eq!(alerter.marks(NODE).len(), 2, "{record:?}");
+        assert!(alerter.marks(NODE).iter().all(|mark| mark.returned_at.is_some()), "{record:?}");
+    }
+}
