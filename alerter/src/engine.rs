@@ -17,7 +17,7 @@ use tracing::{error, warn};
 use crate::cluster::View;
 use crate::config::{Route, Settings};
 use crate::delivery::answers::{Answer, Answers};
-use crate::delivery::endpoint::{Change, Endpoint};
+use crate::delivery::endpoint::Endpoint;
 use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule};
@@ -419,7 +419,6 @@ impl Engine {
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
-        let woken: Vec<String> = group.iter().filter_map(wakes).collect();
         let (gate, asked) = (self.lookout.as_ref().map(Lookout::gate), room.clone());
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
@@ -432,13 +431,12 @@ impl Engine {
                 steer::keep_up(journal, &state, (&room, gate), now)?;
                 turned.add(journal.turn(&then, &room, gate, now)?);
             }
-            let woken = woken.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop));
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
             let next = journal.next_due(now, &room);
-            Ok((turned, woken, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
+            Ok((turned, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
         // What has begun is sent or taken back, whatever else fails.
-        let (turned, woken, next) = self.shared.store.run(work).await?;
+        let (turned, next) = self.shared.store.run(work).await?;
         self.answers.group().iter().zip(&turned.recorded).for_each(|(answer, recorded)| {
             self.shared.metrics().answered(answer, *recorded);
         });
@@ -449,12 +447,10 @@ impl Engine {
         turned.kept.iter().for_each(delivery::report_kept);
         self.take_up(turned.begun, &asked);
         self.send();
-        let next = match turned.kept.is_empty() {
+        match turned.kept.is_empty() {
             true => next,
             false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
-        };
-        // Those that were not woken are tried when their own time has come.
-        woken.and(next)
+        }
     }
 
     /// What was kept back or ended may have been the last that a route in trouble had.
@@ -579,13 +575,13 @@ impl Engine {
 
     /// How many more attempts each route may have begun, in the order of the configuration.
     fn room(&self) -> Vec<Room> {
-        let (now, lanes) = (Instant::now(), self.shared.lanes());
-        let room = |route: &Arc<Route>| {
-            let name = route.name.as_str().to_owned();
-            let places = lanes.get(&name).map_or(0, |lane| lane.room(now));
-            Room { route: name, places, terms: route.terms.clone() }
-        };
-        self.shared.settings().routes.iter().map(room).collect()
+        let (now, mut lanes) = (Instant::now(), self.shared.lanes());
+        let settings = self.shared.settings();
+        settings
+            .routes
+            .iter()
+            .filter_map(|route| Some(lanes.get_mut(route.name.as_str())?.ask(route, now)))
+            .collect()
     }
 
     /// Starts as many exchanges as there is room for.
@@ -685,12 +681,6 @@ enum Event {
     Answer(Answer),
     /// A lane has nothing more to send.
     Ended,
-}
-
-/// The route whose parked marks wait no longer for its sake: the fault was the endpoint's, or it is over.
-fn wakes(answer: &Answer) -> Option<String> {
-    let wakes = matches!(answer.change, Some(Change::Parked | Change::Recovered));
-    wakes.then(|| answer.ended.route.clone())
 }
 
 fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {

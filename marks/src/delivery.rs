@@ -187,6 +187,17 @@ impl Delivery {
         self.route.contains('.')
     }
 
+    /// Whether its endpoint has rejected this very mark: it is parked with a time of its own. What its route refuses is
+    /// parked and due at once.
+    pub fn is_rejected(&self) -> bool {
+        self.state == State::Parked && self.has_own_wait()
+    }
+
+    /// Whether its last answer has put this very mark off; not so where nobody could be reached, or the route refused.
+    fn has_own_wait(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| self.next_due > last.at)
+    }
+
     /// Whether it is held because it is another step's turn in its mark's chain: nobody but the chain releases it, and
     /// nobody has to look at it.
     pub fn waits_in_chain(&self) -> bool {

@@ -213,6 +213,8 @@ mod tests {
             failure: None,
             detail: None,
             refuses: false,
+            rejected: 0,
+            rejects_all: false,
         }
     }
 

@@ -202,6 +202,12 @@ impl MarkReport {
 }
 
 impl DeliveryReport {
+    /// As [`Delivery::is_rejected`].
+    pub(super) fn is_rejected(&self) -> bool {
+        let own = self.last.as_ref().zip(self.next_due).is_some_and(|(last, next_due)| next_due > last.at);
+        self.state == State::Parked && own
+    }
+
     /// Held, and not because it is another step's turn.
     pub(super) fn is_held(&self) -> bool {
         self.state == State::Held && !self.chain.as_ref().is_some_and(|chain| chain.waits)

@@ -181,10 +181,14 @@ fn routes(daemon: &Daemon, troubles: &[Trouble]) -> Vec<Vec<String>> {
     std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, troubles))).collect()
 }
 
+/// So many hosts are named that a route rejects.
+const REJECTED: usize = 3;
+
 fn route(route: &RouteStatus, troubles: &[Trouble]) -> Vec<String> {
-    let of_route = || troubles.iter().filter(|trouble| trouble.route.as_ref() == Some(&route.name));
-    let is_said = of_route().any(|trouble| ["failing", "refused"].contains(&trouble.kind.as_str()));
-    let rejected = of_route().find(|trouble| trouble.kind == "rejected").filter(|_| !is_said);
+    let is_of_it =
+        |trouble: &&Trouble| trouble.route.as_ref() == Some(&route.name) && trouble.kind == "rejected";
+    let rejected: Vec<&str> =
+        troubles.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
     let state = match (route.failing_since, &route.failure) {
         (Some(since), Some(kind)) if route.refuses => {
             format!("refuses ({kind}) since {}", time(Timestamp(since)))
@@ -193,7 +197,11 @@ fn route(route: &RouteStatus, troubles: &[Trouble]) -> Vec<String> {
         _ => "ready".to_owned(),
     };
     // That says nothing of other marks.
-    let state = rejected.map_or(state, |rejected| format!("does not take {}", rejected.hosts.join(", ")));
+    let state = match rejected.split_at(rejected.len().min(REJECTED)) {
+        ([], _) => state,
+        (named, []) => format!("{state}; rejects {}", named.join(", ")),
+        (named, more) => format!("{state}; rejects {} and {} more", named.join(", "), more.len()),
+    };
     let state = if route.required { state } else { format!("not required; {state}") };
     vec![route.name.clone(), route.driver.clone(), route.waiting.to_string(), state, clean(&route.endpoint)]
 }

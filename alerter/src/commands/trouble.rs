@@ -17,6 +17,8 @@ use crate::policy::{Hold, why};
 
 /// So many hosts are named; the others are counted.
 const NAMED: usize = 3;
+/// So many of those that a route rejects: somebody has to look at each.
+const REJECTED: usize = 10;
 
 /// How bad it is. The order is that of the exit codes of Nagios plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -391,17 +393,17 @@ fn of_routes(sight: &Sight<'_>) -> Vec<Trouble> {
 }
 
 fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
-    let since = Timestamp(route.failing_since?);
-    if is_of_one_mark(route, sight) {
-        return None;
+    if route.rejects_all {
+        return Some(of_rejecting(route));
     }
+    let since = Timestamp(route.failing_since?);
     let (kind, detail) = (route.failure.as_deref()?, route.detail.as_deref().unwrap_or_default());
     let level = match (route.required, route.refuses || sight.now.since(since) >= sight.limits.critical) {
         (true, true) => Level::Critical,
         _ => Level::Warning,
     };
     let RouteStatus { name, endpoint, waiting, .. } = route;
-    let how = if route.refuses { "refuses every mark" } else { "accepts nothing" };
+    let how = if route.refuses { "refuses every mark it was sent" } else { "accepts nothing" };
     let not_required = if route.required { "" } else { " (not required)" };
     let what = format!(
         "route {name}{not_required} {how} since {} ({kind}): {detail}; {waiting} wait for {endpoint}",
@@ -415,28 +417,17 @@ fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
     })
 }
 
-/// What an endpoint says of us, whichever mark it was asked with.
-const OF_US: [&str; 6] = ["credentials", "keystone", "catalog", "forbidden", "redirect", "misconfigured"];
-
-/// Whether all that is known of a route is that it does not take the mark of one host: that is said of the mark.
-fn is_of_one_mark(route: &RouteStatus, sight: &Sight<'_>) -> bool {
-    let kind = route.failure.as_deref().unwrap_or_default();
-    if route.refuses || OF_US.contains(&kind) {
-        return false;
-    }
-    let of_route = |delivery: &&DeliveryReport| delivery.route == route.name && !delivery.state.is_final();
-    let mut hosts = BTreeSet::new();
-    for report in sight.open {
-        for delivery in report.deliveries.iter().filter(of_route) {
-            match (delivery.state, &delivery.last) {
-                (State::Parked, Some(last)) if last.kind == kind => drop(hosts.insert(&report.mark.node)),
-                // It was not asked about it yet.
-                (_, None) => {}
-                _ => return false,
-            }
-        }
-    }
-    hosts.len() == 1
+/// Seen, and no more than that: the next mark is sent at once all the same.
+fn of_rejecting(route: &RouteStatus) -> Trouble {
+    let RouteStatus { name, endpoint, rejected, .. } = route;
+    let level = if route.required { Level::Critical } else { Level::Warning };
+    let what = format!(
+        "route {name} rejects every message it was sent, those of {rejected} hosts, and has accepted none since; a new one is sent at once all the same"
+    );
+    let then = format!(
+        "the answers are below: look into the log of what listens at {endpoint}, and whether it is what {name} is configured for; when it is mended, `nova-host-alerter retry --all`"
+    );
+    Trouble { route: Some(name.clone()), ..trouble(level, "rejects-all", what, &then) }
 }
 
 fn of_former(tried: &Tried) -> Trouble {
@@ -516,8 +507,12 @@ impl Several {
     }
 
     fn named(&self) -> String {
+        self.named_of(NAMED)
+    }
+
+    fn named_of(&self, most: usize) -> String {
         let hosts = self.hosts();
-        let more = hosts.len().saturating_sub(NAMED);
+        let more = hosts.len().saturating_sub(most);
         let named = hosts[..hosts.len() - more].join(", ");
         if more > 0 { format!("{named} and {more} more") } else { named }
     }
@@ -651,17 +646,13 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
         ));
         return all;
     }
-    let in_trouble = |name: &str| {
-        let routes = sight.daemon.iter().flat_map(|daemon| &daemon.routes);
-        routes.into_iter().any(|route| route.name == name && route.refuses)
-    };
     for delivery in report.deliveries.iter().filter(|delivery| !delivery.state.is_final()) {
         let kind = match delivery.state {
             _ if delivery.chain.as_ref().is_some_and(|chain| chain.exhausted_at.is_some()) => {
                 "chain-exhausted"
             }
             State::Held if delivery.is_held() => "held-on-route",
-            State::Parked if !in_trouble(&delivery.route) => "rejected",
+            _ if delivery.is_rejected() => "rejected",
             _ => continue,
         };
         all.push((
@@ -729,7 +720,7 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
         ),
         _ => (
             Level::Critical,
-            format!("route {route} does not take the mark of {named} {why}"),
+            format!("route {route} does not take the mark of {} {why}", several.named_of(REJECTED)),
             format!(
                 "look into the log of what listens there, then `nova-host-alerter retry {host}`; or tell it by hand what `nova-host-alerter show {host}` has as JSON, then `nova-host-alerter unmark {host} --reason TEXT`"
             ),
@@ -864,6 +855,8 @@ pub(super) mod tests {
             failure: Some(kind.into()),
             detail: Some("it says no".into()),
             refuses,
+            rejected: 0,
+            rejects_all: false,
         }
     }
 
@@ -932,7 +925,7 @@ pub(super) mod tests {
             state,
             attempts: 3,
             ambiguous: 0,
-            next_due: None,
+            next_due: Some(NOW + MINUTE * 5).filter(|_| state == State::Parked),
             last: Some(Attempt { at: NOW, kind: "rejected".into(), detail: "HTTP 422".into() }),
             reference: None,
             ended_at: None,
@@ -1048,8 +1041,18 @@ pub(super) mod tests {
         assert_eq!(kinds(&of(State::Held)), [(Level::Warning, "held-on-route")]);
         assert!(of(State::Pending).is_empty());
         let daemon = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };
-        let all = troubles(&sight(Some(&daemon), &with(State::Parked)));
+        let refused = DeliveryReport { next_due: Some(NOW), ..delivery(State::Parked) };
+        let open = [MarkReport { deliveries: vec![refused], ..proven("compute1", MINUTE) }];
+        let all = troubles(&sight(Some(&daemon), &open));
         assert_eq!(kinds(&all), [(Level::Critical, "refused")], "it is the route's trouble, and said once");
+        assert!(
+            all[0].what.starts_with("route recovery refuses every mark it was sent since"),
+            "{}",
+            all[0].what
+        );
+        let all = troubles(&sight(Some(&daemon), &with(State::Parked)));
+        let both = [(Level::Critical, "refused"), (Level::Critical, "rejected")];
+        assert_eq!(kinds(&all), both, "what it had rejected before is about the host");
         let routes = BTreeSet::from(["other".to_owned()]);
         let all = troubles(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
         assert!(all.iter().any(
@@ -1233,23 +1236,33 @@ pub(super) mod tests {
         assert!(of(false, Some(&running)).starts_with("run this as root"));
     }
 
-    /// The broken variant says of the route what one mark alone has shown.
+    /// The broken variants say of the route what some of its marks have shown, or name a few of many.
     #[test]
-    fn one_mark_that_is_rejected_says_nothing_of_its_route() {
-        let daemon = |kind| Daemon { routes: vec![route(kind, MINUTE, false, true)], ..daemon() };
-        let parked = |host| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(host, MINUTE) };
-        let of = |kind, open: &[MarkReport]| {
-            let daemon = daemon(kind);
-            let all = troubles(&sight(Some(&daemon), open));
-            all.into_iter().map(|trouble| trouble.kind).collect::<Vec<_>>()
+    fn a_rejection_names_its_hosts_and_is_the_routes_only_where_it_takes_nobody() {
+        let rejecting = |rejects_all| {
+            let well = RouteStatus {
+                failing_since: None,
+                failure: None,
+                detail: None,
+                ..route("", MINUTE, false, true)
+            };
+            Daemon { routes: vec![RouteStatus { rejected: 6, rejects_all, ..well }], ..daemon() }
         };
-        assert_eq!(of("rejected", &[parked("c1")]), ["rejected"]);
-        assert_eq!(of("rejected", &[parked("c1"), parked("c2")]), ["rejected", "failing"]);
-        assert_eq!(of("rejected", &[parked("c1"), proven("c2", MINUTE)]), ["rejected", "failing"]);
-        let mut untried = proven("c2", MINUTE);
-        untried.deliveries[0].last = None;
-        assert_eq!(of("rejected", &[parked("c1"), untried]), ["rejected"]);
-        assert_eq!(of("connect", &[parked("c1")]), ["rejected", "failing"]);
+        let parked =
+            |host: String| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(&host, MINUTE) };
+        let open: Vec<MarkReport> = (1..=6).map(|number| parked(format!("c{number}"))).collect();
+        let (some, all) = (rejecting(false), rejecting(true));
+        let some = troubles(&sight(Some(&some), &open));
+        assert_eq!(kinds(&some), [(Level::Critical, "rejected")]);
+        assert_eq!(
+            some[0].what,
+            "route recovery does not take the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
+        );
+        assert_eq!(some[0].hosts.len(), 6);
+        let all = troubles(&sight(Some(&all), &open));
+        assert_eq!(kinds(&all), [(Level::Critical, "rejects-all"), (Level::Critical, "rejected")]);
+        assert!(all[0].what.contains("every message it was sent, those of 6 hosts"), "{}", all[0].what);
+        assert!(all[0].what.ends_with("a new one is sent at once all the same"), "{}", all[0].what);
     }
 
     /// The broken variant leaves it to whoever is woken to find the file, the directory and the host.

@@ -125,6 +125,13 @@ pub struct RouteStatus {
     /// Whether its endpoint takes no mark until somebody changes something.
     #[serde(default)]
     pub refuses: bool,
+    /// How many hosts it rejects at present, as far as their marks are open.
+    #[serde(default)]
+    pub rejected: usize,
+    /// Whether it has rejected every mark that it was sent, of several hosts, and accepted none since. A new one is sent at
+    /// once all the same.
+    #[serde(default)]
+    pub rejects_all: bool,
 }
 
 /// `PATCH /v1/hosts/{host}`: these two keys and no other.
@@ -300,6 +307,9 @@ pub struct TestAnswer {
     pub kind: String,
     /// One sentence.
     pub detail: String,
+    /// How many hosts the route rejects at present: of whether it takes a host's mark a test says nothing.
+    #[serde(default)]
+    pub rejected: usize,
 }
 
 /// Any answer that is no success.

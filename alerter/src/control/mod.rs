@@ -11,6 +11,7 @@ mod events;
 mod hosts;
 mod reload;
 pub mod remote;
+mod retry;
 pub mod server;
 pub mod tls;
 pub mod token;

@@ -1,12 +1,13 @@
 //! The daemon's end of the control socket.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::extract::connect_info::Connected;
@@ -18,7 +19,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::IncomingStream;
 use axum::{Json, Router};
-use marks::delivery;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
 use marks::journal::{Journal, JournalError, MarkRow, NewHistory};
@@ -29,10 +29,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{
-    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, Reason, ReleaseRequest, RetryRequest,
-    RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
+    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, Reason, ReleaseRequest, RouteStatus,
+    TestAnswer, TestRequest, UnmarkRequest,
 };
 use super::caller::{Caller, OPERATOR};
+use super::retry::retry;
 use super::{decisions, events, reload, remote};
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
@@ -213,11 +214,16 @@ async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
 pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
     let orders = decisions::sentences(journal, now)?;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared, now)?);
+    let rejected = journal.rejected_hosts()?;
     let (settings, named) = (shared.settings(), shared.named_reasons(now));
-    let routes = settings.routes.iter().map(|route| {
-        let count = waiting.get(route.name.as_str()).copied().unwrap_or(0);
-        route_status(shared, route, count)
-    });
+    let mut routes = Vec::new();
+    for route in &settings.routes {
+        let name = route.name.as_str();
+        let rejected = rejected.get(name).map_or(0, BTreeSet::len);
+        let rejects_all = shared.troubles().rejects_all(name) && !journal.has_others_than_rejected(name)?;
+        let count = waiting.get(name).copied().unwrap_or(0);
+        routes.push(RouteStatus { rejected, rejects_all, ..route_status(shared, route, count) });
+    }
     Ok(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -226,7 +232,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
             named.iter().map(|(_, message)| message.clone()).collect(),
             shared.supervisor.wedged(),
         ),
-        routes: routes.collect(),
+        routes,
         cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
@@ -262,6 +268,8 @@ fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
         failure: trouble.map(|t| t.kind.clone()),
         detail: trouble.map(|t| t.detail.clone()),
         refuses: is_parked && trouble.is_some(),
+        rejected: 0,
+        rejects_all: false,
     }
 }
 
@@ -354,45 +362,9 @@ async fn release(
     Ok(Json(ChangeAnswer { changed, message }))
 }
 
-async fn retry(
-    State(shared): State<Arc<Shared>>,
-    Extension(caller): Extension<Caller>,
-    Body(request): Body<RetryRequest>,
-) -> Answer<ChangeAnswer> {
-    let marks = match &request.target {
-        Some(target) => unfinished_marks_of(&shared, target).await?.into_iter().map(Some).collect(),
-        None => vec![None],
-    };
-    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
-    let retry = move |journal: &mut Journal| {
-        let now = Timestamp::now();
-        let changed = marks
-            .iter()
-            .map(|mark| journal.retry_now(*mark, &reason, &user, now))
-            .sum::<Result<usize, _>>()?;
-        for mark in marks.iter().flatten() {
-            tracing::info!(%mark, "{user} has the mark tried now, where it waits for its time");
-        }
-        let held = |mark: &MarkId| {
-            let rows = journal.deliveries_of(*mark)?.sound;
-            let is_held = |d: &&delivery::Delivery| d.state == delivery::State::Held && !d.waits_in_chain();
-            Ok(rows.iter().filter(is_held).count())
-        };
-        Ok((changed, marks.iter().flatten().map(held).sum::<Result<usize, JournalError>>()?))
-    };
-    let (changed, held) = shared.store.run(retry).await?;
-    shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
-    shared.poke.notify_one();
-    let held = match held {
-        0 => String::new(),
-        held => format!("; {held} are held, which only `release` or `unmark` ends"),
-    };
-    Ok(Json(ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now{held}") }))
-}
-
 /// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not
 /// taken yet.
-async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+pub(super) async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
     those_of(shared, target, is_unfinished).await
 }
 
@@ -494,7 +466,28 @@ async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestA
     }
     let mut answers = tests.join_all().await;
     answers.sort_by_key(|(number, _)| *number);
-    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    let rejected = shared.store.run(|journal| journal.rejected_hosts()).await?;
+    Ok(answers.into_iter().map(|(_, answer)| with_rejected(answer, &rejected)).collect())
+}
+
+/// So many hosts are named.
+const NAMED: usize = 5;
+
+/// Beside what the endpoint said: what that does not prove.
+fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String>>) -> TestAnswer {
+    let hosts = rejected.get(&answer.route);
+    let Some(hosts) = hosts.filter(|_| answer.accepted) else { return answer };
+    let (count, named) =
+        (hosts.len(), hosts.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", "));
+    let more = match count.saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let detail = format!(
+        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; look at `nova-host-alerter status`",
+        answer.detail
+    );
+    TestAnswer { rejected: count, detail, ..answer }
 }
 
 /// The log takes everything.
@@ -526,6 +519,7 @@ async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
             accepted: false,
             kind: "busy".into(),
             detail: "the route was busy with other messages for as long as one may take: try again".into(),
+            rejected: 0,
         },
     }
 }
@@ -537,11 +531,16 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
             route,
             accepted: true,
             kind: outcome.as_str().into(),
-            detail: "the endpoint accepted the test message".into(),
+            detail: "the endpoint accepted the test message: it can be reached and lets us in, which does not say that it takes the mark of a host".into(),
+            rejected: 0,
         },
-        Some(failure) => {
-            TestAnswer { route, accepted: false, kind: failure.kind.into(), detail: failure.detail.clone() }
-        }
+        Some(failure) => TestAnswer {
+            route,
+            accepted: false,
+            kind: failure.kind.into(),
+            detail: failure.detail.clone(),
+            rejected: 0,
+        },
     }
 }
 

@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use marks::journal::Ended;
 
-use super::endpoint::Change;
-
 /// No answer waits longer for others.
 const LONGEST: Duration = Duration::from_millis(5);
 
@@ -17,8 +15,6 @@ pub struct Answer {
     pub ended: Ended,
     /// The word of its outcome.
     pub outcome: &'static str,
-    /// What it has changed about the route's endpoint.
-    pub change: Option<Change>,
 }
 
 /// The answers that wait.
@@ -82,11 +78,7 @@ mod tests {
     fn answer() -> Answer {
         let verdict = Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() };
         let (mark, route) = (FencingId::generate().into(), "recovery".to_owned());
-        Answer {
-            ended: Ended { mark, route, verdict, at: Timestamp(0) },
-            outcome: "acknowledged",
-            change: None,
-        }
+        Answer { ended: Ended { mark, route, verdict, at: Timestamp(0) }, outcome: "acknowledged" }
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use marks::id::MarkId;
-use marks::journal::DueDelivery;
+use marks::journal::{DueDelivery, Room};
 
 use super::endpoint::Endpoint;
+use crate::config::Route;
 use crate::moment::Moment;
 
 /// So long may a delivery stand here at most.
@@ -41,17 +42,33 @@ pub struct Lane {
     out: BTreeSet<MarkId>,
     /// The journal may have more that is due.
     more: bool,
+    /// The marks that an operator wants to go first.
+    wanted: VecDeque<MarkId>,
 }
 
 impl Lane {
     /// An empty one.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint, begun: VecDeque::new(), out: BTreeSet::new(), more: false }
+        Self { endpoint, begun: VecDeque::new(), out: BTreeSet::new(), more: false, wanted: VecDeque::new() }
     }
 
     /// How many more attempts may begin in the journal.
     pub fn room(&self, now: Instant) -> usize {
         (self.endpoint.room(now) + self.endpoint.ahead()).saturating_sub(self.begun.len())
+    }
+
+    /// Its next attempt goes first.
+    pub fn want(&mut self, mark: MarkId) {
+        self.wanted.push_back(mark);
+    }
+
+    /// What the journal is asked for: as many as there is room for. What the endpoint has answered before is never at hand,
+    /// and leaves a place for what it has not.
+    pub fn ask(&mut self, route: &Route, now: Instant) -> Room {
+        let places = self.room(now);
+        let again = self.endpoint.room_again(now).saturating_sub(self.begun.len());
+        let first = if places > 0 { self.wanted.pop_front() } else { None };
+        Room { route: route.name.as_str().to_owned(), places, again, first, terms: route.terms.clone() }
     }
 
     /// Takes up what has begun in the journal, of `room` that was there. It may be sent for at most `left`.
@@ -122,9 +139,13 @@ mod tests {
     const LIMIT: usize = 4;
     const QUICK: Duration = Duration::from_millis(10);
 
+    fn host() -> HostName {
+        HostName::parse("compute1").unwrap()
+    }
+
     fn due() -> DueDelivery {
         let (id, now) = (FencingId::generate().into(), Timestamp(0));
-        let node = HostName::parse("compute1").unwrap();
+        let node = host();
         let mark = MarkRow {
             id,
             fqdn: Some(node.clone()),
@@ -164,7 +185,7 @@ mod tests {
         let mut endpoint = Endpoint::new(LIMIT);
         endpoint.begin();
         endpoint.took(QUICK);
-        endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+        endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
         let mut lane = Lane::new(endpoint);
         let room = lane.room(now.instant);
         lane.take_up((0..room).map(|_| due()).collect(), room, Duration::MAX, now);
@@ -186,11 +207,11 @@ mod tests {
             "no more than it may have under way"
         );
         assert!(!lane.is_running_dry(now.instant));
-        lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+        lane.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
         assert!(lane.next(now).is_some() && lane.next(now).is_none());
         assert!(!lane.is_running_dry(now.instant));
         for _ in 0..2 {
-            lane.endpoint.end(&Sign::Takes, None, now.instant, 0.5);
+            lane.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
             assert!(lane.next(now).is_some());
         }
         assert!(lane.is_running_dry(now.instant), "less than half is left");
@@ -239,7 +260,7 @@ mod tests {
         let now = Moment::now();
         let mut lane = filled(now);
         lane.endpoint.begin();
-        lane.endpoint.end(&Sign::Unreachable, None, now.instant, 0.5);
+        lane.endpoint.end(&host(), Sign::Unreachable, None, now.instant, 0.5);
         assert!(lane.next(now).is_none());
         assert_eq!(lane.remove_stale(now).len(), 2 * LIMIT);
     }

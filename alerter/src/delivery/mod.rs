@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::Answer;
-use endpoint::{Change, Sign};
+use endpoint::Sign;
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::time::Timestamp;
@@ -54,20 +54,35 @@ async fn attempt(shared: &Shared, route: &Route, due: &DueDelivery) -> Answer {
         .driver
         .deliver(Message { step: route.step, id: &due.mark.id, body, ambiguous: *ambiguous })
         .await;
-    // Before the record: whoever sees that has to find the endpoint as it is.
     let is_current = is_current(shared, route);
-    let change = match is_current {
-        true => note(shared, route, due, &outcome, begun.elapsed()),
-        // What an endpoint says that is asked no more says nothing of the one that is.
-        false => None,
-    };
-    let verdict = match judge(shared, due, &outcome) {
+    let outcome = if is_current { of_this_host(shared, due, outcome) } else { outcome };
+    // Before the record: whoever sees that has to find the endpoint as it is. What one says that is asked no more says
+    // nothing of the one that is.
+    if is_current {
+        note(shared, due, &outcome, begun.elapsed());
+    }
+    let at = Timestamp::now();
+    let verdict = match judge(shared, due, &outcome, at) {
         verdict if is_current => verdict,
         verdict => outdated(verdict),
     };
-    let (mark, route) = (due.mark.id, due.delivery.route.clone());
-    let ended = Ended { mark, route, verdict, at: Timestamp::now() };
-    Answer { ended, outcome: outcome.as_str(), change }
+    let ended = Ended { mark: due.mark.id, route: due.delivery.route.clone(), verdict, at };
+    Answer { ended, outcome: outcome.as_str() }
+}
+
+/// What an endpoint refuses of one host while it takes the others' marks is a rejection, whatever status it gives it.
+pub fn of_this_host(shared: &Shared, due: &DueDelivery, outcome: Outcome) -> Outcome {
+    let is_alone = || {
+        let lanes = shared.lanes();
+        lanes.get(&due.delivery.route).is_some_and(|lane| lane.endpoint.refuses_only(&due.mark.node))
+    };
+    match outcome {
+        Outcome::Refused(failure) if is_alone() => {
+            let detail = format!("it refuses this host and takes others: {}", failure.detail);
+            Outcome::Rejected(Failure::new(failure.kind, &detail))
+        }
+        outcome => outcome,
+    }
 }
 
 /// What did not take a mark may be over with the configuration that it was told by: the new one tries it at once.
@@ -81,39 +96,30 @@ fn outdated(verdict: Verdict) -> Verdict {
 }
 
 /// What an exchange says of its endpoint.
-fn note(
-    shared: &Shared,
-    route: &Route,
-    due: &DueDelivery,
-    outcome: &Outcome,
-    took: Duration,
-) -> Option<Change> {
+fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) {
     let wish = match outcome {
         Outcome::Wait(_) => None,
         _ => outcome.failure().and_then(|failure| failure.after),
     };
-    let is_further = route.step != Step::Failure;
     let sign = match outcome {
         // It works, whatever it has against this mark.
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
-        Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
+        Outcome::Held(_) | Outcome::Wait(_) | Outcome::Rejected(_) => Sign::Takes,
         Outcome::Unreachable(_) => Sign::Unreachable,
         Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
         Outcome::Refused(_) => Sign::Refuses,
-        // What a further step comes to is about this mark, not about the endpoint.
-        Outcome::Rejected(_) if is_further => Sign::Takes,
-        Outcome::Rejected(_) => Sign::Rejects(due.mark.node.clone()),
     };
     let mut lanes = shared.lanes();
-    let lane = lanes.get_mut(&due.delivery.route)?;
-    lane.ended(due.mark.id);
-    lane.endpoint.took(took);
-    lane.endpoint.end(&sign, wish, Instant::now(), fastrand::f64())
+    if let Some(lane) = lanes.get_mut(&due.delivery.route) {
+        lane.ended(due.mark.id);
+        lane.endpoint.took(took);
+        lane.endpoint.end(&due.mark.node, sign, wish, Instant::now(), fastrand::f64());
+    }
 }
 
 /// Turns a driver's outcome into what is written down, and says what is news.
-fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
+fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -> Verdict {
     let (state, ambiguous, failure) = match outcome {
         Outcome::Acknowledged { reference } => return accepted(shared, due, reference.clone()),
         Outcome::Accepted { within } => return confirmed_later(shared, due, *within),
@@ -126,11 +132,12 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome) -> Verdict {
     match outcome {
         Outcome::Held(_) => report_hold(shared, due, failure),
         Outcome::Wait(_) => drop(shared.troubles().accepted(&due.delivery.route)),
-        _ => report_failure(shared, due, failure),
+        Outcome::Rejected(_) => report_rejection(shared, due, failure),
+        _ => report_failure(shared, due, failure, at),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
     let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
-    Verdict::Again { state, ambiguous, kind, detail, next_due: Timestamp::now() + wait }
+    Verdict::Again { state, ambiguous, kind, detail, next_due: at + wait }
 }
 
 /// How long this mark stays back on this route. An endpoint that is down or refuses is left alone as a whole: that is no
@@ -215,9 +222,18 @@ fn report_hold(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 
-fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure) {
+/// The route is well, since it answers: it is this host's mark that it does not take.
+fn report_rejection(shared: &Shared, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    let news = shared.troubles().failed(route, failure.kind, &failure.detail, Timestamp::now());
+    let news = shared.troubles().rejected(route, &mark.node);
+    if news || due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
+        warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is tried again slowly, other hosts go on: {}; when it is mended, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
+    }
+}
+
+fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure, at: Timestamp) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let news = shared.troubles().failed(route, failure.kind, &failure.detail, at);
     if news {
         warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is not accepted by route {route} and is tried again: {}", mark.node, failure.detail);
     }

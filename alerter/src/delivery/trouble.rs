@@ -1,9 +1,10 @@
-//! Which routes have not accepted anything since when. Pure state; the daemon keeps one.
+//! Which routes have not accepted anything since when, and whom they have rejected since. Pure state; the daemon keeps one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use marks::delivery::Attempt;
+use marks::host::HostName;
 use marks::journal::Tried;
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -21,7 +22,11 @@ pub struct Trouble {
 
 /// The routes in trouble.
 #[derive(Clone, Debug, Default)]
-pub struct Troubles(BTreeMap<String, Trouble>);
+pub struct Troubles {
+    failing: BTreeMap<String, Trouble>,
+    /// Whose marks each route has rejected since it accepted one, or since the daemon started.
+    rejected: BTreeMap<String, BTreeSet<HostName>>,
+}
 
 impl Troubles {
     /// What a former daemon left: a restart must not make an old trouble look young.
@@ -30,37 +35,54 @@ impl Troubles {
             let Attempt { kind, detail, .. } = last;
             (route, Trouble { since, kind, detail })
         };
-        Self(tried.into_iter().map(trouble).collect())
+        Self { failing: tried.into_iter().map(trouble).collect(), rejected: BTreeMap::new() }
     }
 
     /// A route did not accept a mark. Says whether this is news.
     pub fn failed(&mut self, route: &str, kind: &str, detail: &str, at: Timestamp) -> bool {
-        let known = self.0.get(route);
+        let known = self.failing.get(route);
         let since = known.map_or(at, |trouble| trouble.since.min(at));
         let news = known.is_none_or(|trouble| trouble.kind != kind);
-        self.0.insert(route.to_owned(), Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() });
+        self.failing
+            .insert(route.to_owned(), Trouble { since, kind: kind.to_owned(), detail: detail.to_owned() });
         news
     }
 
     /// A route accepted a mark. Says whether it was in trouble.
     pub fn accepted(&mut self, route: &str) -> bool {
-        self.0.remove(route).is_some()
+        self.rejected.remove(route);
+        self.failing.remove(route).is_some()
+    }
+
+    /// A route rejected the mark of a host: it answers, so that nothing is wrong with the way there. Says whether it is the
+    /// host's first since the route accepted a mark.
+    pub fn rejected(&mut self, route: &str, host: &HostName) -> bool {
+        self.failing.remove(route);
+        self.rejected.entry(route.to_owned()).or_default().insert(host.clone())
+    }
+
+    /// Whether a route has rejected the marks of several hosts, and accepted none since.
+    pub fn rejects_all(&self, route: &str) -> bool {
+        self.rejected.get(route).is_some_and(|hosts| hosts.len() > 1)
     }
 
     /// Forgets routes with nothing left to deliver: there is nothing that they refuse.
     pub fn keep_only(&mut self, waiting: impl Fn(&str) -> bool) {
-        self.0.retain(|route, _| waiting(route));
+        self.failing.retain(|route, _| waiting(route));
+        self.rejected.retain(|route, _| waiting(route));
     }
 
     /// The trouble of one route.
     pub fn of(&self, route: &str) -> Option<&Trouble> {
-        self.0.get(route)
+        self.failing.get(route)
     }
 
     /// The routes that have been in trouble for longer than `limit`, of those that marks wait for.
     pub fn long(&self, now: Timestamp, limit: Duration, is_required: impl Fn(&str) -> bool) -> Vec<&str> {
-        let long =
-            self.0.iter().filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
+        let long = self
+            .failing
+            .iter()
+            .filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
         long.map(|(route, _)| route.as_str()).collect()
     }
 
@@ -71,8 +93,10 @@ impl Troubles {
         limit: Duration,
         is_required: impl Fn(&str) -> bool,
     ) -> Vec<String> {
-        let lasting =
-            self.0.iter().filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
+        let lasting = self
+            .failing
+            .iter()
+            .filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
         lasting
             .map(|(route, trouble)| {
                 let seconds = now.since(trouble.since).as_secs();
@@ -107,6 +131,18 @@ mod tests {
         assert!(troubles.lasting(at(301), LIMIT, |route| route != "a").is_empty(), "nothing waits for it");
         assert!(troubles.accepted("a") && !troubles.accepted("a"));
         assert!(lasting(&troubles, 999).is_empty());
+    }
+
+    /// The broken variant takes a rejection for a trouble of the route.
+    #[test]
+    fn a_rejection_is_no_trouble_of_its_route_and_is_remembered_until_it_accepts() {
+        let [one, other] = ["compute1", "compute2"].map(|name| HostName::parse(name).unwrap());
+        let mut troubles = Troubles::default();
+        troubles.failed("a", "connect", "refused", at(0));
+        assert!(troubles.rejected("a", &one), "it answers again");
+        assert!(troubles.of("a").is_none() && !troubles.rejected("a", &one) && !troubles.rejects_all("a"));
+        assert!(troubles.rejected("a", &other) && troubles.rejects_all("a"));
+        assert!(!troubles.accepted("a") && !troubles.rejects_all("a"));
     }
 
     #[test]

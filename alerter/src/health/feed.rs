@@ -72,7 +72,7 @@ fn drivers(shared: &Shared) {
                 format!("route {name} accepts nothing ({}) and is tried again: look at its endpoint", trouble.kind)
             }
             true => format!(
-                "route {name} refuses every mark ({}), and will until somebody changes something: correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
+                "route {name} refuses every mark it was sent ({}), and will until somebody changes something: correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
                 trouble.kind
             ),
         });
@@ -98,7 +98,7 @@ fn queue(shared: &Shared) -> Option<String> {
 
 const DAMAGED: &str =
     "the journal has damaged rows, which are neither sent nor dropped: look at `nova-host-alerter list`";
-const PARKED: &str = "marks are parked, since their endpoints refuse them: look at `nova-host-alerter status`, and at the endpoints";
+const PARKED: &str = "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints";
 const WITHOUT_ROUTE: &str =
     "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes";
 const STRANDED: &str =

@@ -150,7 +150,7 @@ mod tests {
             },
         };
         let (mark, route) = (FencingId::generate().into(), route.to_owned());
-        Answer { ended: Ended { mark, route, verdict, at: Timestamp(7_000) }, outcome, change: None }
+        Answer { ended: Ended { mark, route, verdict, at: Timestamp(7_000) }, outcome }
     }
 
     /// The broken variant counts an answer as it comes, whatever became of its delivery.

@@ -40,8 +40,6 @@ pub(super) struct RouteSight {
     pub(super) trouble: Option<Trouble>,
     /// Its endpoint takes nothing until somebody changes something.
     pub(super) is_parked: bool,
-    /// Its endpoint takes marks, as far as is known.
-    pub(super) takes: bool,
 }
 
 /// What is seen of the cluster.
@@ -94,7 +92,6 @@ pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
         name: name.to_owned(),
         trouble: troubles.of(name).cloned(),
         is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
-        takes: lanes.get(name).is_some_and(|lane| lane.endpoint.is_closed()),
     };
     shared.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
 }
@@ -221,9 +218,10 @@ fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Dur
 }
 
 fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
+    let why = due.delivery.last.as_ref().map_or("", |last| last.detail.as_str());
     of_delivery(found, due, |kind| {
         format!(
-            "route {route} does not take the mark of {host} ({kind}): look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
+            "route {route} does not take the mark of {host} ({kind}): {why}; look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
             route = due.delivery.route,
             host = due.mark.node
         )
@@ -333,7 +331,7 @@ fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option
     let (name, Trouble { since, kind, detail }) = (&route.name, trouble);
     if route.is_parked {
         let message = format!(
-            "route {name} takes no mark ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and run `nova-host-alerter reload`"
+            "route {name} refuses every mark it was sent ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and run `nova-host-alerter reload`"
         );
         add(found, refused, *since, about, &message);
         return None;
@@ -415,7 +413,7 @@ mod tests {
 
     fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {
         let trouble = |age| Trouble { since: NOW - age, kind: "connect".into(), detail: "refused".into() };
-        RouteSight { name: "recovery".into(), trouble: since.map(trouble), is_parked, takes: false }
+        RouteSight { name: "recovery".into(), trouble: since.map(trouble), is_parked }
     }
 
     fn mark(fqdn: Option<&str>, standing: Standing) -> MarkRow {
@@ -572,7 +570,7 @@ mod tests {
         (0..LIMIT).for_each(|number| hold(&mut journal, NOW + Duration::from_secs(number.into())));
         let ask = |journal: &Journal, question| Facts::ask(journal, question, None, NOW).unwrap().unwrap();
         let before = of_facts(&ask(&journal, Question::default())).holds;
-        let question = || question(Vec::new(), before.keys());
+        let question = || question(before.keys());
         hold(&mut journal, NOW - LONG);
         // The broken variant does not ask what was told.
         for (question, over) in [(Question::default(), 1), (question(), 0)] {

@@ -18,8 +18,6 @@ const BACK: i64 = 10_000;
 /// What the journal is asked; the same question has the same answer while nobody writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// The routes whose endpoints take marks.
-    pub(super) takes: Vec<String>,
     /// Rejected and held deliveries, and last steps of chains, that a target was told of.
     pub(super) rejected: Vec<(MarkId, String)>,
     /// Marks of which a target was told that they are held, or that their row is damaged.
@@ -78,7 +76,7 @@ impl Facts {
         let history = journal.newest_history()?;
         let facts = Self {
             held: journal.held_marks(LIMIT)?,
-            rejected: journal.rejected_deliveries(now, &question.takes, LIMIT)?,
+            rejected: journal.rejected_deliveries(LIMIT)?,
             kept: journal.held_deliveries(LIMIT)?,
             exhausted: journal.exhausted_chains(LIMIT)?,
             together: journal.held_together(LIMIT)?,
@@ -194,7 +192,7 @@ mod tests {
         let first = Facts::ask(&journal, question(), None, now).unwrap().unwrap();
         assert_eq!(details(&first), ["compute1"]);
         assert!(Facts::ask(&journal, question(), Some(&first), now).unwrap().is_none());
-        let other = Question { takes: vec!["recovery".into()], ..question() };
+        let other = Question { held: vec!["recovery".into()], ..question() };
         assert!(Facts::ask(&journal, other, Some(&first), now).unwrap().is_some());
         expire(&mut journal, "compute2", now);
         let second = Facts::ask(&journal, question(), Some(&first), now).unwrap().unwrap();

@@ -26,11 +26,10 @@ pub(super) fn exhausted_key(mark: MarkId, route: &str) -> Key {
 }
 
 /// What the journal is asked where these conditions hold or were told.
-pub(super) fn question<'k>(takes: Vec<String>, keys: impl Iterator<Item = &'k Key>) -> Question {
+pub(super) fn question<'k>(keys: impl Iterator<Item = &'k Key>) -> Question {
     // Two targets were told the same: it is asked once.
     let keys: BTreeSet<&Key> = keys.collect();
     Question {
-        takes,
         rejected: keys.iter().filter_map(|key| rejected_of(key)).collect(),
         held: keys.iter().filter_map(|key| held_of(key)).collect(),
         quarantined: keys.iter().filter_map(|key| quarantined_of(key)).collect(),

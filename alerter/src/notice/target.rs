@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::conditions::{Sight, conditions, routes};
+use super::conditions::{Sight, conditions};
 use super::facts::{Facts, Question};
 use super::keeper::Keeper;
 use super::keys::question;
@@ -186,10 +186,9 @@ impl<'e> Teller<'e> {
     }
 
     fn question(&self) -> Question {
-        let takes = routes(&self.shared).into_iter().filter(|route| route.takes).map(|route| route.name);
         let told = self.targets.iter().flat_map(|target| target.memory.keys());
         // What was not told yet may be told already when the answer comes.
-        question(takes.collect(), told.chain(self.conditions.holds.keys()))
+        question(told.chain(self.conditions.holds.keys()))
     }
 
     /// Says how much each target does not know yet.

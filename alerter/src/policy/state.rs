@@ -67,7 +67,8 @@ pub enum Stage {
     UnderWay,
     /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
     Waiting,
-    /// An attempt could begin, but for its endpoint, which is in trouble: these may go where none that is ready needs the place.
+    /// An attempt could begin, but its endpoint is in trouble, or has answered an earlier one badly: these may go where none
+    /// that is ready needs the place.
     Blocked,
 }
 

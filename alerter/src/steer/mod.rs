@@ -456,7 +456,7 @@ impl Plan {
                 Stage::Ready
             } else {
                 let due = journal.due_on(mark, room, gate, now)?;
-                match due.iter().any(|route| takes.contains(*route)) {
+                match due.iter().any(|(route, is_untried)| *is_untried && takes.contains(*route)) {
                     true => Stage::Ready,
                     false if due.is_empty() => Stage::Waiting,
                     false => Stage::Blocked,

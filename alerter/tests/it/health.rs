@@ -13,6 +13,7 @@ use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Rep
 use alerter::moment::Moment;
 use alerter::shared::Shared;
 use alerter::store::Store;
+use marks::host::HostName;
 use marks::journal::{Journal, JournalError, Role};
 use marks::register::Register;
 use marks::time::Timestamp;
@@ -543,7 +544,7 @@ async fn what_somebody_has_to_change_is_told_apart() {
     assert!(recovery().contains("is tried again"), "{}", recovery());
     let mut endpoint = Endpoint::new(4);
     endpoint.begin();
-    endpoint.end(&Sign::Refuses, None, Instant::now(), 0.5);
+    endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
     shared.lanes().insert("recovery".into(), Lane::new(endpoint));
     assert!(
         recovery().contains("refuses every mark") && recovery().contains("retry --all"),

@@ -65,6 +65,7 @@ mod probes_keeper;
 mod probes_keys;
 mod pruning;
 mod register;
+mod rejected;
 mod reload;
 mod route;
 mod routes;

@@ -313,7 +313,7 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
     let mut breaker = Breaker::new(1);
     let fails = |kind| shared.troubles().failed("recovery", kind, "somebody must mend it", Timestamp::now());
     breaker.begin();
-    breaker.end(&Sign::Refuses, None, Instant::now(), 0.5);
+    breaker.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());
     fails("credentials");
     place_endpoint(shared, breaker);

@@ -28,12 +28,12 @@ use crate::config::Site;
 use crate::endpoint::{Endpoint, OK};
 use crate::routes::fencing;
 
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A daemon's engine and control socket, at work on one journal.
-struct Running {
+pub(crate) struct Running {
     site: Site,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     stop: CancellationToken,
     engine: JoinHandle<Result<(), JournalError>>,
 }
@@ -52,7 +52,7 @@ fn configure(site: &Site, text: &str) {
 }
 
 impl Running {
-    async fn with(text: &str) -> Self {
+    pub(crate) async fn with(text: &str) -> Self {
         let site = Site::new("");
         configure(&site, text);
         let settings = site.settings();
@@ -74,7 +74,7 @@ impl Running {
         Self { site, shared, stop, engine }
     }
 
-    async fn fence(&self, host: &str) -> MarkId {
+    pub(crate) async fn fence(&self, host: &str) -> MarkId {
         let fencing = fencing(host, Timestamp::now());
         let id = fencing.id.into();
         self.shared.store.run(move |journal| journal.append_fencing(&fencing)).await.unwrap();
@@ -94,13 +94,13 @@ impl Running {
         rows.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
     }
 
-    async fn settled(&self, mark: MarkId) -> Option<Settlement> {
+    pub(crate) async fn settled(&self, mark: MarkId) -> Option<Settlement> {
         let row = self.shared.store.run(move |journal| journal.mark(mark)).await.unwrap();
         row.unwrap().settled.map(|(how, _)| how)
     }
 
     /// Waits until a delivery stands so. The engine says after each pass that there was one.
-    async fn until(&self, mark: MarkId, route: &str, state: State) {
+    pub(crate) async fn until(&self, mark: MarkId, route: &str, state: State) {
         let reached = async {
             while !self.deliveries(mark).await.contains(&(route.to_owned(), state)) {
                 assert!(!self.engine.is_finished());
@@ -110,11 +110,11 @@ impl Running {
         timeout(LONG, reached).await.unwrap();
     }
 
-    fn reasons(&self) -> Vec<String> {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         self.shared.reasons(Timestamp::now())
     }
 
-    fn socket(&self) -> client::Daemon {
+    pub(crate) fn socket(&self) -> client::Daemon {
         let socket: PathBuf = self.site.path("state/control.sock");
         client::Daemon::at(&socket)
     }
@@ -158,7 +158,7 @@ async fn slow() -> (Endpoint, Arc<Semaphore>) {
     (endpoint.await, leave)
 }
 
-async fn said(endpoint: &Endpoint, requests: usize) {
+pub(crate) async fn said(endpoint: &Endpoint, requests: usize) {
     let come = async {
         while endpoint.requests().len() < requests {
             tokio::task::yield_now().await;

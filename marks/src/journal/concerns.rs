@@ -1,8 +1,11 @@
 //! What somebody should look at: marks that are held, deliveries that are rejected or damaged. Read by the notice channel,
 //! so nothing here looks at what is well.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rusqlite::{Params, Row, params};
 
+use super::deliveries::{REJECTED, UNDER_WAY, WAITING};
 use super::due::{DueDelivery, both};
 use super::fencings::Rows;
 use super::marks::HELD;
@@ -10,7 +13,6 @@ use super::row::{self, MarkRow};
 use super::told::json;
 use super::{Journal, JournalError, delivery_row};
 use crate::id::MarkId;
-use crate::time::Timestamp;
 
 /// A delivery that is held and not by its chain, in the words of the index `delivery_kept`.
 pub(super) const KEPT: &str = "d.state = 'held' AND d.last_kind <> 'chain'";
@@ -62,30 +64,59 @@ impl Journal {
         self.rows(&sql, [json(marks)], row::decode)
     }
 
-    /// Deliveries to `routes` that wait in the slow lane at `now`, the oldest `limit` of them: their endpoint does not take
-    /// them. One whose endpoint refused everything is due at once, and is none of these.
+    /// Deliveries that their endpoint has rejected, the oldest `limit` of them. What a route refuses as it refuses all is none
+    /// of these.
     ///
     /// # Errors
     /// As any read.
-    pub fn rejected_deliveries(
-        &self,
-        now: Timestamp,
-        routes: &[String],
-        limit: u32,
-    ) -> Result<Oldest<DueDelivery>, JournalError> {
+    pub fn rejected_deliveries(&self, limit: u32) -> Result<Oldest<DueDelivery>, JournalError> {
         // A chain goes on from such a step, or says that there is none to go on to.
-        let rejected = "d.state = 'parked' AND d.step IS NULL AND d.next_due > ?1
-             AND d.route IN (SELECT value FROM json_each(?2))";
+        let rejected = format!("{REJECTED} AND d.step IS NULL");
         let sql = format!(
             "SELECT {}, {} FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
-             WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?3",
+             WHERE {rejected} ORDER BY d.mark, d.route LIMIT ?1",
             row::COLUMNS,
             delivery_row::COLUMNS
         );
-        let routes = json(routes);
-        let rows = self.rows(&sql, params![now.0, routes, limit], both)?;
+        let rows = self.rows(&sql, [limit], both)?;
         let in_all = format!("SELECT count(*) FROM delivery d INDEXED BY delivery_parked WHERE {rejected}");
-        Ok(Oldest { rows, in_all: self.count(&in_all, params![now.0, routes])? })
+        Ok(Oldest { rows, in_all: self.count(&in_all, [])? })
+    }
+
+    /// The hosts that each route rejects at present, also in chains.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rejected_hosts(&self) -> Result<BTreeMap<String, BTreeSet<String>>, JournalError> {
+        let sql = format!(
+            "SELECT d.route, m.node FROM delivery d INDEXED BY delivery_parked CROSS JOIN mark m ON m.id = d.mark
+             WHERE {REJECTED}"
+        );
+        let read = || {
+            let mut hosts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let mut rows = query.query([])?;
+            while let Some(row) = rows.next()? {
+                // A damaged name is told of as damage where its row is read as a whole.
+                if let (Ok(route), Ok(node)) = (row.get(0), row.get(1)) {
+                    hosts.entry(route).or_default().insert(node);
+                }
+            }
+            Ok(hosts)
+        };
+        self.sqlite(read())
+    }
+
+    /// Whether a route has deliveries that wait or are under way, and were not rejected.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_others_than_rejected(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {WAITING} AND NOT ({REJECTED}))
+               OR EXISTS (SELECT 1 FROM delivery d WHERE d.route = ?1 AND {UNDER_WAY} AND d.state = 'in-flight')"
+        );
+        self.sqlite(self.connection.query_row(&sql, [route], |row| row.get(0)))
     }
 
     /// Deliveries that are held, the oldest `limit` of them, without steps whose turn it is not.
@@ -183,6 +214,7 @@ mod tests {
     use crate::journal::tests::{Home, NOW, attempt, fencing, marked, marked_as, row_of};
     use crate::journal::{Role, Taken, Verdict};
     use crate::mark::{Doubt, Proof, Standing};
+    use crate::time::Timestamp;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -238,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_rejected_while_it_waits_in_the_slow_lane_of_a_route_that_was_asked_for() {
+    fn a_delivery_is_rejected_where_its_answer_has_put_it_off_and_refused_where_it_is_due_at_once() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let rejected = marked(&mut journal, "compute1", NOW);
@@ -246,15 +278,12 @@ mod tests {
         marked(&mut journal, "well", NOW);
         attempt(&mut journal, rejected, "recovery", &parked(NOW + MINUTE));
         attempt(&mut journal, refused, "recovery", &parked(NOW));
-        let found = |routes: &[&str], now| -> Vec<MarkId> {
-            let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
-            let oldest = journal.rejected_deliveries(now, &routes, 10).unwrap();
-            assert_eq!(oldest.in_all as usize, oldest.rows.sound.len());
-            oldest.rows.sound.iter().map(|due| due.mark.id).collect()
-        };
-        assert_eq!(found(&["recovery", "other"], NOW), [rejected]);
-        assert_eq!(found(&["other"], NOW), [], "its endpoint takes nothing");
-        assert_eq!(found(&["recovery"], NOW + MINUTE), [], "it is tried now");
+        let oldest = journal.rejected_deliveries(10).unwrap();
+        assert_eq!(oldest.in_all as usize, oldest.rows.sound.len());
+        assert_eq!(oldest.rows.sound.iter().map(|due| due.mark.id).collect::<Vec<_>>(), [rejected]);
+        let hosts = BTreeMap::from([("recovery".to_owned(), BTreeSet::from(["compute1".to_owned()]))]);
+        assert_eq!(journal.rejected_hosts().unwrap(), hosts);
+        assert!(journal.has_others_than_rejected("recovery").unwrap());
         assert!(journal.is_open(rejected, "recovery").unwrap());
         assert!(!journal.is_open(rejected, "other").unwrap());
         journal.dismiss(rejected, "told by hand", "alice", NOW).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
 use super::delivery_row::{self, COLUMNS, update};
 use super::fencings::{Checked, Damage, Rows};
@@ -63,6 +63,10 @@ const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
 pub(super) const IS_STEP: &str = "instr(d.route, '.') > 0";
+/// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).
+pub(super) const REJECTED: &str = "d.state = 'parked' AND d.next_due > d.last_at";
+/// No mark that its endpoint rejects waits longer for its next attempt.
+pub const SLOWEST: Duration = Duration::from_secs(3600);
 /// No receiver may take longer to confirm what it has accepted (`ack-timeout`).
 const CONFIRMATION: Duration = Duration::from_secs(86_400);
 /// How many deliveries are changed in one transaction.
@@ -70,17 +74,26 @@ const PAGE: usize = 256;
 
 impl Journal {
     /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
-    /// daemon, would wait too long. One whose receiver is to confirm it has up to a day beyond that. Says how many did.
+    /// daemon, would wait too long. One that was rejected has up to [`SLOWEST`] beyond that, and one whose receiver is to
+    /// confirm it up to a day. Says how many did.
     ///
     /// # Errors
     /// As any write.
     pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
-        let (confirmed, now) = (latest + CONFIRMATION, Timestamp::now());
-        let condition =
-            format!("{WAITING} AND d.next_due > ?3 AND (d.last_kind IS NOT '{ACCEPTED}' OR d.next_due > ?4)");
-        self.change_each(&condition, &[latest.0.into(), confirmed.0.into()], now, |delivery, _| {
+        let (confirmed, rejected, now) = (latest + CONFIRMATION, latest + SLOWEST, Timestamp::now());
+        let condition = format!(
+            "{WAITING} AND d.next_due > ?3 AND (d.last_kind IS NOT '{ACCEPTED}' OR d.next_due > ?4)
+             AND (d.state <> 'parked' OR d.next_due > ?5)"
+        );
+        let given = [latest, confirmed, rejected].map(|at| at.0.into());
+        self.change_each(&condition, &given, now, |delivery, _| {
             let is_accepted = delivery.last.as_ref().is_some_and(|last| last.kind == ACCEPTED);
-            delivery.next_due = delivery.next_due.min(if is_accepted { confirmed } else { latest });
+            let latest = match delivery.state {
+                State::Parked => rejected,
+                _ if is_accepted => confirmed,
+                _ => latest,
+            };
+            delivery.next_due = delivery.next_due.min(latest);
             Ok(())
         })
     }
@@ -102,7 +115,7 @@ impl Journal {
         let only = only.map(|mark| mark.to_string()).into();
         self.change_each(&condition, &[only], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
-            delivery.next_due = now;
+            delivery.next_due = delivery.next_due.min(now);
             let key = (delivery.mark, delivery.route.as_str());
             Ok(note_by(transaction, key, now, "retry", &detail, actor)?)
         })
@@ -300,8 +313,8 @@ impl Journal {
         self.sqlite(read())
     }
 
-    /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held says
-    /// nothing of its route, and what was accepted nothing bad.
+    /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held or
+    /// rejected says nothing of its route, and what was accepted nothing bad.
     ///
     /// # Errors
     /// As any read.
@@ -311,8 +324,9 @@ impl Journal {
             "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
                (SELECT min(e.last_at) FROM delivery e
                 WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}) AND e.state <> 'held'
-                  AND e.last_kind <> '{ACCEPTED}')
+                  AND e.last_kind <> '{ACCEPTED}' AND NOT (e.state = 'parked' AND e.next_due > e.last_at))
              FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} AND d.state <> 'held' AND d.last_kind <> '{ACCEPTED}'
+               AND NOT ({REJECTED})
              GROUP BY d.route"
         );
         let read = || {
@@ -584,6 +598,30 @@ fn insert_all(
             ended_at: None,
         };
         delivery_row::insert(transaction, &delivery)?;
+        wake_rejected(transaction, (mark, route), now)?;
+    }
+    Ok(())
+}
+
+/// A later mark of a host goes behind the earlier ones: those that the route has rejected have their turn now, or it would
+/// wait for as long as they do.
+fn wake_rejected(
+    transaction: &Transaction<'_>,
+    (later, route): (MarkId, &str),
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let sql = format!(
+        "SELECT n.id FROM mark m CROSS JOIN mark n ON n.node = m.node AND n.id <> m.id
+         CROSS JOIN delivery d ON d.mark = n.id AND d.route = ?2
+         WHERE m.id = ?1 AND {REJECTED} AND d.next_due > ?3"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let rows = query.query_map(params![later.to_string(), route, now.0], |row| row.get::<_, String>(0))?;
+    for earlier in rows.collect::<rusqlite::Result<Vec<_>>>()? {
+        if let Some(Ok(mut delivery)) = load_or_quarantine(transaction, (&earlier, route), now)? {
+            delivery.next_due = now;
+            update(transaction, &delivery)?;
+        }
     }
     Ok(())
 }

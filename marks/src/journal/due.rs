@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::chains;
 use super::deliveries::IS_STEP;
@@ -40,41 +40,59 @@ const IN_CHAIN: &str = "(d.step IS NULL OR d.state <> 'parked' OR d.exhausted_at
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
 
+/// A delivery whose last answer, if any, was not about this very mark: nobody could be reached. These go first, the oldest
+/// failure before the others.
+const UNTRIED: &str = "d.state = 'pending' AND (d.last_at IS NULL OR d.next_due <= d.last_at)";
+/// Any other: its endpoint rejected it, answered badly, or refused it as it refuses all. The one that has been due for longest
+/// goes first, so that each has its turn.
+const TRIED: &str = "(d.state = 'parked' OR d.next_due > d.last_at)";
+
 /// A later mark of the host of mark `m`, `n`.
 pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 
-/// What is due on route `?3`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
+/// What is due on route `?3`, of those of `which`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
 /// took. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
-/// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step; and nothing of its host
+/// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step, or that one was rejected since this one was
+/// made: it had its turn; and nothing of its host
 /// is under way there, nor is the host called back: the index has no more than that, and what is held.
-fn due_sql(and: &str) -> String {
+fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
     format!(
-        "SELECT {}, {} FROM delivery d INDEXED BY delivery_waiting CROSS JOIN mark m ON m.id = d.mark
+        "SELECT {columns} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
            AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
-           AND {and}
+           AND {which}
            AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
              OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
                AND e.route = substr(d.route, 1, length(d.route) - length('{RETURN}'))))))
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
-               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id AND h.words <> '{TURN}') AND e.state IN ('pending', 'parked')))
+               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id AND h.words <> '{TURN}') AND e.state IN ('pending', 'parked')
+               AND NOT (e.state = 'parked' AND e.next_due > e.last_at AND (e.last_at >= m.made_at OR m.made_at > ?1))))
            AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
              WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
                AND e.route IN (d.route, d.route || '{RETURN}'))
-         ORDER BY d.failure_time, d.mark LIMIT ?2",
-        row::COLUMNS,
-        delivery_row::COLUMNS
+         ORDER BY {order} LIMIT ?2"
     )
 }
 
-static DUE: LazyLock<String> = LazyLock::new(|| {
-    due_sql(&format!("({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))"))
+/// What is due, in the order in which it goes: mark `?9`, which an operator has asked for; what was not tried; and the rest.
+static DUE: LazyLock<[String; 3]> = LazyLock::new(|| {
+    let columns = format!("{}, {}", row::COLUMNS, delivery_row::COLUMNS);
+    let goes = format!("({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))");
+    let due = |index, which, order| due_sql(&columns, index, &format!("{goes} AND {which}"), order);
+    [
+        due("delivery_waiting", "d.mark = ?9".to_owned(), OLDEST),
+        due("delivery_waiting", format!("d.mark IS NOT ?9 AND {UNTRIED}"), OLDEST),
+        due("delivery_due", format!("d.mark IS NOT ?9 AND {TRIED}"), "d.next_due, d.mark"),
+    ]
 });
 
-/// The same of mark `?9` alone, whatever the policy says of it.
-static DUE_OF: LazyLock<String> = LazyLock::new(|| due_sql("d.mark = ?9"));
+const OLDEST: &str = "d.failure_time, d.mark";
+
+/// Whether mark `?9` is due, whatever the policy says of it, and whether it was not tried.
+static DUE_OF: LazyLock<String> =
+    LazyLock::new(|| due_sql(UNTRIED, "delivery_waiting", "d.mark = ?9", OLDEST));
 
 /// A delivery whose next attempt may begin, with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +110,10 @@ pub struct Room {
     pub route: String,
     /// How many.
     pub places: usize,
+    /// How many of these for marks that the route has answered before, and not taken.
+    pub again: usize,
+    /// The mark that an operator wants to go first.
+    pub first: Option<MarkId>,
     /// What the route asks of a mark.
     pub terms: Terms,
 }
@@ -99,7 +121,7 @@ pub struct Room {
 impl Room {
     /// Room on a route without terms of its own.
     pub fn of(route: &str, places: usize) -> Self {
-        Self { route: route.to_owned(), places, terms: Terms::default() }
+        Self { route: route.to_owned(), places, again: places, first: None, terms: Terms::default() }
     }
 }
 
@@ -134,7 +156,8 @@ impl Journal {
         self.sqlite(any())
     }
 
-    /// The routes on which the look for what is due would give a mark, but for what the policy says of it.
+    /// The routes on which the look for what is due would give a mark, but for what the policy says of it; each with whether
+    /// the mark goes before those that were tried there.
     ///
     /// # Errors
     /// As any read.
@@ -144,7 +167,7 @@ impl Journal {
         room: &'r [Room],
         gate: Option<Gate>,
         now: Timestamp,
-    ) -> Result<Vec<&'r str>, JournalError> {
+    ) -> Result<Vec<(&'r str, bool)>, JournalError> {
         let mut due = Vec::new();
         for room in room.iter().filter(|room| !room.route.contains('.')) {
             let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
@@ -160,9 +183,8 @@ impl Journal {
                 given.tells_return,
                 mark.to_string()
             ];
-            if self.sqlite(query.exists(given))? {
-                due.push(room.route.as_str());
-            }
+            let found = self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
+            due.extend(found.map(|is_untried| (room.route.as_str(), is_untried)));
         }
         Ok(due)
     }
@@ -191,7 +213,7 @@ impl Journal {
     }
 }
 
-/// Deliveries on one route whose next attempt may begin, oldest first: due, sound, and the first open one of their host on
+/// Deliveries on one route whose next attempt may begin, in the order in which they go: due, sound, and the first open one of their host on
 /// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
 /// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go
 /// out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
@@ -222,21 +244,34 @@ fn rows(
     (room, limit): (&Room, usize),
     gate: Option<Gate>,
 ) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
-    if limit == 0 {
-        return Ok(Vec::new());
+    let mut all = Vec::new();
+    let most = [usize::from(room.first.is_some()), limit, room.again];
+    for (sql, most) in DUE.iter().zip(most) {
+        let left = most.min(limit.saturating_sub(all.len()));
+        if left > 0 {
+            all.extend(rows_of(connection, sql, (room, left), &Given::of(room, gate, now))?);
+        }
     }
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut query = connection.prepare_cached(&DUE)?;
-    let given = Given::of(room, gate, now);
+    Ok(all)
+}
+
+fn rows_of(
+    connection: &Connection,
+    sql: &str,
+    (room, limit): (&Room, usize),
+    given: &Given<'_>,
+) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    let mut query = connection.prepare_cached(sql)?;
     let given = params![
         given.now,
-        limit,
+        i64::try_from(limit).unwrap_or(i64::MAX),
         given.route,
         given.register,
         given.since,
         given.after,
         given.made_by,
-        given.tells_return
+        given.tells_return,
+        room.first.map(|mark| mark.to_string())
     ];
     let rows = query.query_map(given, |found| {
         let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
@@ -308,8 +343,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::journal::tests::{Home, NOW, acknowledged, attempt, marked, marked_as, marked_for_two};
-    use crate::journal::{Journal, Role};
+    use crate::delivery::State;
+    use crate::journal::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as, marked_for_two};
+    use crate::journal::{Journal, Role, Verdict};
     use crate::mark::{Doubt, Proof, Standing};
     use crate::terms::After;
 
@@ -410,5 +446,65 @@ mod tests {
         assert_eq!(due(&mut journal, gate(before)), [second]);
         home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
         assert_eq!(due(&mut journal, gate(before)), [], "a damaged row is no publication");
+    }
+
+    fn parked(next_due: Timestamp) -> Verdict {
+        let (kind, detail) = ("rejected".to_owned(), "422".to_owned());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due }
+    }
+
+    fn begun(journal: &mut Journal, room: &Room, now: Timestamp) -> Vec<MarkId> {
+        let begun = journal.turn(&[], std::slice::from_ref(room), None, now).unwrap().begun;
+        begun.iter().map(|due| due.mark.id).collect()
+    }
+
+    /// The broken variant goes by the hosts' failures alone: the oldest is rejected again and again, and nobody else is asked.
+    #[test]
+    fn what_was_not_tried_goes_before_what_was_rejected_and_each_of_these_has_its_turn() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let second = Duration::from_secs(1);
+        let [old, middle, new] = [("bad1", 0), ("bad2", 1), ("good", 2)]
+            .map(|(host, at)| marked(&mut journal, host, NOW + second * at));
+        attempt(&mut journal, middle, "recovery", &parked(NOW + second));
+        attempt(&mut journal, old, "recovery", &parked(NOW + second * 2));
+        let order = due(&mut journal, None);
+        assert_eq!(order, [new, middle, old], "the one that is due for longest has the next turn");
+        let room = Room { again: 0, ..Room::of("recovery", 3) };
+        assert_eq!(begun(&mut journal, &room, LATE), [new], "no place is for the others");
+        let room = Room { first: Some(old), ..Room::of("recovery", 1) };
+        assert_eq!(begun(&mut journal, &room, LATE), [old], "an operator's word");
+        assert_eq!(begun(&mut journal, &room, LATE), [middle], "it is under way");
+    }
+
+    /// What nobody could be reached for is the endpoint's fault: it keeps its place.
+    #[test]
+    fn who_could_not_be_reached_keeps_the_place_of_his_failure() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [old, new] = [("compute1", 0), ("compute2", 1)]
+            .map(|(host, at)| marked(&mut journal, host, NOW + Duration::from_secs(at)));
+        for (wait, order) in [(Duration::ZERO, [old, new]), (Duration::from_secs(1), [new, old])] {
+            attempt(&mut journal, old, "recovery", &again(NOW + wait));
+            assert_eq!(due(&mut journal, None), order, "{wait:?}");
+        }
+    }
+
+    /// In order, but not for ever: the broken variants send the later one first, or keep it back for as long as the earlier
+    /// one is rejected.
+    #[test]
+    fn a_later_mark_of_a_host_goes_when_the_rejected_one_before_it_had_its_turn() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let (room, hour) = (Room::of("recovery", 4), Duration::from_secs(3600));
+        let first = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, first, "recovery", &parked(NOW + hour));
+        assert_eq!(begun(&mut journal, &room, LATE), []);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+        let made = journal.mark(later).unwrap().unwrap().made_at;
+        let now = made + Duration::from_secs(1);
+        assert_eq!(begun(&mut journal, &room, now), [first], "at once, and before the later one");
+        journal.finish_attempt(first, "recovery", &parked(now + hour), now).unwrap();
+        assert_eq!(begun(&mut journal, &room, now), [later]);
     }
 }

@@ -58,7 +58,7 @@ pub use attempts::{Ended, Recorded, Turned, Verdict};
 pub use callbacks::{Callback, Heard, Says};
 pub use chains::Advanced;
 pub use concerns::{Oldest, Quarantined};
-pub use deliveries::{NewDelivery, Tried};
+pub use deliveries::{NewDelivery, SLOWEST, Tried};
 pub use due::{DueDelivery, Gate, RETURN, Room};
 pub use endings::LeftRoute;
 pub use error::JournalError;

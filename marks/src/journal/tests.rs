@@ -382,6 +382,34 @@ fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
     assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
 }
 
+/// A start cuts the waits of a former daemon short, but a rejection has a schedule of its own, and says nothing of its route.
+/// The broken variant is a mark that was answered badly.
+#[test]
+fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
+    let (late, cap) = (NOW + Duration::from_secs(3000), NOW + Duration::from_secs(30));
+    for (state, waits, troubles) in [(State::Parked, late, 0), (State::Pending, cap, 1)] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
+        attempt(
+            &mut journal,
+            mark,
+            "recovery",
+            &Verdict::Again { state, ambiguous, kind, detail, next_due: late },
+        );
+        assert_eq!(journal.tried().unwrap().len(), troubles, "{state:?}");
+        journal.put_off_no_longer_than(cap).unwrap();
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.next_due, delivery.is_rejected()), (waits, state == State::Parked));
+        journal.put_off_no_longer_than(NOW - SLOWEST).unwrap();
+        assert!(
+            journal.deliveries_of(mark).unwrap().sound[0].next_due <= NOW,
+            "but no clock keeps it for ever"
+        );
+    }
+}
+
 #[test]
 fn the_parked_deliveries_of_a_route_are_made_due() {
     let home = Home::new();

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
-use alerter::delivery::confirmation;
-use alerter::delivery::endpoint::{Change, Endpoint, Sign};
+use alerter::delivery::endpoint::{Endpoint, Sign};
 use alerter::delivery::lane::{FRESH, Lane};
 use alerter::delivery::schedule;
 use alerter::delivery::trouble::Troubles;
+use alerter::delivery::{confirmation, of_this_host};
 use alerter::drivers::event::{self, TimeFormat};
 use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
 use alerter::intake::{apply, start};
@@ -143,7 +143,7 @@ pub(super) struct Daemon {
     upkeep: Option<u64>,
     flights: Vec<Flight>,
     /// Answers that are not on record.
-    answers: Vec<(Ended, Option<Change>)>,
+    answers: Vec<Ended>,
     /// Begun in the journal and not ended there.
     pub(super) under_way: BTreeSet<(MarkId, String)>,
     pub(super) probed: BTreeMap<MarkId, Found>,
@@ -314,35 +314,39 @@ impl Daemon {
         }
         for flight in ended {
             let took = Duration::from_millis(world.clock.now - flight.began);
-            let change = self.note(&flight, took, now, rng.f64());
+            let outcome = of_this_host(&self.shared, &flight.due, flight.outcome);
+            let flight = Flight { outcome, ..flight };
+            self.note(&flight, took, now, rng.f64());
             let verdict = self.judge(&flight, now.wall, rng.f64());
             let (mark, route) = (flight.due.mark.id, flight.due.delivery.route.clone());
-            self.answers.push((Ended { mark, route, verdict, at: now.wall }, change));
+            self.answers.push(Ended { mark, route, verdict, at: now.wall });
         }
     }
 
     /// As `delivery` notes what an exchange says of its endpoint.
-    fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) -> Option<Change> {
-        let is_step = flight.due.delivery.is_step();
+    fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) {
         let sign = match &flight.outcome {
             Outcome::Unreachable(_) => Sign::Unreachable,
             Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
             Outcome::Refused(_) => Sign::Refuses,
-            Outcome::Rejected(_) if !is_step => Sign::Rejects(flight.due.mark.node.clone()),
             _ => Sign::Takes,
         };
         let mut lanes = self.shared.lanes();
-        let lane = lanes.get_mut(&flight.due.delivery.route)?;
-        lane.ended(flight.due.mark.id);
-        lane.endpoint.took(took);
-        lane.endpoint.end(&sign, None, now.instant, random)
+        if let Some(lane) = lanes.get_mut(&flight.due.delivery.route) {
+            lane.ended(flight.due.mark.id);
+            lane.endpoint.took(took);
+            lane.endpoint.end(&flight.due.mark.node, sign, None, now.instant, random);
+        }
     }
 
     /// As `delivery` turns an outcome into what is written down.
     fn judge(&self, flight: &Flight, now: Timestamp, random: f64) -> Verdict {
         let (route, delivery) = (&flight.due.delivery.route, &flight.due.delivery);
         let again = |state, ambiguous, failure: &Failure, wait: Duration| {
-            self.shared.troubles().failed(route, failure.kind, &failure.detail, now);
+            match &flight.outcome {
+                Outcome::Rejected(_) => drop(self.shared.troubles().rejected(route, &flight.due.mark.node)),
+                _ => drop(self.shared.troubles().failed(route, failure.kind, &failure.detail, now)),
+            }
             let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
             Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }
         };
@@ -392,9 +396,7 @@ impl Daemon {
         rng: &mut Rng,
         (now, cut): (Moment, Option<Cut>),
     ) -> Result<(), Cut> {
-        let answers = std::mem::take(&mut self.answers);
-        let woken: Vec<String> = answers.iter().filter_map(wakes).collect();
-        let ended: Vec<Ended> = answers.into_iter().map(|(ended, _)| ended).collect();
+        let ended = std::mem::take(&mut self.answers);
         let room = self.room(now);
         let gate = Some(Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE });
         let comes_first = self.shared.steering().is_limited();
@@ -404,9 +406,6 @@ impl Daemon {
         audit.look(world, self);
         self.break_holds(now.wall);
         turned.add(self.journal.turn(then, &room, gate, now.wall).unwrap());
-        for route in &woken {
-            self.journal.wake_parked(route, now.wall).unwrap();
-        }
         self.shared.report_damage(&turned.damaged);
         for Ended { mark, route, .. } in ended.iter() {
             audit.ended(world, *mark, route);
@@ -456,13 +455,12 @@ impl Daemon {
 
     fn room(&self, now: Moment) -> Vec<Room> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
-        let lanes = self.shared.lanes();
+        let mut lanes = self.shared.lanes();
         let room = |route: &Arc<config::Route>| {
-            let name = route.name.as_str().to_owned();
-            let places = lanes.get(&name).map_or(0, |lane| lane.room(now.instant));
-            Room { route: name, places: if stops { 0 } else { places }, terms: route.terms.clone() }
+            let room = lanes.get_mut(route.name.as_str())?.ask(route, now.instant);
+            Some(if stops { Room { places: 0, ..room } } else { room })
         };
-        self.shared.settings().routes.iter().map(room).collect()
+        self.shared.settings().routes.iter().filter_map(room).collect()
     }
 
     fn has_error(&self) -> bool {
@@ -607,11 +605,6 @@ impl Daemon {
 
 fn stop_at(cut: Option<Cut>, here: Cut) -> Result<(), Cut> {
     if cut == Some(here) { Err(here) } else { Ok(()) }
-}
-
-/// The route whose parked marks wait no longer for its sake.
-fn wakes((ended, change): &(Ended, Option<Change>)) -> Option<String> {
-    matches!(change, Some(Change::Parked | Change::Recovered)).then(|| ended.route.clone())
 }
 
 /// As the engine makes them.

@@ -1,0 +1,151 @@
+//! `POST /v1/retry`: everything that waits is tried now; or one host is sent now, and it is said what of it is not, and why.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use marks::delivery::{self, Delivery};
+use marks::id::MarkId;
+use marks::journal::{Journal, JournalError, MarkRow, Room};
+use marks::time::Timestamp;
+
+use super::api::{ChangeAnswer, RetryRequest};
+use super::caller::Caller;
+use super::server::{Answer, Body, plain, unfinished_marks_of};
+use crate::drivers::is_step;
+use crate::policy;
+use crate::shared::Shared;
+
+pub(super) async fn retry(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<RetryRequest>,
+) -> Answer<ChangeAnswer> {
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let answer = match &request.target {
+        Some(target) => {
+            let marks = unfinished_marks_of(&shared, target).await?;
+            let state = Arc::clone(&shared);
+            shared.store.run(move |journal| those(journal, &state, &marks, (&reason, &user))).await?
+        }
+        None => {
+            let all = move |journal: &mut Journal| journal.retry_now(None, &reason, &user, Timestamp::now());
+            let changed = shared.store.run(all).await?;
+            shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
+            ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }
+        }
+    };
+    shared.poke.notify_one();
+    Ok(Json(answer))
+}
+
+/// One sentence for all deliveries of these marks that are open.
+fn those(
+    journal: &mut Journal,
+    shared: &Shared,
+    marks: &[MarkId],
+    (reason, user): (&str, &str),
+) -> Result<ChangeAnswer, JournalError> {
+    let (now, mut changed, mut said) = (Timestamp::now(), 0, Vec::new());
+    for mark in marks {
+        journal.retry_now(Some(*mark), reason, user, now)?;
+        tracing::info!(%mark, "{user} has the mark tried now, where it waits for its time");
+        for (route, is_sent, what) in of_mark(journal, shared, *mark, now)? {
+            changed += usize::from(is_sent);
+            said.push(format!("route {route}: {what}"));
+        }
+    }
+    said.extend(not_permitted(shared));
+    Ok(ChangeAnswer { changed, message: said.join("; ") })
+}
+
+/// Each open delivery of a mark: its route, whether its attempt is next there, and what is done or in the way.
+fn of_mark(
+    journal: &Journal,
+    shared: &Shared,
+    mark: MarkId,
+    now: Timestamp,
+) -> Result<Vec<(String, bool, String)>, JournalError> {
+    let Some(row) = journal.mark(mark)? else { return Ok(Vec::new()) };
+    let (settings, rows) = (shared.settings(), journal.deliveries_of(mark)?);
+    let room = |name: &str, terms| Room { terms, ..Room::of(name, 0) };
+    let rooms: Vec<Room> =
+        settings.routes.iter().map(|route| room(route.name.as_str(), route.terms.clone())).collect();
+    let due = journal.due_on(mark, &rooms, None, now)?;
+    let held = held(journal, &row)?;
+    let mut all = Vec::new();
+    for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {
+        let is_due = is_step(&delivery.route) || due.iter().any(|(route, _)| *route == delivery.route);
+        let obstacle = obstacle(&delivery, held.as_deref(), is_due, shared);
+        let is_sent = obstacle.is_none();
+        let what = obstacle.unwrap_or_else(|| send(shared, &delivery));
+        all.push((delivery.route, is_sent, what));
+    }
+    let damaged = rows.damaged.into_iter().map(|damage| (damage.key, false, DAMAGED.to_owned()));
+    all.extend(damaged);
+    if let Some(why) = held.filter(|_| all.is_empty()) {
+        all.push(("none yet".to_owned(), false, why));
+    }
+    Ok(all)
+}
+
+const DAMAGED: &str = "its row is damaged: it is never sent, see `nova-host-alerter list`";
+
+/// What keeps the whole mark back.
+fn held(journal: &Journal, row: &MarkRow) -> Result<Option<String>, JournalError> {
+    let advice = "which no retry ends: see `nova-host-alerter status`";
+    if let Some(doubt) = policy::doubts(row).first() {
+        return Ok(Some(format!("the mark is held ({}), {advice}", doubt.as_str())));
+    }
+    let held = journal.hold_of(row.id)?;
+    Ok(held.map(|held| format!("the mark is held ({}): {}, {advice}", held.words.join(", "), held.why)))
+}
+
+/// Why a delivery is not sent now.
+fn obstacle(delivery: &Delivery, held: Option<&str>, is_due: bool, shared: &Shared) -> Option<String> {
+    use delivery::State::{Held, InFlight, Quarantined};
+    let said = || delivery.last.as_ref().map(|last| format!(" ({}): {}", last.kind, last.detail));
+    match delivery.state {
+        Quarantined => Some(DAMAGED.to_owned()),
+        InFlight => Some("it is being sent at this moment".to_owned()),
+        Held if delivery.waits_in_chain() => Some("it is the turn of another step of its chain".to_owned()),
+        Held => Some(format!("it is held{}; only `release` or `unmark` ends that", said().unwrap_or_default())),
+        _ if shared.route(&delivery.route).is_none() => Some("it is not configured any more".to_owned()),
+        _ if held.is_some() && !delivery.is_step() => held.map(str::to_owned),
+        _ if !is_due => Some(
+            "an earlier mark of this host, or the route that its `after` names, goes first: see `nova-host-alerter show`"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+/// The delivery is the next one of its route, and that is asked now, whatever it said before.
+fn send(shared: &Shared, delivery: &Delivery) -> String {
+    let (now, route) = (Instant::now(), &delivery.route);
+    let trouble = shared.troubles().of(route).cloned();
+    let mut lanes = shared.lanes();
+    let Some(lane) = lanes.get_mut(route) else { return "it is sent when the route is ready".to_owned() };
+    lane.want(delivery.mark);
+    lane.endpoint.probe(now);
+    let when = match lane.endpoint.room(now) {
+        0 => "it is the next to be sent, when an exchange that is under way there has ended",
+        _ => "it is sent now",
+    };
+    let trouble = trouble.map(|trouble| {
+        format!(", though nothing was accepted there of late ({}): {}", trouble.kind, trouble.detail)
+    });
+    format!("{when}{}", trouble.unwrap_or_default())
+}
+
+/// Where nothing may be sent at all.
+fn not_permitted(shared: &Shared) -> Option<String> {
+    shared.cluster.as_ref()?;
+    let seen = shared.seen();
+    let why = match &seen.view {
+        Some(view) => view.permits().err()?,
+        None => "the cluster has not been looked at yet".to_owned(),
+    };
+    Some(format!("but nothing is sent for now: {why}"))
+}

@@ -1,0 +1,365 @@
+//! What an endpoint has against one host is about that host: the others are told as if there were none such.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use alerter::control::api::{ChangeAnswer, Daemon, RetryRequest, RouteStatus, TestAnswer, TestRequest};
+use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
+use alerter::delivery::lane::{FRESH, Lane};
+use alerter::delivery::schedule;
+use alerter::moment::Moment;
+use marks::delivery::State;
+use marks::id::{MarkId, NoteId};
+use marks::journal::{DueDelivery, Ended, Verdict};
+use marks::mark::Settlement;
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::endpoint::{Endpoint, OK};
+use crate::openstack;
+use crate::reload::{LONG, Running, said};
+use crate::routes::{Place, route};
+
+/// Answers by host, until others are put in their place; 200 where there is none.
+type Answers = Arc<Mutex<BTreeMap<String, u16>>>;
+
+/// A receiver that has something against these hosts.
+async fn receiver(against: &[&str], status: u16) -> (Endpoint, Answers) {
+    let answers: Answers =
+        Arc::new(Mutex::new(against.iter().map(|host| ((*host).to_owned(), status)).collect()));
+    let known = Arc::clone(&answers);
+    let endpoint = Endpoint::acting(move |mut peer| {
+        let known = Arc::clone(&known);
+        async move {
+            let Some(request) = peer.take_request().await else { return };
+            let status = known.lock().unwrap().get(&host_in(&request)).copied();
+            let status = status.map(|status| format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n"));
+            peer.say(status.as_deref().map_or(OK, str::as_bytes)).await;
+        }
+    });
+    (endpoint.await, answers)
+}
+
+/// The short name of the host that a message is about.
+fn host_in(request: &[u8]) -> String {
+    let text = String::from_utf8_lossy(request);
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let event: Value = serde_json::from_str(body).unwrap_or_default();
+    event["payload"]["hostname"].as_str().unwrap_or_default().trim_end_matches(".x.y").to_owned()
+}
+
+/// How often each host was sent.
+fn sent(endpoint: &Endpoint) -> BTreeMap<String, usize> {
+    let mut sent = BTreeMap::new();
+    endpoint.requests().iter().for_each(|request| *sent.entry(host_in(request)).or_default() += 1);
+    sent
+}
+
+fn table(url: &str) -> String {
+    format!("[http.r]\nurl = \"{url}\"\nallow-http = true\n")
+}
+
+async fn fence_all(running: &Running, name: &str, count: usize) -> Vec<MarkId> {
+    let mut marks = Vec::new();
+    for number in 1..=count {
+        marks.push(running.fence(&format!("{name}-{number}")).await);
+    }
+    marks
+}
+
+async fn all_are(running: &Running, marks: &[MarkId], state: State) {
+    for mark in marks {
+        running.until(*mark, "r", state).await;
+    }
+}
+
+async fn status(running: &Running) -> RouteStatus {
+    let daemon: Daemon = running.socket().get("/v1/status").await.unwrap();
+    daemon.routes.into_iter().find(|route| route.name == "r").unwrap()
+}
+
+async fn retry(running: &Running, host: &str) -> ChangeAnswer {
+    let request = RetryRequest { target: Some(host.to_owned()), reason: String::new(), user: "alice".into() };
+    running.socket().post("/v1/retry", &request).await.unwrap()
+}
+
+const BAD: [&str; 6] = ["bad-1", "bad-2", "bad-3", "bad-4", "bad-5", "bad-6"];
+
+/// S1-16, S1-32: a real receiver rejects six hosts. The others are sent once each, and the six are left to their schedule.
+/// The broken variant takes three rejections for the route's fault, and asks with the oldest mark again and again.
+#[tokio::test]
+async fn hosts_that_an_endpoint_rejects_are_in_nobodys_way() {
+    for count in [10, 25, 100] {
+        let (endpoint, _) = receiver(&BAD, 422).await;
+        let running = Running::with(&table(&endpoint.url())).await;
+        let bad = fence_all(&running, "bad", BAD.len()).await;
+        all_are(&running, &bad, State::Parked).await;
+        let alone = status(&running).await;
+        assert!(alone.rejects_all && !alone.refuses, "{alone:?}");
+        let good = fence_all(&running, "good", count).await;
+        all_are(&running, &good, State::Acknowledged).await;
+        let mut wanted: BTreeMap<String, usize> = BAD.iter().map(|host| ((*host).to_owned(), 1)).collect();
+        wanted.extend((1..=count).map(|number| (format!("good-{number}"), 1)));
+        assert_eq!(sent(&endpoint), wanted, "each exactly once");
+        let route = status(&running).await;
+        assert_eq!(
+            (route.rejected, route.rejects_all, route.refuses, route.failing_since),
+            (6, false, false, None)
+        );
+        assert_eq!(running.reasons(), Vec::<String>::new(), "nothing is wrong with the route");
+    }
+}
+
+/// A whole rack that was never registered in Masakari stands before the others, and the broken variant stops all of them.
+#[tokio::test]
+async fn a_rack_that_masakari_does_not_know_stops_no_recovery() {
+    let cloud = openstack::Site::new().await;
+    cloud.state().hosts = vec!["good-1.x.y", "good-2.x.y", "good-3.x.y"];
+    let clouds = cloud.files.path("clouds.yaml");
+    let running = Running::with(&format!("[masakari.cloud]\nclouds-file = \"{}\"\n", clouds.display())).await;
+    let bad = fence_all(&running, "bad", 6).await;
+    for mark in &bad {
+        running.until(*mark, "cloud", State::Parked).await;
+    }
+    let good = fence_all(&running, "good", 3).await;
+    for mark in good {
+        running.until(mark, "cloud", State::Acknowledged).await;
+        assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged));
+    }
+    assert_eq!(cloud.state().bodies.len(), 9, "one for each");
+}
+
+/// What looks like a refusal of everybody, 403 or 404, and is about one host: another one shows it at once, and from then on it
+/// is that host's matter. The broken variant leaves the endpoint alone for a minute, each time that the one is tried.
+#[tokio::test]
+async fn what_is_refused_of_one_host_alone_parks_nobody_else() {
+    for status_code in [403, 404] {
+        let (endpoint, _) = receiver(&["bad-1"], status_code).await;
+        let running = Running::with(&table(&endpoint.url())).await;
+        let bad = fence_all(&running, "bad", 1).await;
+        all_are(&running, &bad, State::Parked).await;
+        let good = fence_all(&running, "good", 1).await;
+        all_are(&running, &good, State::Acknowledged).await;
+        // It was due again at once, and is put off by itself this time.
+        said(&endpoint, 3).await;
+        timeout(LONG, async {
+            while status(&running).await.rejected == 0 {
+                running.shared.looked.notified().await;
+            }
+        })
+        .await
+        .unwrap();
+        let more = running.fence("good-2").await;
+        all_are(&running, &[more], State::Acknowledged).await;
+        let wanted =
+            [("bad-1", 2), ("good-1", 1), ("good-2", 1)].map(|(host, times)| (host.to_owned(), times));
+        assert_eq!(sent(&endpoint), BTreeMap::from(wanted));
+        let route = status(&running).await;
+        assert!(!route.refuses && route.failing_since.is_none(), "{route:?}");
+    }
+}
+
+/// The counterpart: what two hosts are refused parks the route, and a third one is not tried. `retry` of a host sends that very
+/// one, whoever is older; the broken variant sends the oldest.
+#[tokio::test]
+async fn a_retry_of_a_host_sends_that_host() {
+    let hosts = ["bad-1", "bad-2", "bad-3", "good-1"];
+    let (endpoint, answers) = receiver(&hosts, 401).await;
+    let running = Running::with(&table(&endpoint.url())).await;
+    let bad = fence_all(&running, "bad", 2).await;
+    all_are(&running, &bad, State::Parked).await;
+    let route = status(&running).await;
+    assert!(route.refuses && route.failure.as_deref() == Some("credentials"), "{route:?}");
+    let good = fence_all(&running, "good", 1).await;
+    running.until(good[0], "r", State::Pending).await;
+    assert_eq!(endpoint.requests().len(), 2, "it is the endpoint, and is left alone");
+    answers.lock().unwrap().remove("good-1");
+    let answer = retry(&running, "good-1").await;
+    assert_eq!(answer.changed, 1);
+    assert!(
+        answer.message.starts_with("route r: it is sent now, though nothing was accepted"),
+        "{}",
+        answer.message
+    );
+    all_are(&running, &good, State::Acknowledged).await;
+    assert_eq!(host_in(&endpoint.requests()[2]), "good-1");
+}
+
+/// The broken variant says that so many deliveries are tried now, whatever holds them.
+#[tokio::test]
+async fn a_retry_says_why_a_host_is_not_sent() {
+    let (endpoint, _) = receiver(&[], 200).await;
+    let running = Running::with(&table(&endpoint.url())).await;
+    let at = Timestamp::now();
+    let about = About::Pause { scope: Scope::All, until: None };
+    let pause =
+        Decision { id: NoteId::generate(), about, at, actor: "bob".into(), reason: "disk work".into() };
+    running.shared.store.run(move |journal| journal.decide(&pause)).await.unwrap();
+    let mark = running.fence("c1").await;
+    timeout(LONG, async {
+        while running.shared.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
+            running.shared.looked.notified().await;
+        }
+    })
+    .await
+    .unwrap();
+    let answer = retry(&running, "c1").await;
+    assert_eq!(answer.changed, 0);
+    assert!(
+        answer.message.contains("held (pause)") && answer.message.contains("disk work"),
+        "{}",
+        answer.message
+    );
+    assert_eq!(endpoint.requests().len(), 0);
+}
+
+/// S3-50: a test message proves that there is a way, and not that a host's mark is taken.
+#[tokio::test]
+async fn a_test_message_does_not_say_that_all_is_well_where_hosts_are_rejected() {
+    let (endpoint, _) = receiver(&BAD, 422).await;
+    let running = Running::with(&table(&endpoint.url())).await;
+    let test = async || -> TestAnswer {
+        let (user, reason) = ("alice".to_owned(), String::new());
+        let request = TestRequest { route: None, notice: None, reason, user };
+        let answers: Vec<TestAnswer> = running.socket().post("/v1/send-test", &request).await.unwrap();
+        answers.into_iter().next().unwrap()
+    };
+    let before = test().await;
+    assert!(before.accepted && before.rejected == 0 && before.detail.contains("does not say"), "{before:?}");
+    let bad = fence_all(&running, "bad", BAD.len()).await;
+    all_are(&running, &bad, State::Parked).await;
+    let after = test().await;
+    assert!(after.accepted && after.rejected == 6, "{after:?}");
+    assert!(after.detail.contains("bad-1, bad-2, bad-3, bad-4, bad-5 and 1 more"), "{after:?}");
+}
+
+/// A route's lane on a real journal, in a time of its own.
+struct Drive {
+    place: crate::routes::Daemon,
+    _site: Place,
+    lane: Lane,
+    now: Moment,
+    ended: Vec<Ended>,
+    /// Whose exchanges were made, in their order.
+    exchanges: Vec<String>,
+}
+
+impl Drive {
+    /// This many hosts were rejected an hour ago, and are all due again.
+    fn with_rejected(count: usize, breaker: impl FnOnce(Instant) -> Breaker) -> Self {
+        let site = Place::new();
+        let place = site.start(&route("desk", ""));
+        let now = Moment::now();
+        let mut drive = Self {
+            place,
+            _site: site,
+            lane: Lane::new(Breaker::new(8)),
+            now,
+            ended: Vec::new(),
+            exchanges: Vec::new(),
+        };
+        for number in 0..count {
+            drive.place.fence(&format!("bad-{number}"), now.wall);
+        }
+        while drive.exchanges.len() < count {
+            drive.turn();
+        }
+        drive.turn();
+        drive.pass(Duration::from_secs(3601));
+        drive.exchanges.clear();
+        drive.lane = Lane::new(breaker(drive.now.instant));
+        drive
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = Moment { instant: self.now.instant + time, wall: self.now.wall + time };
+    }
+
+    /// What the engine does in one turn, and the answers to what it sent.
+    fn turn(&mut self) {
+        let route = self.place.shared.route("desk").unwrap();
+        let room = [self.lane.ask(&route, self.now.instant)];
+        let ended = std::mem::take(&mut self.ended);
+        let turned = self.place.journal.turn(&ended, &room, None, self.now.wall).unwrap();
+        self.lane.take_up(turned.begun, room[0].places, FRESH, self.now);
+        let sent: Vec<DueDelivery> = std::iter::from_fn(|| self.lane.next(self.now)).collect();
+        self.pass(Duration::from_millis(10));
+        sent.iter().for_each(|due| self.answer(due));
+    }
+
+    fn answer(&mut self, due: &DueDelivery) {
+        let host = &due.mark.node;
+        self.exchanges.push(host.to_string());
+        self.lane.ended(due.mark.id);
+        self.lane.endpoint.end(host, Sign::Takes, None, self.now.instant, 0.5);
+        let verdict = match host.as_str().starts_with("bad") {
+            false => Verdict::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() },
+            true => Verdict::Again {
+                state: State::Parked,
+                ambiguous: false,
+                kind: "rejected".into(),
+                detail: "422".into(),
+                next_due: self.now.wall + schedule::slow(Duration::ZERO, 0.5),
+            },
+        };
+        let (mark, at) = (due.mark.id, self.now.wall);
+        self.ended.push(Ended { mark, route: "desk".into(), verdict, at });
+    }
+
+    /// How many turns, and how many exchanges, it takes until so many other hosts are told.
+    fn told(&mut self, count: usize) -> (usize, usize) {
+        for number in 0..count {
+            self.place.fence(&format!("good-{number}"), self.now.wall);
+        }
+        let good = |drive: &Self| drive.exchanges.iter().filter(|host| host.starts_with("good")).count();
+        let mut turns = 0;
+        while good(self) < count {
+            assert!(turns < 1000, "{:?}", self.exchanges);
+            self.turn();
+            turns += 1;
+        }
+        (turns, self.exchanges.len())
+    }
+}
+
+/// P6: beside a hundred hosts whose rejected marks are all due again the others take as many turns as without them, also behind
+/// a breaker that is open for another reason: the probe is one that was not tried. The broken variants go by age alone.
+#[test]
+fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
+    let healthy = |_: Instant| Breaker::new(8);
+    let in_trouble = |now: Instant| Breaker::in_trouble(8, now);
+    for count in [1, 10, 25, 100] {
+        for breaker in [healthy as fn(Instant) -> Breaker, in_trouble] {
+            let alone = Drive::with_rejected(0, breaker).told(count);
+            let mut beside = Drive::with_rejected(100, breaker);
+            let (turns, exchanges) = beside.told(count);
+            assert_eq!(turns, alone.0, "{:?}", beside.exchanges);
+            assert!(exchanges <= alone.1 + 8, "those that had a place that nobody else wanted: {exchanges}");
+            // None of the hundred is left out either.
+            (0..200).for_each(|_| beside.turn());
+            assert_eq!(beside.exchanges.iter().filter(|host| host.starts_with("bad")).count(), 100);
+        }
+    }
+}
+
+/// However many rejected marks are being sent at this moment, one that comes now has its place.
+#[test]
+fn a_new_mark_waits_for_no_exchange_of_a_rejected_one() {
+    let mut drive = Drive::with_rejected(100, |_| Breaker::new(8));
+    let desk = drive.place.shared.route("desk").unwrap();
+    let begin = |drive: &mut Drive| {
+        let room = [drive.lane.ask(&desk, drive.now.instant)];
+        let begun = drive.place.journal.turn(&[], &room, None, drive.now.wall).unwrap().begun;
+        drive.lane.take_up(begun, room[0].places, FRESH, drive.now);
+        std::iter::from_fn(|| drive.lane.next(drive.now))
+            .map(|due| due.mark.node.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(begin(&mut drive).len(), 7);
+    assert_eq!(begin(&mut drive), Vec::<String>::new());
+    drive.place.fence("good", drive.now.wall);
+    assert_eq!(begin(&mut drive), ["good"]);
+}
