@@ -9,6 +9,7 @@ mod limit;
 mod operations;
 mod parse;
 mod pattern;
+mod power;
 mod topology;
 mod tree;
 
@@ -24,6 +25,7 @@ use operations::History;
 
 pub use hosts::{Membership, truth};
 pub use limit::read as time_limit;
+pub use power::{POWERLESS, Powerless, powerless_device};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 pub use tree::Element;
 

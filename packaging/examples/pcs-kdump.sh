@@ -1,6 +1,7 @@
 # For hosts with kdump: run pcs.sh, then this: sh -e pcs-kdump.sh
-# It shows fence_kdump in front: a host that writes its memory to disk after a panic says so, and is left to finish. It runs no
-# machines any more, so it is told at once. The mark stands last in each level that can succeed: Pacemaker stops at the first one.
+# It shows fence_kdump in front: a host that writes its memory to disk after a panic says so, and is left to finish. Behind it stands
+# no mark: fence_kdump cuts no power, and anybody on the network can send its message, so fence_mark refuses there. Pacemaker's alert
+# makes the mark of a host that dumps, 10 s later ([intake] evidence-grace).
 # Every other host is fenced later by timeout. fence_kdump asks for the node's name: compute1 must resolve on the controllers.
 # Pacemaker does not start a host that dumps again: kdump does that itself.
 
@@ -9,6 +10,6 @@ pcs stonith create kdump-compute1 fence_kdump \
     op monitor interval=3600s
 
 pcs stonith level clear target compute1
-pcs stonith level add 1 compute1 kdump-compute1 mark
+pcs stonith level add 1 compute1 kdump-compute1
 pcs stonith level add 2 compute1 power-compute1 mark
 pcs stonith level add 3 compute1 power-compute1

@@ -95,6 +95,40 @@ fn only_behind_another_device() {
     }
 }
 
+/// Behind agents that leave the host running nothing is marked, whatever they say of their success; `monitor` complains too.
+/// Negative control: the same levels with a power device in them.
+#[test]
+fn only_behind_a_device_that_cuts_power() {
+    if !have_namespaces() {
+        return;
+    }
+    for agent in [
+        "fence_heuristics_ping",
+        "fence_dummy",
+        "fence_compute",
+        "fence_evacuate",
+        "fence_watchdog",
+        "fence_kdump",
+        "fence_scsi",
+        "external/ssh",
+    ] {
+        let weak = format!(r#"<primitive id="weak" class="stonith" type="{agent}"/>"#);
+        let with = |levels: &str| cib(levels, "").replace("<resources>", &format!("<resources>{weak}"));
+        let alone = level("compute1", 1, "weak,mark") + &level("compute1", 2, "power");
+        let (store, world) = (Store::new(), controller(Some(&with(&alone)), None));
+        let outcome = fence(&world, &store, "nodename=compute1\nplug=compute1");
+        outcome.is_one_line_failure("compute1 is not marked: ");
+        outcome.is_one_line_failure(&format!("no device that cuts power (weak ({agent})"));
+        assert!(!store.directory().exists(), "{agent}");
+        let mut monitor = world.command(AGENT);
+        monitor.env("PCMK_service", "pacemaker-fenced");
+        let asked = run(monitor, store.input("monitor").as_bytes());
+        asked.is_one_line_failure("level 1 for compute1 stands behind no device that cuts power");
+        let good = with(&level("compute1", 1, "weak,power,mark"));
+        fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
+    }
+}
+
 /// The design, section 6: the fencing carries the host's last good connection.
 #[test]
 fn the_fencing_carries_the_incarnation() {

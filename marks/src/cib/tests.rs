@@ -126,6 +126,62 @@ fn the_mark_must_be_the_last_of_at_least_two() {
     }
 }
 
+/// The rule of before took any device for power: a living host was marked behind each of these.
+#[test]
+fn a_device_before_the_mark_must_cut_power() {
+    let devices = |agents: &[&str]| -> String {
+        let each = (0..)
+            .zip(agents)
+            .map(|(n, agent)| format!("<primitive id=\"d{n}\" class=\"stonith\" type=\"{agent}\"/>"));
+        each.chain([DEVICES.to_owned()]).collect()
+    };
+    let fault = |resources: &str, list: &str| {
+        let level = level(&format!("target=\"compute1\" index=\"1\" devices=\"{list}\""));
+        with(resources, &level, "").mark_levels_of(&host("compute1")).remove(0)
+    };
+    for powerless in POWERLESS.iter().filter(|powerless| powerless.agent != MARK_AGENT) {
+        let level = fault(&devices(&[powerless.agent]), "d0,mark");
+        let complaint = level.complaint().unwrap_or_default();
+        assert!(matches!(level.fault, Some(LevelFault::NoPower(_))), "{}", powerless.agent);
+        for word in ["d0", powerless.agent, powerless.does, "level 1 for compute1", "put a power device"] {
+            assert!(complaint.contains(word), "{complaint}");
+        }
+        assert_eq!(fault(&devices(&[powerless.agent]), "d0,power,mark").fault, None, "one is enough");
+    }
+    for agent in
+        ["fence_ipmilan", "fence_sbd", "fence_virt", "fence_openstack", "fence_of_the_site", "external/ipmi"]
+    {
+        assert_eq!(fault(&devices(&[agent]), "d0,mark").fault, None, "{agent}");
+    }
+    let all = devices(&["fence_heuristics_ping", "fence_kdump"]);
+    assert!(matches!(fault(&all, "d0,d1,mark").fault, Some(LevelFault::NoPower(weak)) if weak.len() == 2));
+}
+
+/// A device has its agent, and `fence_legacy` its plugin, from wherever Pacemaker takes them; a name that is no device never
+/// succeeds, but `watchdog`, which the fencer makes itself.
+#[test]
+fn what_a_device_is_is_read_as_the_fencer_reads_it() {
+    let resources = format!(
+        r#"{DEVICES}<template id="t1" class="stonith" type="fence_dummy"/><primitive id="dummy" template="t1"/>
+        <template id="t2" class="stonith" type="fence_legacy"><instance_attributes id="i2"><nvpair id="n2" name="plugin" value="external/ssh"/></instance_attributes></template>
+        <primitive id="ssh" template="t2"/>
+        <primitive id="ipmi" class="stonith" type="fence_legacy"><instance_attributes id="i3"><nvpair id="n3" name="plugin" value="external/ipmi"/></instance_attributes></primitive>"#
+    );
+    for (device, is_weak) in [
+        ("dummy", true),
+        ("ssh", true),
+        ("ipmi", false),
+        ("other", true),
+        ("ghost", true),
+        ("watchdog", true),
+        ("t1", true),
+    ] {
+        let level = level(&format!("target=\"compute1\" index=\"1\" devices=\"{device},mark\""));
+        let fault = with(&resources, &level, "").mark_levels_of(&host("compute1")).remove(0).fault;
+        assert_eq!(matches!(fault, Some(LevelFault::NoPower(_))), is_weak, "{device}");
+    }
+}
+
 #[test]
 fn levels_without_a_mark_do_not_count() {
     let levels = level("target=\"compute1\" index=\"1\" devices=\"power,mark\"")

@@ -1,6 +1,6 @@
 //! Which fencing levels with a mark device hold for a host, and whether they are safe.
 
-use super::{Cib, Level, Target, pattern};
+use super::{Cib, Level, Target, pattern, power};
 use crate::host::HostName;
 
 /// Levels are numbered 1 to 9; the fencer passes over all others.
@@ -22,25 +22,37 @@ pub struct MarkLevel {
 }
 
 /// Why a mark device is dangerous where it stands: it would be asked although nothing else has fenced the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LevelFault {
     /// No other device stands before it.
     Alone,
     /// Another device comes after it.
     NotLast,
+    /// No device before it can cut power: what each of them does instead.
+    NoPower(Vec<String>),
 }
 
 impl MarkLevel {
     /// One sentence for people, or `None` where nothing is wrong.
     pub fn complaint(&self) -> Option<String> {
-        let why = match self.fault? {
-            LevelFault::Alone => "is the only device, so it would report a host that nothing has fenced",
-            LevelFault::NotLast => "is not the last device, so it would report a host before it is fenced",
+        let (why, what_to_do) = match self.fault.as_ref()? {
+            LevelFault::Alone => (
+                "is the only device, so it would report a host that nothing has fenced".to_owned(),
+                "put it behind the power device",
+            ),
+            LevelFault::NotLast => (
+                "is not the last device, so it would report a host before it is fenced".to_owned(),
+                "put it behind the power device",
+            ),
+            LevelFault::NoPower(weak) => (
+                format!(
+                    "stands behind no device that cuts power ({}), so it would report a host that runs",
+                    weak.join("; ")
+                ),
+                "put a power device before it, or take it out of this level",
+            ),
         };
-        Some(format!(
-            "the mark device in level {} for {} {why}: put it behind the power device",
-            self.index, self.target
-        ))
+        Some(format!("the mark device in level {} for {} {why}: {what_to_do}", self.index, self.target))
     }
 }
 
@@ -96,16 +108,17 @@ fn joined(cib: &Cib, key: &(String, u32), entries: &[&[String]], certain: bool) 
     Some(MarkLevel { target: key.0.clone(), index: key.1, devices, fault, certain })
 }
 
-/// A mark device must be the last of at least two, so that it is asked only after another one has succeeded.
+/// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is off.
 fn fault(cib: &Cib, devices: &[String]) -> Option<LevelFault> {
     let first_mark = devices.iter().position(|id| cib.is_mark_device(id))?;
     if first_mark + 1 < devices.len() {
-        Some(LevelFault::NotLast)
-    } else if first_mark == 0 {
-        Some(LevelFault::Alone)
-    } else {
-        None
+        return Some(LevelFault::NotLast);
     }
+    if first_mark == 0 {
+        return Some(LevelFault::Alone);
+    }
+    let weak: Option<Vec<String>> = devices[..first_mark].iter().map(|id| power::weakness(cib, id)).collect();
+    weak.map(LevelFault::NoPower)
 }
 
 impl Target {

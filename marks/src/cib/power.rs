@@ -1,0 +1,93 @@
+//! Which fence agents leave a host running. A mark behind these alone would report a host that nothing has stopped.
+
+use super::{Cib, Resource};
+
+/// An agent whose success does not mean that the host is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Powerless {
+    /// The agent, as the CIB names its type.
+    pub agent: &'static str,
+    /// What it does instead, behind the word "it".
+    pub does: &'static str,
+    /// Whether a level of it alone has a place in a topology: its success still means that the host is down.
+    pub stands_alone: bool,
+}
+
+const fn it(agent: &'static str, does: &'static str) -> Powerless {
+    Powerless { agent, does, stands_alone: false }
+}
+
+const fn alone(agent: &'static str, does: &'static str) -> Powerless {
+    Powerless { agent, does, stands_alone: true }
+}
+
+/// Storage and network fencing count as powerless: the machines of the host run on, with their addresses, and write to every
+/// disk that the device does not guard.
+const DISKS: &str = "takes the host's access to some disks, and its machines run on";
+const NETWORK: &str = "takes the host off a network or fabric, and its machines run on";
+const SHELL: &str = "asks the host to switch itself off, and takes silence for success";
+
+/// Every agent that is known to leave the host running. An agent that is not here is taken to cut power: sites have their own.
+pub const POWERLESS: &[Powerless] = &[
+    it(super::MARK_AGENT, "writes down that the host was fenced"),
+    it("fence_compute", "reports the host to Nova"),
+    it("fence_evacuate", "has Nova evacuate the host"),
+    it("fence_dummy", "only pretends"),
+    it("fence_heuristics_ping", "pings addresses"),
+    it("fence_heuristics_resource", "looks at a resource"),
+    it("fence_crosslink", "takes a silent cable for a dead host"),
+    alone("fence_kdump", "waits for a message of a crashed kernel, which anybody on the network can send"),
+    alone("fence_watchdog", "waits, and assumes that the host's own watchdog has fired"),
+    it("fence_scsi", DISKS),
+    it("fence_mpath", DISKS),
+    it("fence_brocade", NETWORK),
+    it("fence_cisco_mds", NETWORK),
+    it("fence_sanbox2", NETWORK),
+    it("fence_ifmib", NETWORK),
+    it("fence_aws_vpc_net", NETWORK),
+    // Plugins of cluster-glue, by the names that the CIB has for them.
+    it("null", "only pretends"),
+    it("external/ssh", SHELL),
+    it("ssh", SHELL),
+    it("meatware", "waits for the word of a person"),
+    alone("external/kdumpcheck", "waits for a message of a crashed kernel"),
+];
+
+/// The device of this name needs no resource: the fencer makes it where `stonith-watchdog-timeout` is set.
+const WATCHDOG: &str = "watchdog";
+/// The agent that runs plugins of cluster-glue, and its parameter.
+const LEGACY: (&str, &str) = ("fence_legacy", "plugin");
+
+/// What this agent does instead of cutting power; `None` where it is taken to cut power.
+fn powerless(agent: &str) -> Option<&'static Powerless> {
+    POWERLESS.iter().find(|powerless| powerless.agent == agent)
+}
+
+/// The same for a device with its parameters: `fence_legacy` is what its plugin is.
+pub fn powerless_device<'a>(
+    agent: &str,
+    parameter: impl Fn(&str) -> Option<&'a str>,
+) -> Option<&'static Powerless> {
+    let plugin = (agent == LEGACY.0).then(|| parameter(LEGACY.1)).flatten();
+    powerless(plugin.unwrap_or(agent))
+}
+
+/// Why a device of a level cannot cut power; `None` where it is taken to.
+pub(super) fn weakness(cib: &Cib, id: &str) -> Option<String> {
+    let mut named = cib.index.resources(id).iter().filter_map(|at| cib.resources.get(*at));
+    let device = named.find(|resource| !resource.is_template && resource.id == id);
+    let typed = device.map(|device| cib.typed(device)).filter(|typed| typed.class == "stonith");
+    let (Some(device), Some(typed)) = (device, typed) else {
+        let watchdog = powerless("fence_watchdog").filter(|_| id == WATCHDOG && device.is_none());
+        let why = watchdog.map_or("is no fence device of this cluster", |watchdog| watchdog.does);
+        return Some(format!("{id} {why}"));
+    };
+    let weak = powerless_device(&typed.agent, |name| parameter(cib, device, name))?;
+    Some(format!("{id} ({}) {}", weak.agent, weak.does))
+}
+
+fn parameter<'a>(cib: &'a Cib, device: &'a Resource, name: &str) -> Option<&'a str> {
+    let lists = [Some(device), cib.template_of(device)].into_iter().flatten();
+    let mut values = lists.flat_map(|resource| &resource.parameters).filter(|(key, _)| key == name);
+    values.next().map(|(_, value)| value.as_str())
+}
