@@ -201,12 +201,21 @@ fn print(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
         return Ok(code(is_done));
     }
     if look.commands.is_empty() {
-        println_all("# Nothing to do.");
+        println_all(&format!("# {}", nothing(is_done)));
     } else {
         println_all(&script(look));
     }
     tell_by_hand(look);
     Ok(code(is_done))
+}
+
+/// What is said where there is no command.
+fn nothing(is_right: bool) -> &'static str {
+    if is_right {
+        "Nothing to do."
+    } else {
+        "Nothing is changed: what is wrong here no command of setup puts right."
+    }
 }
 
 /// The commands, and before them in comments what they do.
@@ -248,7 +257,7 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode
     }
     match (&ran.failed, ran.done.is_empty()) {
         (Some(_), _) => say(&format!("nova-host-alerter: {}\n", ran.sentence()), &mut std::io::stderr()),
-        (None, true) => println_all("Nothing to do."),
+        (None, true) => println_all(nothing(is_right)),
         (None, false) => println_all(&ran.sentence()),
     }
     tell_by_hand(&after);

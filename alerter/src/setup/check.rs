@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
-use super::{alert, alerter, devices, levels, properties, remotes};
+use super::{alert, alerter, devices, levels, properties, remotes, rivals};
 
 /// Everything that is wrong, the worst of it first: what no host is marked without, then what goes wrong now and then.
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
@@ -15,6 +15,7 @@ pub fn check(cluster: &Cluster) -> Vec<Finding> {
     alert::check(cluster, &mut found);
     alerter::check(cluster, &mut found);
     remotes::check(cluster, &mut found);
+    rivals::check(cluster, &mut found);
     found
 }
 

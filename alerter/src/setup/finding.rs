@@ -62,6 +62,8 @@ macro_rules! kinds {
 kinds! {
     /// A part of the product is missing on a controller.
     NotInstalled = "not-installed",
+    /// Something else recovers hosts in this cluster.
+    OtherRecovery = "other-recovery",
     /// There is no remote node that is wanted.
     NoComputeHost = "no-compute-host",
     /// No fence device is known for a compute host.
@@ -74,6 +76,10 @@ kinds! {
     MarkAlone = "mark-alone",
     /// Another device stands behind the mark.
     MarkNotLast = "mark-not-last",
+    /// No device before the mark cuts power.
+    MarkWithoutPower = "mark-without-power",
+    /// A level passes while the host runs.
+    LevelWithoutPower = "level-without-power",
     /// A level fences a host without a mark.
     LevelWithoutMark = "level-without-mark",
     /// A failing mark would stop the fencing.

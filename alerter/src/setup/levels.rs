@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use marks::cib::{LEVELS, Target};
 
 use super::finding::{Finding, Kind, Then};
-use super::model::{Cluster, Node};
+use super::model::{Cluster, Node, Resource};
 use super::plan::Step;
 
 /// Lists of devices, the first level first.
@@ -45,8 +45,12 @@ fn own_levels(cluster: &Cluster, node: &Node) -> Option<(Lists, String)> {
     let target = holding.iter().find(|(_, certain)| *certain).or(holding.first());
     let levels = target.map(|(target, _)| cluster.levels_of(target)).unwrap_or_default();
     let own = power_lists(cluster, &levels);
-    let power = if own.is_empty() { candidates(cluster, node) } else { own };
-    (!power.is_empty()).then(|| (power, mark_in(cluster, &levels)))
+    let power = if any_cuts(cluster, &own) {
+        own
+    } else {
+        distinct(own.into_iter().chain(candidates(cluster, node)))
+    };
+    any_cuts(cluster, &power).then(|| (power, mark_in(cluster, &levels)))
 }
 
 fn no_mark(cluster: &Cluster, found: &mut Vec<Finding>) {
@@ -91,11 +95,15 @@ fn power_lists(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> Lists 
     distinct(levels.values().map(|devices| without_marks(cluster, devices)))
 }
 
-/// A level of its own for each device that is configured for the host: without a topology the fencer takes any of them.
+fn any_cuts(cluster: &Cluster, lists: &Lists) -> bool {
+    lists.iter().any(|devices| cluster.cuts_power(devices))
+}
+
+/// A level of its own for each device that cuts the host's power: without a topology the fencer takes any of them.
 fn candidates(cluster: &Cluster, node: &Node) -> Lists {
-    let own = cluster
-        .powers()
-        .filter(|device| !device.is_stopped() && device.lists(node.name.as_str()) == Some(true));
+    let own = cluster.powers().filter(|device| {
+        !device.is_stopped() && device.powerless().is_none() && device.lists(node.name.as_str()) == Some(true)
+    });
     distinct(own.map(|device| vec![device.id.clone()]))
 }
 
@@ -118,10 +126,15 @@ fn room() -> usize {
     LEVELS.count()
 }
 
-/// Each with the mark behind it, then as many as there is room for without: a failing mark must not stop the fencing.
-fn desired(power: &Lists, mark: &str) -> Lists {
-    let marked = power.iter().take(room() - 1).map(|list| [list.clone(), vec![mark.to_owned()]].concat());
-    marked.chain(power.iter().cloned()).take(room()).collect()
+/// Each that cuts power with the mark behind it, then as many as there is room for without: a failing mark must not stop the
+/// fencing. What cuts no power has no mark behind it, and stays in front where it stood there.
+fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Lists {
+    let cuts = |list: &&Vec<String>| cluster.cuts_power(list);
+    let first = power.iter().position(|list| cuts(&list)).unwrap_or_default().min(room() - 2);
+    let (before, behind) = power.split_at(first);
+    let marked = behind.iter().filter(cuts).map(|list| [list.clone(), vec![mark.to_owned()]].concat());
+    let front = before.iter().cloned().chain(marked).take(room() - 1);
+    front.chain(behind.iter().cloned()).take(room()).collect()
 }
 
 fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
@@ -136,6 +149,7 @@ fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
         found.push(Finding::new(Kind::NoLevel, node.name.as_str(), what, then));
     }
     for (target, _) in holding {
+        without_power(cluster, target, node.name.as_str(), found);
         for (kind, what) in faults(cluster, target, node.name.as_str()) {
             found.push(Finding::new(kind, node.name.as_str(), what, repair(cluster, node, target)));
         }
@@ -168,7 +182,7 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     } else {
         Then::Setup(Step::SetLevels {
             target: Target::Name(name.to_owned()),
-            levels: desired(&power, &mark_id(cluster)),
+            levels: desired(cluster, &power, &mark_id(cluster)),
         })
     };
     found.push(Finding::new(kind, name, what, then));
@@ -176,8 +190,9 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
 
 fn no_power(node: &Node) -> Finding {
     let name = node.name.as_str();
-    let what =
-        format!("no fence device is for {name}: none has it in its pcmk_host_list, so it cannot be fenced");
+    let what = format!(
+        "no fence device that cuts power is for {name}: none has it in its pcmk_host_list, so it cannot be fenced"
+    );
     Finding::new(Kind::NoPowerDevice, name, what, Then::Do(no_power_advice(name)))
 }
 
@@ -191,8 +206,8 @@ fn no_power_advice(name: &str) -> String {
 fn repair(cluster: &Cluster, node: &Node, target: &Target) -> Then {
     let levels = cluster.levels_of(target);
     let power = power_lists(cluster, &levels);
-    if !power.is_empty() && is_for_computes_alone(cluster, target) {
-        let levels = desired(&power, &mark_in(cluster, &levels));
+    if any_cuts(cluster, &power) && is_for_computes_alone(cluster, target) {
+        let levels = desired(cluster, &power, &mark_in(cluster, &levels));
         return Then::Setup(Step::SetLevels { target: target.clone(), levels });
     }
     let Some((power, mark)) = own_levels(cluster, node) else {
@@ -200,7 +215,7 @@ fn repair(cluster: &Cluster, node: &Node, target: &Target) -> Then {
     };
     let is_own = target.key() == node.name.as_str();
     let target = if is_own { target.clone() } else { Target::Name(node.name.to_string()) };
-    Then::Setup(Step::SetLevels { target, levels: desired(&power, &mark) })
+    Then::Setup(Step::SetLevels { target, levels: desired(cluster, &power, &mark) })
 }
 
 fn is_for_computes_alone(cluster: &Cluster, target: &Target) -> bool {
@@ -208,6 +223,33 @@ fn is_for_computes_alone(cluster: &Cluster, target: &Target) -> bool {
         Some(covers) => !covers || cluster.is_compute(node),
         None => false,
     })
+}
+
+/// Levels without a mark that pass while the host runs: Pacemaker believes them, and says so to everybody.
+fn without_power(cluster: &Cluster, target: &Target, name: &str, found: &mut Vec<Finding>) {
+    for (index, devices) in cluster.levels_of(target) {
+        let known: Option<Vec<&Resource>> = devices.iter().map(|id| cluster.resource(id)).collect();
+        let weak: Option<Vec<_>> = known
+            .and_then(|known| known.into_iter().map(|device| Some((device, device.powerless()?))).collect());
+        let Some(weak) = weak.filter(|weak| {
+            !weak.iter().any(|(device, powerless)| device.is_mark() || powerless.stands_alone)
+        }) else {
+            continue;
+        };
+        let does: Vec<String> = weak.iter().map(|(device, powerless)| does(device, powerless.does)).collect();
+        let what = format!(
+            "level {index} of {name} cuts no power ({}), so Pacemaker takes the host for fenced while it runs",
+            does.join("; ")
+        );
+        let then = Then::Do(format!(
+            "put a power device into level {index} of {name}, or take that level out of the topology"
+        ));
+        found.push(Finding::new(Kind::LevelWithoutPower, name, what, then));
+    }
+}
+
+fn does(device: &Resource, does: &str) -> String {
+    format!("{} ({}) {does}", device.id, device.agent)
 }
 
 /// What is wrong with the levels of a target.
@@ -227,11 +269,12 @@ fn faults(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, String)>
         let power = without_marks(cluster, devices);
         if has_mark(devices) {
             marked.push(power);
-        } else if !marked.contains(&power) {
+        } else if cluster.cuts_power(&power) && !marked.contains(&power) {
             found.push((Kind::LevelWithoutMark, format!("level {index} of {name} fences it without a mark: no level before it has the same devices and the mark behind them")));
         }
     }
-    if levels.len() < room() && levels.values().all(has_mark) {
+    let mut cutting = levels.values().filter(|devices| cluster.cuts_power(devices)).peekable();
+    if levels.len() < room() && cutting.peek().is_some() && cutting.all(has_mark) {
         found.push((
             Kind::NoFallback,
             format!("every level of {name} has the mark device, so a mark that fails would stop its fencing"),
@@ -250,7 +293,7 @@ fn misplaced(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, Strin
     cluster.levels_of(target).into_keys().filter_map(of_level).collect()
 }
 
-/// A mark device must be the last of at least two, so that it is asked only after another one has succeeded.
+/// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is off.
 fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Option<(Kind, String)> {
     let first = devices.iter().position(|id| cluster.is_mark(id))?;
     if first + 1 < devices.len() {
@@ -259,10 +302,30 @@ fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Optio
         );
         return Some((Kind::MarkNotLast, what));
     }
-    let what = format!(
-        "the mark device is alone in level {index} of {name}, so it would be asked although nothing has fenced the host"
-    );
-    (first == 0).then_some((Kind::MarkAlone, what))
+    if first == 0 {
+        let what = format!(
+            "the mark device is alone in level {index} of {name}, so it would be asked although nothing has fenced the host"
+        );
+        return Some((Kind::MarkAlone, what));
+    }
+    let before = &devices[..first];
+    (!cluster.cuts_power(before)).then(|| {
+        let what = format!(
+            "the mark device stands behind no device that cuts power in level {index} of {name} ({}), so it would be asked while the host runs, and refuses",
+            weak(cluster, before).join("; ")
+        );
+        (Kind::MarkWithoutPower, what)
+    })
+}
+
+/// What each of these does instead of cutting power.
+fn weak(cluster: &Cluster, devices: &[String]) -> Vec<String> {
+    let why = |id: &String| match cluster.resource(id).and_then(|device| Some((device, device.powerless()?)))
+    {
+        Some((device, powerless)) => does(device, powerless.does),
+        None => format!("{id} is no fence device of this cluster"),
+    };
+    devices.iter().map(why).collect()
 }
 
 /// Levels that hold for no compute host, or for others too: wherever a mark device stands it must be last. And nodes that no
@@ -282,16 +345,14 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
         let faults = misplaced(cluster, target, &target.key());
         let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_told(what)).collect();
         for (kind, what) in faults {
-            let then = if power.is_empty() {
+            let then = if any_cuts(cluster, &power) {
+                let levels = desired(cluster, &power, &mark_in(cluster, &levels));
+                Then::Setup(Step::SetLevels { target: target.clone(), levels })
+            } else {
                 Then::Do(format!(
-                    "take the mark device out of the levels for {}: no other device stands there",
+                    "take the mark device out of the levels for {}: no device that cuts power stands there",
                     target.key()
                 ))
-            } else {
-                Then::Setup(Step::SetLevels {
-                    target: target.clone(),
-                    levels: desired(&power, &mark_in(cluster, &levels)),
-                })
             };
             found.push(Finding::new(kind, target.key(), what, then));
         }
@@ -315,8 +376,7 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
 
 fn unknown(cluster: &Cluster, found: &mut Vec<Finding>) {
     for level in &cluster.levels {
-        let is_device =
-            |id: &String| cluster.resource(id).is_some_and(super::model::Resource::is_fence_device);
+        let is_device = |id: &String| cluster.resource(id).is_some_and(Resource::is_fence_device);
         for id in level.devices.iter().filter(|id| !is_device(id)) {
             let what = format!(
                 "level {} for {} names {id}, which is no fence device: the level always fails",

@@ -15,6 +15,7 @@ mod print;
 mod properties;
 mod read;
 mod remotes;
+mod rivals;
 mod run;
 mod tool;
 

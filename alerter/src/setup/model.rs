@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::cib::{LEVELS, MARK_AGENT, Target};
+use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device};
 use marks::host::{HostName, HostPatterns};
 
 use super::local::Here;
@@ -197,6 +197,12 @@ impl Cluster {
         self.resources.iter().filter(|resource| resource.is_fence_device() && !resource.is_mark())
     }
 
+    /// Whether a device of this level cuts power, so that a mark behind it is true. A name without a device never succeeds.
+    pub(super) fn cuts_power(&self, devices: &[String]) -> bool {
+        let mut own = devices.iter().filter_map(|id| self.resource(id));
+        own.any(|resource| resource.is_fence_device() && resource.powerless().is_none())
+    }
+
     pub(super) fn alerter(&self) -> Option<&Resource> {
         self.resources.iter().find(|resource| resource.agent == ALERTER_AGENT)
     }
@@ -252,6 +258,11 @@ impl Resource {
 
     pub(super) fn is_mark(&self) -> bool {
         self.agent.strip_prefix("stonith:").is_some_and(|agent| agent == MARK_AGENT)
+    }
+
+    /// What a fence device does instead of cutting power; `None` where it is taken to cut power.
+    pub(super) fn powerless(&self) -> Option<&'static Powerless> {
+        powerless_device(self.agent.strip_prefix("stonith:")?, |name| self.parameter(name))
     }
 
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {

@@ -245,6 +245,69 @@ fn two_ways_to_fence_are_both_marked_and_both_tried_again_without() {
     assert_eq!(check(&cluster), []);
 }
 
+fn levels_of(cluster: &Cluster, host: &str) -> Vec<String> {
+    cluster.levels_of(&Target::Name(host.into())).into_values().map(|level| level.join("+")).collect()
+}
+
+/// The rule of before put the mark behind whatever stood in a level, and made levels of it.
+#[test]
+fn a_mark_stands_behind_power_alone() {
+    let beside = |agent: &str, levels: &[&[&str]]| {
+        let mut cluster = bare(&["compute1"]);
+        apply(&mut cluster, &Step::CreateMark { id: "mark".into(), hosts: names(&["compute1"]) });
+        let listed = pairs([("pcmk_host_list", "compute1")]);
+        cluster.resources.push(resource("weak", &format!("stonith:{agent}"), listed));
+        cluster.levels =
+            (1..).zip(levels).map(|(index, devices)| level("compute1", index, devices)).collect();
+        cluster
+    };
+    let after = |agent: &str, levels: &[&[&str]]| {
+        let cluster = applied(beside(agent, levels));
+        (levels_of(&cluster, "compute1"), kinds(&cluster))
+    };
+    let power = ["power-compute1+mark".to_owned(), "power-compute1".to_owned()];
+    assert_eq!(after("fence_dummy", &[]), (power.to_vec(), vec![]), "no level of its own");
+    let ping = ["weak+power-compute1+mark".to_owned(), "weak+power-compute1".to_owned()];
+    assert_eq!(after("fence_heuristics_ping", &[&["weak", "power-compute1"]]), (ping.to_vec(), vec![]));
+    let kdump = [vec!["weak".to_owned()], power.to_vec()].concat();
+    for levels in
+        [&[&["weak"][..], &["power-compute1"]][..], &[&["weak", "mark"], &["power-compute1", "mark"]]]
+    {
+        assert_eq!(
+            after("fence_kdump", levels),
+            (kdump.clone(), vec![]),
+            "it stands in front, without a mark"
+        );
+    }
+    let (levels, left) = after("fence_dummy", &[&["weak", "mark"], &["weak"]]);
+    assert_eq!((levels, left), (kdump, vec!["level-without-power"]), "what it is for only an operator knows");
+    let mut none = beside("fence_dummy", &[&["weak", "mark"]]);
+    none.resources.retain(|resource| resource.id != "power-compute1");
+    assert!(kinds(&none).contains(&"mark-without-power"));
+    let then = |cluster: &Cluster| {
+        check(cluster).into_iter().find(|f| f.kind == Kind::MarkWithoutPower).unwrap().then
+    };
+    assert!(matches!(then(&none), Then::Do(text) if text.contains("create its power device")));
+}
+
+/// `fence_compute` marks hosts for `NovaEvacuate`: with the mark beside it each host is recovered twice. The rule of before put
+/// both agents into one level.
+#[test]
+fn beside_another_recovery_nothing_is_set_up() {
+    for agent in ["stonith:fence_compute", "stonith:fence_evacuate", "ocf:openstack:NovaEvacuate"] {
+        let mut cluster = bare(&["compute1"]);
+        cluster.resources.push(resource("other", agent, pairs([("pcmk_host_list", "compute1")])));
+        cluster.levels = vec![level("compute1", 1, &["power-compute1", "other"])];
+        let found = check(&cluster);
+        assert_eq!((found[0].kind, found[0].about.as_str()), (Kind::OtherRecovery, "other"), "{agent}");
+        assert!(matches!(&found[0].then, Then::Do(text) if text.contains("docs/migrate.md")));
+        assert!(found.len() > 1 && plan(&cluster).is_empty(), "{found:#?}");
+        cluster.resources.retain(|resource| resource.id != "other");
+        cluster.levels.clear();
+        assert_eq!(kinds(&applied(cluster)), [""; 0], "once it is gone");
+    }
+}
+
 /// Before it has its levels, a host must not be one that the mark device can be chosen for alone.
 #[test]
 fn a_mark_device_gets_new_hosts_behind_their_levels() {
@@ -316,7 +379,7 @@ fn target(dice: &mut Dice<'_>, hosts: &[&str]) -> Target {
 }
 
 fn devices(dice: &mut Dice<'_>) -> Vec<String> {
-    let all = ["power-compute1", "pdu", "mark", "power-compute2", "mark-2"];
+    let all = ["power-compute1", "pdu", "mark", "power-compute2", "mark-2", "weak"];
     (0..=dice.pick(3)).map(|_| all[dice.pick(all.len())].to_owned()).collect()
 }
 
@@ -332,6 +395,12 @@ fn disordered(choices: &[u8]) -> Cluster {
     if let Some(list) = listed[dice.pick(4)] {
         cluster.resources.push(resource("pdu", "stonith:fence_apc", pairs([("pcmk_host_list", list)])));
     }
+    let agent = ["fence_kdump", "fence_dummy"][dice.pick(2)];
+    cluster.resources.push(resource(
+        "weak",
+        &format!("stonith:{agent}"),
+        pairs([("pcmk_host_list", "compute1")]),
+    ));
     for id in ["mark", "mark-2"] {
         if dice.is() {
             continue;
@@ -426,7 +495,8 @@ proptest! {
             prop_assert!(!levels.is_empty() && levels.len() <= 9);
             for devices in levels {
                 let marks: Vec<usize> = (0..devices.len()).filter(|at| after.is_mark(&devices[*at])).collect();
-                prop_assert!(marks.is_empty() || (marks == [devices.len() - 1] && devices.len() > 1), "{:?}", devices);
+                let is_last = marks == [devices.len() - 1];
+                prop_assert!(marks.is_empty() || (is_last && after.cuts_power(&devices)), "{:?}", devices);
             }
         }
     }

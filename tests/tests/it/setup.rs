@@ -26,6 +26,7 @@ pub(crate) fn group() -> Group {
         every_finding_is_documented,
         the_readme_shows_what_is_printed,
         a_host_without_a_power_device_is_named,
+        beside_nova_evacuate_nothing_is_set_up,
         wrong_usage_is_refused,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
@@ -333,7 +334,7 @@ fn a_right_cluster_stays_as_it_is() {
 type Pairs = &'static [(&'static str, &'static str)];
 
 /// A stable word, and what must be exchanged in a right configuration so that it is found.
-const BROKEN: [(&str, Pairs); 39] = [
+const BROKEN: [(&str, Pairs); 42] = [
     ("no-compute-host", &[(r#"type="remote""#, r#"type="Dummy""#)]),
     (
         "no-power-device",
@@ -363,6 +364,15 @@ const BROKEN: [(&str, Pairs); 39] = [
     ("mark-alone", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="mark""#)]),
     ("mark-alone", &[(r#"value="compute1 compute2""#, r#"value="compute1 compute2 ctl2""#)]),
     ("mark-not-last", &[(r#"devices="power-compute1,mark""#, r#"devices="mark,power-compute1""#)]),
+    ("mark-without-power", &[(POWER_OF_COMPUTE1, PING_FOR_COMPUTE1)]),
+    ("level-without-power", &[(POWER_OF_COMPUTE1, PING_FOR_COMPUTE1)]),
+    (
+        "other-recovery",
+        &[(
+            r#"<primitive id="alerter" class"#,
+            r#"<primitive id="evac" class="ocf" provider="openstack" type="NovaEvacuate"/><primitive id="alerter" class"#,
+        )],
+    ),
     ("level-without-mark", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="power-ctl1""#)]),
     (
         "no-fallback",
@@ -412,6 +422,10 @@ const BROKEN: [(&str, Pairs); 39] = [
     ("reconnect-interval", &[(r#"<nvpair id="c1b" name="reconnect_interval" value="60s"/>"#, "")]),
     ("start-on-fail", &[(r#"name="start" interval="0""#, r#"name="start" interval="0" on-fail="fence""#)]),
 ];
+
+const POWER_OF_COMPUTE1: &str = r#"<primitive id="power-compute1" class="stonith" type="fence_ipmilan">"#;
+const PING_FOR_COMPUTE1: &str =
+    r#"<primitive id="power-compute1" class="stonith" type="fence_heuristics_ping">"#;
 
 /// It did not start on the other controller, and was stopped there.
 const FAILED_MARK: &str = r#"<status><node_state id="2" uname="ctl2"><lrm id="2"><lrm_resources><lrm_resource id="mark" class="stonith" type="fence_mark">
@@ -491,7 +505,11 @@ fn a_host_without_a_power_device_is_named() {
     let site = Site::with(&cib);
     let printed = site.setup(&["--tool", "pcs"]);
     assert_eq!(printed.code, Some(1));
-    assert!(printed.err.contains("no-power-device: no fence device is for compute2"), "{}", printed.err);
+    assert!(
+        printed.err.contains("no-power-device: no fence device that cuts power is for compute2"),
+        "{}",
+        printed.err
+    );
     assert!(printed.err.contains("pcmk_host_list=compute2"), "{}", printed.err);
     assert!(
         printed.out.contains("stonith level add 1 compute1 power-compute1 mark")
@@ -499,6 +517,25 @@ fn a_host_without_a_power_device_is_named() {
     );
     let restricted = site.setup(&["--tool", "pcs", "--hosts", "compute1"]);
     assert_eq!((restricted.code, restricted.err.as_str()), (Some(0), ""));
+}
+
+/// A cluster that recovers hosts by itself: `setup` gives no command, changes nothing, and names the way.
+fn beside_nova_evacuate_nothing_is_set_up() {
+    let cib = fs::read_to_string(installed::source("tests/data/fence-compute.xml")).unwrap();
+    let site = Site::with(&cib);
+    let before = fs::read(site.cib()).unwrap();
+    for tool in ["pcs", "crmsh"] {
+        let printed = site.setup(&["--tool", tool]);
+        assert!(printed.code == Some(1) && printed.err.contains("docs/migrate.md"), "{}", printed.err);
+        assert!(
+            printed.err.contains("nova-evacuate") && printed.err.contains("fence-nova"),
+            "{}",
+            printed.err
+        );
+        let commands = printed.out.lines().filter(|line| !line.starts_with('#'));
+        assert_eq!(commands.collect::<Vec<_>>(), [""; 0]);
+    }
+    assert_eq!(fs::read(site.cib()).unwrap(), before);
 }
 
 fn wrong_usage_is_refused() {
