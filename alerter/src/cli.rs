@@ -288,7 +288,7 @@ pub struct Unmark {
     #[arg(value_name = "HOST|MARK")]
     pub target: String,
     /// Why; kept in the history
-    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
+    #[arg(long, value_name = "TEXT")]
     pub reason: String,
 }
 

@@ -35,6 +35,7 @@ pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
 /// What is under way can be ended by its id alone: nobody knows what comes of it.
 pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCode> {
     let cli::Unmark { target, reason } = options;
+    anyhow::ensure!(!reason.trim().is_empty(), "unmark needs a reason: it stands in the history");
     if MarkId::parse(target).is_ok() {
         let request = UnmarkRequest { target: target.clone(), reason: reason.clone(), user: operator() };
         return changed(cli, known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?)?);

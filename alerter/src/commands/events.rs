@@ -14,9 +14,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{control, reader, say};
+use super::{journal_path, reader, say};
 use crate::cli::{self, Cli};
-use crate::control::client::{ClientError, Daemon};
+use crate::control::client::{ClientError, Daemon, READING};
+use crate::control::events::WAIT;
+use crate::daemon::socket_path;
 use crate::log::ring::{LogEvent, Page};
 use crate::words::rfc3339;
 
@@ -24,6 +26,8 @@ use crate::words::rfc3339;
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a daemon that does not answer is left alone.
 const PAUSE: Duration = Duration::from_millis(500);
+/// A run that no daemon has.
+const NONE: &str = "none";
 /// Rows that are read at once.
 const ROWS: u32 = 500;
 
@@ -49,7 +53,7 @@ pub(super) fn run(cli: &Cli, options: &cli::Events) -> anyhow::Result<ExitCode> 
 async fn follow(cli: &Cli, mut history: Followed) -> anyhow::Result<()> {
     let mut ends = Ends::listen()?;
     let (tell, mut told) = mpsc::channel(1);
-    tokio::spawn(listen(control(cli), history.asked_since, tell));
+    tokio::spawn(listen(Ears::of(cli), history.asked_since, tell));
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complained = None;
@@ -131,15 +135,30 @@ impl Followed {
     }
 }
 
+/// Ways to the daemon: for what it answers at once, and for what it waits with until there is something to say.
+struct Ears {
+    quick: Daemon,
+    patient: Daemon,
+}
+
+impl Ears {
+    fn of(cli: &Cli) -> Self {
+        let socket = socket_path(&journal_path(cli));
+        Self { quick: Daemon::reading(&socket), patient: Daemon::patient(&socket, WAIT + READING) }
+    }
+}
+
 /// What the daemon says, over all its restarts.
-async fn listen(daemon: Daemon, since: Option<Timestamp>, tell: Sender<Vec<Value>>) {
+async fn listen(ears: Ears, since: Option<Timestamp>, tell: Sender<Vec<Value>>) {
     // A run that never was: everything that the daemon still has.
-    let mut place = since.map(|_| ("none".to_owned(), 0));
+    let mut place = since.map(|_| (NONE.to_owned(), 0));
     let mut answers = None;
     loop {
-        let way = match &place {
-            None => "/v1/events/now".to_owned(),
-            Some((run, after)) => format!("/v1/events/{run}/{after}"),
+        let (daemon, way) = match &place {
+            None => (&ears.quick, "/v1/events/now".to_owned()),
+            // A run that never was is behind everything: that is answered at once.
+            Some((run, after)) if run == NONE => (&ears.quick, format!("/v1/events/{run}/{after}")),
+            Some((run, after)) => (&ears.patient, format!("/v1/events/{run}/{after}")),
         };
         let (lines, pause) = match daemon.get::<Page>(&way).await {
             Ok(page) => {
@@ -156,7 +175,7 @@ async fn listen(daemon: Daemon, since: Option<Timestamp>, tell: Sender<Vec<Value
             Err(error) => {
                 let news = answers.replace(false) != Some(false);
                 // What comes up next is read from its beginning.
-                place.get_or_insert_with(|| ("none".to_owned(), 0));
+                place.get_or_insert_with(|| (NONE.to_owned(), 0));
                 (news.then(|| of_daemon(false, &why(&error))).into_iter().collect(), PAUSE)
             }
         };

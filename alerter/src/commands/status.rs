@@ -71,6 +71,8 @@ fn not_running(journal: &Path) -> String {
 pub(super) struct Status {
     pub(super) view: &'static str,
     pub(super) running: bool,
+    /// What marks and holds are read from: `daemon and journal`, or `journal` where no daemon of this controller answers in time.
+    pub(super) read_from: &'static str,
     /// How bad it is in all, and whether every fenced host is told, one sentence.
     pub(super) level: Option<Level>,
     pub(super) headline: String,
@@ -129,10 +131,10 @@ pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode>
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the daemon of this controller says, where one answers.
+/// What the daemon of this controller says, where one answers in time: one that hangs keeps no reader waiting.
 pub(super) async fn ask(cli: &Cli) -> Option<Daemon> {
     let (site, _) = Site::read(&cli.config);
-    client::Daemon::at(&socket_path(&site.store)).get("/v1/status").await.ok()
+    client::Daemon::reading(&socket_path(&site.store)).get("/v1/status").await.ok()
 }
 
 /// What is read of journal and register.
@@ -198,6 +200,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let status = Status {
         view: look.view(),
         running: daemon.is_some(),
+        read_from: if daemon.is_some() { "daemon and journal" } else { "journal" },
         level: Some(troubles.iter().map(|trouble| trouble.level).max().unwrap_or(Level::Ok)),
         at: Some(now),
         troubles,

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::report::{DeliveryReport, HeldReport, MarkReport};
 use super::text::{span, time};
 use crate::control::api::{Daemon, Kind, RouteStatus};
+use crate::control::client;
 use crate::policy::{Hold, why};
 
 /// So many hosts are named; the others are counted.
@@ -170,7 +171,11 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
     }
     if let Some(holder) = sight.silent {
         let process = holder.split(' ').next().unwrap_or_default();
-        let what = format!("the alerter runs here (process {process}) and does not answer");
+        let read = if sight.journal.is_none() { ": what is said here is read from the journal" } else { "" };
+        let seconds = client::READING.as_secs();
+        let what = format!(
+            "the alerter runs here (process {process}) and has not answered within {seconds} s{read}"
+        );
         let root = if sight.is_root { "" } else { "run this as root; " };
         let restart = sight.resource.map(|name| format!("`crm_resource --restart --resource {name}`, or "));
         let restart = restart.unwrap_or_default();
@@ -589,13 +594,21 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
         (None, Hold::Pause) => ", until `resume`".to_owned(),
         (None, _) => String::new(),
     };
-    let what = format!("{named} {is} held ({}) since {since}{until}: {why}", alike.kind);
+    let down = down_now(sight, &why);
+    let what = format!("{named} {is} held ({}) since {since}{until}: {why}{down}", alike.kind);
     Some(Trouble {
         hosts: several.hosts(),
         since: Some(several.since),
         until: several.until,
         ..trouble(level, &alike.kind, what, &several.so_each(hold_advice(hold, several, alike, sight)))
     })
+}
+
+/// How many hosts of a stormy group are down at the moment.
+fn down_now(sight: &Sight<'_>, why: &str) -> String {
+    let stormy = why::stormy_group(why).zip(sight.daemon);
+    let group = stormy.and_then(|(name, daemon)| daemon.groups.iter().find(|group| group.name == name));
+    group.map(|group| format!("; {} of {} are down now", group.unhealthy, group.size)).unwrap_or_default()
 }
 
 /// With the host or the file in the place of a word for it.
@@ -609,7 +622,7 @@ fn hold_advice(hold: Hold, several: &Several, alike: &Alike, sight: &Sight<'_>) 
         _ => {
             let advice = hold.advice(host, Some(&alike.why));
             advice
-                .replace("unmark HOST`", &format!("unmark {host}`"))
+                .replace("unmark HOST --reason TEXT`", &format!("unmark {host} --reason TEXT`"))
                 .replace("end HOST`", &format!("end {host}`"))
         }
     }
@@ -824,6 +837,7 @@ pub(super) mod tests {
     use super::*;
     use crate::control::api::{ClusterStatus, Health, Reason};
     use crate::policy;
+    use crate::policy::rules::Rules;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     static NO_SECRETS: std::sync::OnceLock<BTreeMap<String, String>> = std::sync::OnceLock::new();
@@ -1133,7 +1147,7 @@ pub(super) mod tests {
         assert!(of_group.contains("`nova-host-alerter maintenance end --group rack1`"), "{of_group}");
         let of_host = worked_on(Scope::Host(HostName::parse("c9").unwrap()));
         assert!(of_host.contains("`nova-host-alerter maintenance end c9`"), "{of_host}");
-        let storm = of(Hold::Storm, &why::of_storm("rack2"));
+        let storm = of(Hold::Storm, &why::of_storm("rack2", &Rules::default(), 9));
         assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
     }
 
@@ -1295,11 +1309,15 @@ pub(super) mod tests {
         for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
             let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
             let then = troubles(&sight(Some(&running), &open)).remove(0).then;
-            assert!(then.contains("unmark c1`") && then.ends_with("; the same for each host"), "{then}");
+            assert!(
+                then.contains("unmark c1 --reason TEXT`") && then.ends_with("; the same for each host"),
+                "{then}"
+            );
         }
-        let open = ["c1", "c2"].map(|host| held(host, Hold::Storm, &why::of_storm("rack1"), None));
+        let open = ["c1", "c2"]
+            .map(|host| held(host, Hold::Storm, &why::of_storm("rack1", &Rules::default(), 9), None));
         let storm = troubles(&sight(Some(&running), &open)).remove(0).then;
-        assert!(storm.contains("unmark c1`") && !storm.contains("HOST"), "{storm}");
+        assert!(storm.contains("unmark c1 --reason TEXT`") && !storm.contains("HOST"), "{storm}");
     }
 
     /// The broken variant says "by hand", and not how.

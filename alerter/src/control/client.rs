@@ -14,6 +14,9 @@ use super::caller::OPERATOR;
 /// What the daemon may take for anything but an exchange with an endpoint.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
+/// The same for a command that only reads, and has the journal to read where the daemon hangs.
+pub const READING: Duration = Duration::from_secs(3);
+
 /// Why the daemon could not be asked, or what it answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -42,6 +45,11 @@ impl Daemon {
     /// Connects when it is asked something.
     pub fn at(socket: &Path) -> Self {
         Self::patient(socket, PATIENCE)
+    }
+
+    /// For a command that only reads.
+    pub fn reading(socket: &Path) -> Self {
+        Self::patient(socket, READING)
     }
 
     /// The same with another patience.

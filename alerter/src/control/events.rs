@@ -13,7 +13,7 @@ use crate::log::ring::Page;
 use crate::shared::Shared;
 
 /// How long an answer waits for something to say: shorter than a command's patience.
-const WAIT: Duration = Duration::from_secs(20);
+pub(crate) const WAIT: Duration = Duration::from_secs(20);
 
 /// Its only way: `now` gives the number to go on from, a run and a number what came behind it.
 pub(super) fn routes() -> Router<Arc<Shared>> {

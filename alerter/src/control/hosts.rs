@@ -209,7 +209,7 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
         }
         Done::NotYours(mark) => {
             let message = format!(
-                "more than the API speaks of {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark}` on the controller"
+                "more than the API speaks of {node}, so nothing was changed: an operator ends it with `nova-host-alerter unmark {mark} --reason TEXT` on the controller"
             );
             Err(Refusal::new(StatusCode::CONFLICT, "not-yours", &message))
         }

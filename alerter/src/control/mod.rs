@@ -7,7 +7,7 @@ mod callbacks;
 mod caller;
 pub mod client;
 pub mod decisions;
-mod events;
+pub(crate) mod events;
 mod hosts;
 mod reload;
 pub mod remote;

@@ -284,6 +284,9 @@ async fn unmark(
             "this is no mark's id: a host's marks end with PATCH /v1/hosts/{host}",
         ));
     }
+    if request.reason.trim().is_empty() {
+        return Err(Refusal::bad("reason", "unmark needs a reason: it stands in the history"));
+    }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let changed = shared

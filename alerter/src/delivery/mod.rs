@@ -207,7 +207,7 @@ pub fn report_kept(due: &DueDelivery) {
     let (kind, detail) = last.map_or(("kept", ""), |last| (last.kind.as_str(), last.detail.as_str()));
     match due.delivery.state {
         State::Held => {
-            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {} --reason TEXT`, else `nova-host-alerter unmark {}`", mark.node, mark.id, mark.id);
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {} --reason TEXT`, else `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
         }
         _ => {
             warn!(mark = %mark.id, host = %mark.node, %route, kind, "{} is not told to route {route}: {detail}", mark.node);

@@ -36,8 +36,8 @@ pub fn after_pass(shared: &Shared, got_through: bool) {
     say(shared, Check::Queue, queue(shared));
     drivers(shared);
     let stormy = shared.steering().stormy();
-    let storm = stormy.first().map(|group| {
-        format!("more hosts of group {group} are down than its limit allows, so what is not told yet is held: look at `nova-host-alerter status`")
+    let storm = stormy.first().map(|sentence| {
+        format!("{sentence}; what is not told yet is held: look at `nova-host-alerter status`")
     });
     say(shared, Check::Storm, storm);
     say(shared, Check::Config, config(shared).map(str::to_owned));

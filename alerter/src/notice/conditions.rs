@@ -232,7 +232,7 @@ fn of_kept(found: &mut Conditions, due: &DueDelivery) {
     let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
     of_delivery(found, due, |kind| {
         format!(
-            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`",
+            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`",
             route = due.delivery.route,
             host = mark.node,
             id = mark.id
@@ -279,7 +279,7 @@ fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
     let host = row.as_ref().map(|row| row.node.to_string());
     let of = host.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
     let message = format!(
-        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `nova-host-alerter unmark {mark}`"
+        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `nova-host-alerter unmark {mark} --reason TEXT`"
     );
     let about =
         About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };

@@ -162,7 +162,7 @@ impl Held {
             route: Some(delivery.route.clone()),
             why: last.map(|last| last.detail.clone()),
             advice: format!(
-                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`"
+                "to tell it all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`"
             ),
             since: last.map_or(recent.mark.made_at, |last| last.at),
             until: None,

@@ -100,7 +100,7 @@ impl Hold {
     /// What a person can do about it. `target` is a mark or its host; `why` is the sentence of what holds it, where it is known.
     pub fn advice(self, target: &str, why: Option<&str>) -> String {
         let release = format!("run `nova-host-alerter release {target} --reason TEXT`");
-        let unmark = format!("`nova-host-alerter unmark {target}`");
+        let unmark = format!("`nova-host-alerter unmark {target} --reason TEXT`");
         match self {
             Self::NoFqdn => {
                 "set [hosts] domain or a name of its own in [hosts.names], and run `nova-host-alerter reload`"
@@ -132,7 +132,7 @@ impl Hold {
             Self::Storm => {
                 let group = why.and_then(why::stormy_group).unwrap_or("NAME");
                 format!(
-                    "look for a common cause (power, switch); only if you have seen that they are off, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST`"
+                    "look for a common cause (power, switch); only if you have seen that they are off, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST --reason TEXT`"
                 )
             }
             Self::Delay | Self::Returning | Self::MaxInFlight => "it ends by itself".to_owned(),

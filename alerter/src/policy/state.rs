@@ -129,7 +129,7 @@ pub struct GroupState {
 impl GroupState {
     /// A group without hosts.
     pub fn new(name: &str, rules: Rules, probes: bool) -> Self {
-        let storm_sentence = why::of_storm(name).into();
+        let storm_sentence = why::of_storm(name, &rules, 0).into();
         let crowd_sentence = match rules.serial {
             true => format!("the hosts of group {name} are told one after another"),
             false => format!("as many hosts of group {name} as may be are being told"),
@@ -154,6 +154,11 @@ impl GroupState {
     /// Its storm.
     pub fn storm(&self) -> Storm {
         self.tally.storm()
+    }
+
+    /// What its storm is, with its figures.
+    pub fn storm_sentence(&self) -> &str {
+        &self.storm_sentence
     }
 
     /// Whether there is a limit to how many of its hosts may be told at once.
@@ -314,6 +319,10 @@ impl State {
         let state = &mut self.groups[group];
         if state.size != size {
             state.size = size;
+            // What holds marks already keeps its sentence: a row for each would be written anew.
+            if !state.storm().holds() {
+                state.storm_sentence = why::of_storm(&state.name, &state.rules, size).into();
+            }
             state.tally.look(&state.rules, size);
         }
     }

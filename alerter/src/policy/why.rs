@@ -4,6 +4,8 @@
 use marks::host::HostName;
 use marks::register::{About, Decision, Scope};
 
+use super::rules::{Limit, Rules};
+
 const PAUSED: &str = "paused";
 const IN_MAINTENANCE: &str = "in maintenance";
 const EVERYTHING: &str = "everything";
@@ -23,17 +25,26 @@ pub fn of_decision(decision: &Decision) -> Option<String> {
     Some(format!("{what} is {how} by {}: {}", decision.actor, decision.reason))
 }
 
-/// Of a storm in a group.
-pub fn of_storm(group: &str) -> String {
-    format!("{IN_GROUP}{group}{ARE_DOWN}")
+/// Of a storm in a group of `size` hosts, with its limit. It is the same for all marks of a storm, however many hosts fail: how
+/// many are down now only the group's own figures say.
+pub fn of_storm(group: &str, rules: &Rules, size: usize) -> String {
+    let limit = match rules.limit {
+        Limit::None => String::new(),
+        Limit::AtMost(amount) => format!(": more than {}", amount.of(size)),
+        Limit::Range { low, high } => format!(": not {low} to {high}"),
+    };
+    // Where nobody can say how many hosts there are, none are known.
+    let of = if size > 0 && rules.limit != Limit::None { format!(" of {size}") } else { String::new() };
+    let within = rules.window.map(|window| format!(" within {} s", window.as_secs())).unwrap_or_default();
+    format!("{IN_GROUP}{group}{ARE_DOWN}{limit}{of}{within}")
 }
 
 const IN_GROUP: &str = "too many hosts of group ";
 const ARE_DOWN: &str = " are down at once";
 
 /// The group of a storm's sentence.
-pub(super) fn stormy_group(why: &str) -> Option<&str> {
-    why.strip_prefix(IN_GROUP)?.strip_suffix(ARE_DOWN)
+pub fn stormy_group(why: &str) -> Option<&str> {
+    Some(why.strip_prefix(IN_GROUP)?.split_once(ARE_DOWN)?.0)
 }
 
 /// Whom the sentence of a pause or a maintenance is about.
@@ -56,6 +67,7 @@ mod tests {
     use marks::time::Timestamp;
 
     use super::*;
+    use crate::policy::rules::{Amount, Rounding};
 
     #[test]
     fn who_is_held_can_be_read_in_what_was_said() {
@@ -71,7 +83,25 @@ mod tests {
             assert_eq!([scope(&pause), scope(&maintenance)], [Some(whom.clone()), Some(whom)], "{pause}");
         }
         assert_eq!(said(About::ReleaseGroup("rack1".into())), None);
-        assert_eq!((stormy_group(&of_storm("rack 1")), stormy_group("a storm")), (Some("rack 1"), None));
+        let storm = of_storm("rack 1", &Rules::default(), 0);
+        assert_eq!((stormy_group(&storm), stormy_group("a storm")), (Some("rack 1"), None));
         assert_eq!(scope("nobody knows"), None);
+    }
+
+    /// The broken variant says "too many", and not how many of how many.
+    #[test]
+    fn a_storm_has_its_figures() {
+        let percent = Limit::AtMost(Amount::Percent { percent: 10, rounding: Rounding::Down });
+        let window = Some(Duration::from_secs(300));
+        for (limit, window, size, figures) in [
+            (percent, window, 40, "more than 4 of 40 within 300 s"),
+            (Limit::AtMost(Amount::Hosts(1)), None, 0, "more than 1"),
+            (Limit::Range { low: 2, high: 4 }, None, 40, "not 2 to 4 of 40"),
+        ] {
+            let rules = Rules { limit, window, ..Rules::default() };
+            let said = of_storm("rack1", &rules, size);
+            assert_eq!(said, format!("too many hosts of group rack1 are down at once: {figures}"));
+            assert_eq!(stormy_group(&said), Some("rack1"));
+        }
     }
 }

@@ -126,10 +126,11 @@ impl Steering {
         Some(&self.plan.as_ref()?.state)
     }
 
-    /// The groups in which a storm holds.
+    /// The storms that hold, a sentence each.
     pub fn stormy(&self) -> Vec<String> {
         let groups = self.state().map_or(&[][..], State::groups);
-        groups.iter().filter(|group| group.storm().holds()).map(|group| group.name.clone()).collect()
+        let stormy = groups.iter().filter(|group| group.storm().holds());
+        stormy.map(|group| group.storm_sentence().to_owned()).collect()
     }
 
     /// Whether there is a group of which only a few may be told at once.

@@ -121,12 +121,14 @@ fn what_is_under_way_is_not_changed_by_its_host() {
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = Site::new(receiver.address()).unwrap();
     site.start().unwrap();
-    let nothing = site.alerter(&["unmark", "compute1"]).unwrap();
+    let nothing = site.alerter(&["unmark", "compute1", "--reason", "x"]).unwrap();
     assert_eq!(nothing.status.code(), Some(1), "nobody knows such a host");
     receiver.answer(Answer::Silence);
     site.fence("compute1").unwrap();
     let told = receiver.wait_for(1, LIMIT).unwrap();
-    for words in [&["unmark", "compute1"][..], &["mark", "compute1", "--fenced", "--reason", "x"]] {
+    for words in
+        [&["unmark", "compute1", "--reason", "x"][..], &["mark", "compute1", "--fenced", "--reason", "x"]]
+    {
         let output = site.alerter(words).unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");

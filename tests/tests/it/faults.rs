@@ -185,7 +185,9 @@ fn an_endpoint_rejects_one_mark() {
 
 fn a_storm_holds() {
     let Stand { mut site, receiver: _kept } = faults::a_storm_holds(Place::Own).unwrap();
-    let words = ["r1-3", "held (storm) since", "until", "group rack1", "release --group rack1"];
+    let figures = "too many hosts of group rack1 are down at once: more than 1";
+    let words =
+        ["r1-3", "held (storm) since", "until", figures, "3 of ", " are down now", "release --group rack1"];
     named(&site, WARNING, &words);
     typed(&site, "release --group rack1");
     until_well(&site);
@@ -405,7 +407,7 @@ fn words_that_nobody_knows_are_refused() {
     site.fence("compute1").unwrap();
     named(&site, WARNING, &["accepts nothing"]);
     for words in [
-        &["unmark", "compue1"][..],
+        &["unmark", "compue1", "--reason", "x"][..],
         &["retry", "compue1"],
         &["release", "compue1", "--reason", "x"],
         &["show", "compue1"],
@@ -414,14 +416,14 @@ fn words_that_nobody_knows_are_refused() {
         assert!(said.contains("compue1") && said.contains("did you mean compute1?"), "{words:?}: {said}");
     }
     let unknown = "00000000-0000-7000-8000-000000000000";
-    assert!(refused(&site, &["unmark", unknown]).contains(unknown));
+    assert!(refused(&site, &["unmark", unknown, "--reason", "x"]).contains(unknown));
     assert!(refused(&site, &["list", "--state", "parkd"]).contains("did you mean parked?"));
     assert!(refused(&site, &["list", "--route", "recover"]).contains("did you mean recovery?"));
     assert!(refused(&site, &["history", "--group", "defalt"]).contains("did you mean default?"));
     receiver.up().unwrap();
     assert!(site.alerter(&["retry", "--all", "--wait=30"]).unwrap().status.success());
     until_well(&site);
-    let again = site.alerter(&["unmark", "compute1"]).unwrap();
+    let again = site.alerter(&["unmark", "compute1", "--reason", "x"]).unwrap();
     assert!(again.status.success(), "a known host of which nothing is open is as it should be");
     site.end(Signal::SIGTERM).unwrap();
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
-use nix::unistd::mkfifo;
+use nix::unistd::{Pid, mkfifo};
 use serde_json::Value;
 use tests::lab::wait;
 use tests::programs::{Site, built};
@@ -24,6 +24,8 @@ pub(crate) fn group() -> Group {
         a_stop_waits_for_no_test_message,
         a_release_by_the_hosts_name_is_for_its_last_failure,
         a_release_of_a_host_without_a_name_says_what_holds_it,
+        a_hung_daemon_keeps_no_reader_waiting,
+        unmark_needs_a_reason,
     ];
     Group { cannot: None, tests }
 }
@@ -69,6 +71,68 @@ fn until_told(told: &Path, count: usize) {
         Ok((events.lines().count() >= count).then_some(()))
     })
     .unwrap();
+}
+
+/// A plugin of Nagios has 10 s. What the journal has is read without the daemon, and is said to be; the broken variant waits 40 s
+/// without a word.
+fn a_hung_daemon_keeps_no_reader_waiting() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    let pid = Pid::from_raw(site.start().unwrap().cast_signed());
+    receiver.down();
+    site.fence("compute1").unwrap();
+    wait::until("compute1 is marked", LIMIT, || {
+        Ok(site.alerter(&["show", "compute1"])?.status.success().then_some(()))
+    })
+    .unwrap();
+    let within = |limit: &str, words: &[&str]| {
+        let mut command = Command::new("timeout");
+        command.arg(limit).arg(built("nova-host-alerter").unwrap()).args(words);
+        let ran = command.arg("--config").arg(site.config()).output().unwrap();
+        (ran.status.code(), String::from_utf8(ran.stdout).unwrap())
+    };
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let (code, said) = within("10", &["status", "--json"]);
+    let status: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &status["read_from"], &status["open"]), (Some(1), &"journal".into(), &1.into()));
+    let worst = &status["troubles"][0];
+    assert_eq!(worst["kind"], "silent");
+    let sentence = "has not answered within 3 s: what is said here is read from the journal";
+    assert!(worst["what"].as_str().unwrap().ends_with(sentence), "{worst}");
+    let (code, said) = within("10", &["status", "--check"]);
+    assert!(code == Some(2) && said.contains(sentence) && said.contains("open=1;"), "{code:?} {said}");
+    let (code, said) = within("10", &["status"]);
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(code == Some(1) && said.contains(sentence) && said.contains("compute1"), "{code:?} {said}");
+    for words in [&["list"][..], &["show", "compute1"], &["history"], &["report"]] {
+        assert_eq!(within("10", words).0, Some(0), "{words:?}");
+    }
+    let (_, said) = within("8", &["events", "--follow"]);
+    assert!(said.contains("\"answers\":false"), "{said}");
+    kill(pid, Signal::SIGCONT).unwrap();
+    wait::until("it answers again", LIMIT, || {
+        let status: Value = serde_json::from_slice(&site.alerter(&["status", "--json"])?.stdout)?;
+        Ok((status["read_from"] == "daemon and journal").then_some(()))
+    })
+    .unwrap();
+}
+
+/// S0-3: what ends a mark has its reason in the history. The broken variant writes "no reason given" there.
+fn unmark_needs_a_reason() {
+    let mut receiver = Receiver::on_loopback().unwrap();
+    let mut site = Site::new(receiver.address()).unwrap();
+    site.start().unwrap();
+    receiver.down();
+    site.fence("compute1").unwrap();
+    wait::until("compute1 is marked", LIMIT, || {
+        Ok(site.alerter(&["show", "compute1"])?.status.success().then_some(()))
+    })
+    .unwrap();
+    let code = |words: &[&str]| site.alerter(words).unwrap().status.code();
+    assert_eq!(code(&["unmark", "compute1"]), Some(2), "wrong usage");
+    assert_eq!(code(&["unmark", "compute1", "--reason", " "]), Some(1));
+    let shown: Value = serde_json::from_slice(&site.alerter(&["list", "--json"]).unwrap().stdout).unwrap();
+    assert_eq!(shown[0]["node"], "compute1", "it is open still");
 }
 
 /// The host fails twice while nobody takes its marks, and both are held as stale: who looks at it now vouches for the last
