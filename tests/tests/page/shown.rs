@@ -1,6 +1,7 @@
 //! What the page shows is what the journal has, at once and as it changes, with scripts and without.
 
 use anyhow::{Context, ensure};
+use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 use tests::browser::Browser;
 use tests::lab::wait;
@@ -14,6 +15,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("page/what_holds_a_mark_is_said_with_owner_and_end", what_holds_a_mark_is_said_with_owner_and_end),
     ("page/a_change_appears_in_the_same_document", a_change_appears_in_the_same_document),
     ("page/what_is_selected_stays", what_is_selected_stays),
+    ("page/a_request_that_hangs_is_given_up", a_request_that_hangs_is_given_up),
     ("page/without_scripts_it_is_loaded_anew", without_scripts_it_is_loaded_anew),
     ("page/nothing_comes_from_elsewhere", nothing_comes_from_elsewhere),
 ];
@@ -152,6 +154,25 @@ fn what_is_selected_stays(story: &mut Story) -> anyhow::Result<()> {
     ensure!(kept == true && browser.run(READ)?["marks"] == before["marks"], "the selection is lost");
     browser.run("getSelection().removeAllRanges();")?;
     until_shown(story, &browser)?;
+    Ok(())
+}
+
+/// A daemon that hangs takes the connection and never answers. The broken variant waits for it, and looks as if it were new.
+fn a_request_that_hangs_is_given_up(story: &mut Story) -> anyhow::Result<()> {
+    let browser = Browser::open()?;
+    browser.go(&story.url())?;
+    let read = "const at = document.getElementById('as-of');
+        return [document.getElementById('live').textContent, at.className, getComputedStyle(at).color];";
+    let fresh = browser.run(read)?;
+    kill(story.pid, Signal::SIGSTOP)?;
+    let given_up = wait::until("the page to say that it is old", LIMIT, || {
+        let now = browser.run(read)?;
+        Ok((now[1] == "old").then_some(now))
+    });
+    kill(story.pid, Signal::SIGCONT)?;
+    let old = given_up?;
+    ensure!(text(&old[0]).contains("does not answer") && old[2] != fresh[2], "{old}");
+    wait::until("the page to be renewed", LIMIT, || Ok((browser.run(read)? == fresh).then_some(())))?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tests::lab::wait;
 use tests::programs::Site;
@@ -18,6 +19,8 @@ pub(crate) const HOSTILE: &str = "<script>alert(1)</script>";
 pub(crate) struct Story {
     pub(crate) site: Site,
     pub(crate) receiver: Receiver,
+    /// The daemon.
+    pub(crate) pid: Pid,
     page: SocketAddr,
     fenced: u32,
     _dead: Receiver,
@@ -38,8 +41,8 @@ impl Story {
              [page]\nuri = \"tcp://{page}\"\n"
         );
         let mut site = Site::with(&tables)?;
-        site.start()?;
-        let mut story = Self { site, receiver, page, fenced: 0, _dead: dead };
+        let pid = Pid::from_raw(site.start()?.cast_signed());
+        let mut story = Self { site, receiver, pid, page, fenced: 0, _dead: dead };
         for host in ["compute1", "compute2"] {
             story.fence(host)?;
         }
