@@ -1,4 +1,4 @@
-//! `uri`, `owner` and `group` of every table whose answers are served at addresses of its own.
+//! `uri`, `allowed-hosts`, `owner` and `group` of every table whose answers are served at addresses of its own.
 
 use nix::unistd::{Group, User};
 
@@ -12,6 +12,8 @@ pub struct Served {
     pub addresses: Vec<Address>,
     /// `owner` and `group` of unix sockets.
     pub owner: Owner,
+    /// `allowed-hosts`: names that are answered beside addresses and those of this machine.
+    pub allowed_hosts: Vec<String>,
 }
 
 /// It is allowed, and an operator should know what it means.
@@ -34,12 +36,14 @@ impl Addresses {
             user: section.text("owner", |name| id_of(name, "user", user)),
             group: section.text("group", |name| id_of(name, "group", group)),
         };
+        let allowed_hosts = section.texts("allowed-hosts", host).unwrap_or_default();
+        let allowed_hosts = allowed_hosts.into_iter().map(str::to_owned).collect();
         let addresses = addresses?;
         self.take(section, &addresses);
         if addresses.iter().any(Address::is_routable) {
             section.warn("uri", ROUTABLE);
         }
-        Some(Served { addresses, owner })
+        Some(Served { addresses, owner, allowed_hosts })
     }
 
     fn take(&mut self, section: &mut Section<'_, '_>, addresses: &[Address]) {
@@ -51,6 +55,15 @@ impl Addresses {
                 None => self.0.push((address.clone(), title.clone())),
             }
         }
+    }
+}
+
+/// As a browser or a scraper names it, without a port.
+fn host(name: &str) -> Result<(), String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    match !name.is_empty() && name.chars().all(is_name) {
+        true => Ok(()),
+        false => Err("name a host without a port, as in metrics.my.cloud.com".to_owned()),
     }
 }
 

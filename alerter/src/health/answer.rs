@@ -40,7 +40,7 @@ pub fn service_id(controller: &str) -> Uuid {
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.healthcheck.served.clone();
-    follow_and_run(shared, PATH, pick, |shared, _| router(shared), stop).await;
+    follow_and_run(shared, PATH, pick, router, stop).await;
 }
 
 /// Answers `GET /health`.

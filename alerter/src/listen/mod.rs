@@ -3,12 +3,14 @@
 
 mod address;
 mod follow;
+mod names;
 mod serve;
 mod socket;
 mod unserved;
 
 pub use address::{Address, Host, parse};
 pub use follow::follow_and_run;
+pub use names::Names;
 pub use serve::{Endpoint, run};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;

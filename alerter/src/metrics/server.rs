@@ -21,7 +21,7 @@ const PATH: &str = "/metrics";
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.metrics.clone();
-    follow_and_run(shared, PATH, pick, |shared, _| router(shared), stop).await;
+    follow_and_run(shared, PATH, pick, router, stop).await;
 }
 
 /// Answers `GET /metrics`.

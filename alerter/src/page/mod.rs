@@ -8,20 +8,19 @@ mod view;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use axum::middleware::{self, Next};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Served, Settings};
+use crate::config::Settings;
 use crate::listen::follow_and_run;
 use crate::shared::Shared;
 use crate::timeline;
 use desk::Desk;
-use guard::Names;
 
 /// A bell in one colour.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
@@ -32,16 +31,10 @@ const AS_OF: HeaderName = HeaderName::from_static("as-of");
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.page.clone();
-    let router = |shared, served: &Served| router(&shared, Names::of(&served.addresses));
-    follow_and_run(shared, "the status page", pick, router, stop).await;
+    follow_and_run(shared, "the status page", pick, |shared| router(&shared), stop).await;
 }
 
-fn router(shared: &Arc<Shared>, names: Names) -> Router {
-    let names = Arc::new(names);
-    let check = move |request: Request, next: Next| {
-        let names = Arc::clone(&names);
-        async move { guard::checked(&names, request, next).await }
-    };
+fn router(shared: &Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(page))
         .route("/fragment", get(fragment))
@@ -49,7 +42,7 @@ fn router(shared: &Arc<Shared>, names: Names) -> Router {
         .route("/page.css", get(|| async { own("text/css; charset=utf-8", concat_css()) }))
         .route("/icon.svg", get(|| async { own("image/svg+xml", ICON) }))
         .with_state(Arc::new(Desk::new(shared)))
-        .layer(middleware::from_fn(check))
+        .layer(middleware::map_response(guard::guarded))
 }
 
 fn own(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {

@@ -353,7 +353,7 @@ impl Served {
     }
 
     async fn get(&self) -> (String, String) {
-        self.ask("GET /health HTTP/1.1\r\nHost: h").await
+        self.ask("GET /health HTTP/1.1\r\nHost: localhost").await
     }
 }
 
@@ -390,17 +390,17 @@ async fn codes_and_headers_follow_the_status() {
         let body: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(body["status"], status.as_str());
         assert_eq!(body["checks"]["store"].get("output").is_some(), status != Status::Pass);
-        let (bare, nothing) = served.ask("HEAD /health HTTP/1.1\r\nHost: h").await;
+        let (bare, nothing) = served.ask("HEAD /health HTTP/1.1\r\nHost: localhost").await;
         assert!(bare.starts_with(code) && nothing.is_empty());
         assert_eq!(header(&bare, "cache-control"), Some(cache));
     }
     for (request, code) in [
-        ("GET / HTTP/1.1\r\nHost: h", "404"),
-        ("GET /health/ HTTP/1.1\r\nHost: h", "404"),
-        ("GET /healthz HTTP/1.1\r\nHost: h", "404"),
-        ("GET /metrics HTTP/1.1\r\nHost: h", "404"),
-        ("POST /health HTTP/1.1\r\nHost: h\r\nContent-Length: 0", "405"),
-        ("DELETE /health HTTP/1.1\r\nHost: h", "405"),
+        ("GET / HTTP/1.1\r\nHost: localhost", "404"),
+        ("GET /health/ HTTP/1.1\r\nHost: localhost", "404"),
+        ("GET /healthz HTTP/1.1\r\nHost: localhost", "404"),
+        ("GET /metrics HTTP/1.1\r\nHost: localhost", "404"),
+        ("POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0", "405"),
+        ("DELETE /health HTTP/1.1\r\nHost: localhost", "405"),
     ] {
         let (head, _) = served.ask(request).await;
         assert!(head.starts_with(&format!("http/1.1 {code} ")), "{request}: {head}");
@@ -431,7 +431,7 @@ async fn a_known_answer_is_not_sent_again() {
     let health = &served.shared.health;
     health.pass(Check::Store);
     let tag = header(&served.get().await.0, "etag").unwrap().to_owned().replace("w/", "W/");
-    let request = |known: &str| format!("GET /health HTTP/1.1\r\nHost: h\r\nIf-None-Match: {known}");
+    let request = |known: &str| format!("GET /health HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {known}");
     for known in [tag.clone(), tag.replace("W/", ""), format!("\"x\", {tag}"), "*".to_owned()] {
         let (head, body) = served.ask(&request(&known)).await;
         assert!(head.starts_with("http/1.1 304 ") && body.is_empty(), "{known}: {head}");

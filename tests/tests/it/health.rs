@@ -24,6 +24,7 @@ pub(crate) fn group() -> Group {
         a_dead_endpoint_warns_and_a_locked_journal_fails,
         an_idle_daemon_stays_well,
         a_killed_daemon_keeps_nobody_from_its_addresses,
+        foreign_names_are_refused,
     ];
     Group { cannot: installed::cannot(&["curl"]), tests }
 }
@@ -82,7 +83,7 @@ impl Asked {
 /// As socat and netcat would: a request by hand, and everything until the other end closes.
 fn plainly(mut stream: impl Read + Write) -> (u16, Value) {
     stream
-        .write_all(b"GET /health HTTP/1.1\r\nHost: example.org\r\nAccept: application/health+json\r\n\r\n")
+        .write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nAccept: application/health+json\r\n\r\n")
         .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -202,4 +203,32 @@ fn a_killed_daemon_keeps_nobody_from_its_addresses() {
     asked.site.end(Signal::SIGTERM).unwrap();
     assert!(!asked.socket.exists());
     TcpStream::connect(asked.address).unwrap_err();
+}
+
+/// A web site that lets its own name lead to this machine reads neither health nor figures. The broken variant answers by any name.
+fn foreign_names_are_refused() {
+    let metrics = SocketAddr::new(own_loopback().into(), 7411);
+    let keys = format!(
+        "allowed-hosts = [\"lb.example.org\"]\n[metrics]\nuri = \"tcp://{metrics}\"\nallowed-hosts = [\"lb.example.org\"]"
+    );
+    let asked = Asked::running(&keys);
+    until("/metrics is served", || TcpStream::connect(metrics).is_ok());
+    let code = |address: SocketAddr, request: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    let machine = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    for (address, path) in [(asked.address, "/health"), (metrics, "/metrics")] {
+        let by = |host: &str| code(address, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        for own in [&machine, "localhost", "LB.example.org:80", "[::1]:7410", &address.to_string()] {
+            assert_eq!(by(own), "200", "{own}");
+        }
+        for foreign in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:7410", ""] {
+            assert_eq!(by(foreign), "421", "{foreign}");
+        }
+        assert_eq!(code(address, &format!("GET {path} HTTP/1.0\r\n\r\n")), "200", "as HAProxy asks");
+    }
 }

@@ -52,7 +52,7 @@ fn site(receiver: &Receiver) -> Site {
 /// Head and body of an answer.
 fn ask(site: &Site, path: &str, accept: &str) -> (String, String) {
     let mut stream = UnixStream::connect(site.directory().join("metrics.sock")).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: h\r\nAccept: {accept}\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
