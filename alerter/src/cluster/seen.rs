@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use marks::cib::Cib;
+use marks::evidence::Known;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::register::{Apart, Entries};
@@ -56,6 +57,8 @@ pub struct Seen {
     write_fault: Option<String>,
     /// What is wrong with the evidence directory.
     evidence: Vec<String>,
+    /// The files there that are known to be broken.
+    pub known_files: Known,
     audit: Audit,
     warned: HashSet<String>,
     connections: HashMap<HostName, Incarnation>,

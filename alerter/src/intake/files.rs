@@ -6,11 +6,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use marks::evidence::{Directory, EventName, EvidenceError, OWNER, Reading};
+use marks::evidence::{Directory, EventName, EvidenceError, Known, OWNER, Reading};
 use nix::unistd::{User, chown};
 
 /// A writer that has not ended after this time was killed.
 const DRAFT_AGE: Duration = Duration::from_secs(600);
+
+/// So many broken files are named: each is a sentence in the log and in `status`.
+const NAMED: usize = 10;
 
 /// Where the evidence of a journal lies.
 pub fn directory_of(journal: &Path) -> PathBuf {
@@ -39,17 +42,55 @@ pub fn prepare(directory: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// [`EvidenceError`]; `Missing` also where the cluster's user does not exist.
-pub(super) fn read(directory: &Path) -> Result<(Directory, Reading), EvidenceError> {
+pub(super) fn read(directory: &Path, known: &mut Known) -> Result<(Directory, Reading), EvidenceError> {
     let missing = || EvidenceError::Missing { path: directory.to_owned() };
     let owner = User::from_name(OWNER).ok().flatten().ok_or_else(missing)?;
     let open = Directory::open(directory, owner.uid)?;
-    let reading = open.read_all()?;
+    let reading = open.read_new(known)?;
     Ok((open, reading))
+}
+
+/// What an operator should know of it: the first broken files by name, the others by their number.
+pub(super) fn complaints(reading: &Reading) -> Vec<String> {
+    let broken = reading.broken.iter().take(NAMED).map(|broken| {
+        format!("the evidence file {} is not used: {}; look at it and remove it", broken.name, broken.flaw)
+    });
+    let others = reading.broken.len().saturating_sub(NAMED);
+    // A round number: each new sentence is a line in the log.
+    let others = others.checked_ilog2().map(|power| {
+        let round = 1_usize << power;
+        format!(
+            "at least {round} more evidence files are not used: find out who writes them, and remove them"
+        )
+    });
+    let more =
+        reading.more.then(|| "the evidence directory holds more files than are read at once".to_owned());
+    broken.chain(others).chain(more).collect()
 }
 
 /// Removes a file whose content is in the journal now; what cannot be removed is found known the next time.
 pub(super) fn remove(directory: &Directory, name: &EventName) {
     if let Err(error) = directory.remove(name) {
         tracing::warn!(kind = error.kind(), "the evidence {name} is taken in and cannot be removed: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::evidence::{Broken, Flaw};
+
+    use super::*;
+
+    /// The broken variant has a sentence for each of ten thousand files, and compares each with each.
+    #[test]
+    fn of_very_many_broken_files_some_are_named() {
+        let broken = |count: usize| Reading {
+            broken: (0..count).map(|n| Broken { name: format!("junk{n:05}"), flaw: Flaw::Name }).collect(),
+            ..Reading::default()
+        };
+        assert_eq!(complaints(&broken(10)).len(), 10);
+        let said = complaints(&broken(10_000));
+        assert!(said.len() == 11 && said[10].starts_with("at least 8192 more"), "{said:?}");
+        assert_eq!(said, complaints(&broken(9_000)), "no new sentence for each new file");
     }
 }

@@ -63,7 +63,10 @@ impl Intake<'_> {
     }
 
     fn take_in_files(&mut self, cib: &Cib) -> Done {
-        let (directory, reading) = match files::read(&self.shared.evidence) {
+        let mut known = std::mem::take(&mut self.shared.seen().known_files);
+        let read = files::read(&self.shared.evidence, &mut known);
+        self.shared.seen().known_files = known;
+        let (directory, reading) = match read {
             Ok(read) => read,
             Err(EvidenceError::Missing { .. }) => return Ok(()),
             Err(error) => {
@@ -71,7 +74,7 @@ impl Intake<'_> {
                 return Ok(());
             }
         };
-        self.shared.seen().note_evidence(complaints(&reading));
+        self.shared.seen().note_evidence(files::complaints(&reading));
         self.note_joins(&reading.joins, cib);
         reading.joins.iter().for_each(|found| files::remove(&directory, &found.name));
         for found in &reading.sound {
@@ -210,13 +213,4 @@ impl Intake<'_> {
 /// Two witnesses stamp the same event by two clocks. In doubt it is one: `node_fenced` then proves nothing.
 fn is_same_event(one: &Sighting, other: &Sighting) -> bool {
     one.node == other.node && one.at.distance(other.at) <= CLOCK_SKEW
-}
-
-fn complaints(reading: &evidence::Reading) -> Vec<String> {
-    let broken = reading.broken.iter().map(|broken| {
-        format!("the evidence file {} is not used: {}; look at it and remove it", broken.name, broken.flaw)
-    });
-    let more =
-        reading.more.then(|| "the evidence directory holds more files than are read at once".to_owned());
-    broken.chain(more).collect()
 }

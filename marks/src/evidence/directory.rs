@@ -2,8 +2,10 @@
 //!
 //! Everything goes through one handle of the checked directory: its name may lead elsewhere a moment later.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ const DIRECTORY_MODE: u32 = 0o700;
 
 /// How many entries one reading looks at.
 const MAX_ENTRIES: usize = 10_000;
+/// So many entries that were broken are read again at each reading, in turn: somebody may have mended them in place.
+const AGAIN: usize = 100;
 
 /// Why the directory could not be used. Every sentence names it and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +120,28 @@ pub struct Reading {
     pub broken: Vec<Broken>,
     /// Whether there are more entries than one reading looks at.
     pub more: bool,
+    /// How many entries were read, and not only listed.
+    pub looked_at: usize,
+}
+
+/// What earlier readings found broken. Each such entry is read once, and then in turn: thousands cost no more than their names.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// By its name, with its inode: a file that took the place of another is a new one.
+    broken: BTreeMap<Vec<u8>, (u64, Broken)>,
+    /// Up to here they were read again.
+    turn: Vec<u8>,
+}
+
+impl Known {
+    /// Those whose turn it is.
+    fn due(&mut self) -> BTreeSet<Vec<u8>> {
+        let behind = (Bound::Excluded(&self.turn), Bound::Unbounded);
+        let due: BTreeSet<Vec<u8>> =
+            self.broken.range::<Vec<u8>, _>(behind).take(AGAIN).map(|(name, _)| name.clone()).collect();
+        self.turn = due.last().cloned().unwrap_or_default();
+        due
+    }
 }
 
 /// An event and the file that holds it.
@@ -211,17 +237,41 @@ impl Directory {
     /// # Errors
     /// The directory itself cannot be listed.
     pub fn read_all(&self) -> Result<Reading, EvidenceError> {
+        self.read_new(&mut Known::default())
+    }
+
+    /// The same, but what is known to be broken is read again only when its turn has come.
+    ///
+    /// # Errors
+    /// The directory itself cannot be listed.
+    pub fn read_new(&self, known: &mut Known) -> Result<Reading, EvidenceError> {
         let (names, more) = self.names(|name| !name.starts_with(b"."))?;
+        let due = known.due();
+        let mut former = std::mem::take(&mut known.broken);
+        former.retain(|name, _| !due.contains(name));
         let mut reading = Reading { more, ..Reading::default() };
-        for name in names {
-            if let Err(flaw) = self.read_into(&mut reading, &name) {
-                reading.broken.push(Broken { name: name.escape_ascii().to_string(), flaw });
+        for (name, inode) in names {
+            let remembered = former.remove(&name).filter(|(same, _)| *same == inode);
+            let broken = match remembered {
+                Some((_, broken)) => Some(broken),
+                None => self.look_at(&name, &mut reading),
+            };
+            if let Some(broken) = broken {
+                reading.broken.push(broken.clone());
+                known.broken.insert(name, (inode, broken));
             }
         }
         reading.sound.sort_by(|a, b| a.name.cmp(&b.name));
         reading.joins.sort_by(|a, b| a.name.cmp(&b.name));
         reading.broken.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(reading)
+    }
+
+    /// Reads an entry, and gives it back where it is broken.
+    fn look_at(&self, name: &[u8], reading: &mut Reading) -> Option<Broken> {
+        reading.looked_at += 1;
+        let flaw = self.read_into(reading, name).err()?;
+        Some(Broken { name: name.escape_ascii().to_string(), flaw })
     }
 
     /// One entry; nothing where it is gone by now.
@@ -286,7 +336,7 @@ impl Directory {
         let is_draft = |name: &[u8]| std::str::from_utf8(name).is_ok_and(EventName::is_draft);
         let (names, _) = self.names(is_draft)?;
         let mut removed = 0;
-        for name in names {
+        for (name, _) in names {
             if self.is_older(&name, age) {
                 unlinkat(&self.handle, name.as_slice(), UnlinkatFlags::NoRemoveDir)
                     .map_err(|e| self.fault(e.into()))?;
@@ -304,8 +354,8 @@ impl Directory {
         changed.and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|since| since >= age)
     }
 
-    /// Up to [`MAX_ENTRIES`] names, and whether there are more.
-    fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<Vec<u8>>, bool), EvidenceError> {
+    /// Up to [`MAX_ENTRIES`] names with their inodes, and whether there are more.
+    fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<(Vec<u8>, u64)>, bool), EvidenceError> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         // Opened anew: a duplicate would go on where the last listing ended.
         let listed: OwnedFd =
@@ -320,7 +370,7 @@ impl Directory {
             if names.len() == MAX_ENTRIES {
                 return Ok((names, true));
             }
-            names.push(name.to_owned());
+            names.push((name.to_owned(), entry.ino()));
         }
         Ok((names, false))
     }

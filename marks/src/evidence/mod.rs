@@ -15,7 +15,7 @@ use crate::host::HostName;
 use crate::id::OperationId;
 use crate::time::Timestamp;
 
-pub use directory::{Broken, Directory, EvidenceError, Found, FoundJoin, Reading};
+pub use directory::{Broken, Directory, EvidenceError, Found, FoundJoin, Known, Reading};
 pub use history::{HistoryError, history, node_fenced};
 pub use record::{EventName, Flaw, MAX_FILE};
 pub use sighting::{Sighting, Witness};
