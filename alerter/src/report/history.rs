@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::id::MarkId;
 use marks::journal::HistoryRow;
+use marks::mark::Settlement;
 
 use super::spans::{Stretches, Troubles};
 use super::{Event, is_end};
@@ -41,17 +42,18 @@ impl History {
         Self { causes: slowest.map(|mark| (mark, Vec::new())).collect(), ..Self::default() }
     }
 
-    /// The next row, in the order of writing.
-    pub fn take(&mut self, row: &HistoryRow) {
+    /// The next row, in the order of writing, and how its mark ended, if it has one that ended.
+    pub fn take(&mut self, row: &HistoryRow, how: Option<Settlement>) {
+        let is_end = is_end(row, how);
         self.stretches.take(row);
-        self.troubles.take(row);
+        self.troubles.take(row, is_end);
         match (row.event.as_str(), &row.mark) {
             ("refused", Some(mark)) => drop(self.refused.insert(mark.clone())),
             ("fenced-again", _) => self.duplicates += 1,
             _ => {}
         }
         self.take_cause(row);
-        if is_end(row) {
+        if is_end {
             add(&mut self.ended, row);
         }
         if !MACHINES.contains(&row.actor.as_str()) || DECIDED.contains(&row.event.as_str()) {

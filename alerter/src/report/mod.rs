@@ -293,11 +293,13 @@ fn repeated(all: &[(MarkRow, Vec<Delivery>)]) -> Vec<Repeated> {
     found
 }
 
-/// Whether a mark, or its way to a route, ended without an acknowledgement.
-fn is_end(row: &HistoryRow) -> bool {
-    let is_settled = matches!(row.event.as_str(), "settled" | "settled-elsewhere");
-    let is_other = is_settled && !row.detail.contains(" is acknowledged");
-    is_other || matches!(row.event.as_str(), "dismissed" | "cancelled" | "expired")
+/// Whether a mark, or its way to a route, ended without an acknowledgement. How a mark ended says its own row (`how`), and not the
+/// sentence of the history: an operator's reason in it may hold any words. A mark that nobody knows any more is shown as ended.
+fn is_end(row: &HistoryRow, how: Option<Settlement>) -> bool {
+    match row.event.as_str() {
+        "settled" | "settled-elsewhere" => how != Some(Settlement::Acknowledged),
+        event => matches!(event, "dismissed" | "cancelled" | "expired"),
+    }
 }
 
 #[cfg(test)]

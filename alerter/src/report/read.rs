@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use marks::delivery::Delivery;
-use marks::journal::{Journal, JournalError, MarkRow};
+use marks::id::MarkId;
+use marks::journal::{HistoryRow, Journal, JournalError, MarkRow};
+use marks::mark::Settlement;
 use marks::time::Timestamp;
 
 use super::Facts;
@@ -26,13 +28,20 @@ pub fn read(
         seen += 1;
         tick(seen);
         match row {
-            Ok(row) if is_in(row.at) => facts.history.take(&row),
+            Ok(row) if is_in(row.at) => facts.history.take(&row, how(journal, &row)),
             Ok(_) => {}
             Err(_) => facts.damaged += 1,
         }
         ControlFlow::Continue(())
     })?;
     Ok(facts)
+}
+
+/// How the mark of a row ended, if it did.
+fn how(journal: &Journal, row: &HistoryRow) -> Option<Settlement> {
+    let mark = row.mark.as_deref().and_then(|mark| MarkId::parse(mark).ok())?;
+    let found = journal.find_mark(mark).ok()??.ok()?;
+    found.settled.map(|(how, _)| how)
 }
 
 type Outages = Vec<(MarkRow, Vec<Delivery>)>;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use marks::journal::HistoryRow;
 use marks::time::Timestamp;
 
-use super::{Held, Trouble, between, is_end};
+use super::{Held, Trouble, between};
 
 /// What ends a hold of a mark as a whole.
 const FREED: [&str; 9] = [
@@ -58,9 +58,14 @@ impl Stretches {
 fn begins(row: &HistoryRow) -> bool {
     match row.event.as_str() {
         "held" | "doubted" => true,
-        "marked" => row.detail.contains(" is marked and held ("),
+        "marked" => row.node.as_deref().is_some_and(|node| is_held(node, &row.detail)),
         _ => false,
     }
+}
+
+/// Whether the sentence begins so: what others wrote stands only behind it.
+fn is_held(node: &str, detail: &str) -> bool {
+    detail.strip_prefix(node).is_some_and(|rest| rest.starts_with(" is marked and held ("))
 }
 
 /// Troubles of routes: from the first attempt that failed to the next mark that the route took, or to the end of the last
@@ -73,7 +78,8 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    pub(super) fn take(&mut self, row: &HistoryRow) {
+    /// The next row, and whether a mark, or its way to a route, ended with it.
+    pub(super) fn take(&mut self, row: &HistoryRow, is_end: bool) {
         let (route, mark) = (row.route.as_deref(), row.mark.clone().unwrap_or_default());
         match (row.event.as_str(), route) {
             ("not-accepted" | "refused", Some(route)) => self.fails(route, mark, row),
@@ -82,7 +88,7 @@ impl Troubles {
                     self.all[number].to = Some(row.at.0);
                 }
             }
-            _ if is_end(row) => self.ends(route, &mark, row.at),
+            _ if is_end => self.ends(route, &mark, row.at),
             _ => {}
         }
     }

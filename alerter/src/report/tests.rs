@@ -5,7 +5,9 @@ use std::time::Duration;
 use marks::delivery::{Attempt, State};
 use marks::host::HostName;
 use marks::id::FencingId;
+use marks::journal::{Journal, NewDelivery, Role, Taken};
 use marks::mark::{Proof, Source, Standing};
+use marks::register::Acknowledgement;
 
 use super::*;
 use crate::timeline::Timeline;
@@ -76,8 +78,43 @@ fn line(seconds: u64, event: &str, mark: Option<&MarkRow>, actor: &str, detail: 
 
 fn facts(outages: Vec<(MarkRow, Vec<Delivery>)>, history: &[HistoryRow]) -> Facts {
     let mut facts = Facts::of(outages);
-    history.iter().for_each(|row| facts.history.take(row));
+    history.iter().for_each(|row| facts.history.take(row, how(row)));
     facts
+}
+
+/// How these stories' marks ended: the alerter's own sentence in them is an acknowledgement.
+fn how(row: &HistoryRow) -> Option<Settlement> {
+    match (row.event.as_str(), row.actor.as_str()) {
+        ("settled", "nova-host-alerter") => Some(Settlement::Acknowledged),
+        ("settled", _) => Some(Settlement::Dismissed),
+        _ => None,
+    }
+}
+
+/// An operator's reason may hold any words: how a mark ended stands in its row. The broken variant looks for these words in the sentence.
+#[test]
+fn an_operators_reason_is_no_acknowledgement() {
+    let room = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(&room.path().join("state/marks.db"), Role::Alerter).unwrap();
+    let rows = ["compute1", "compute2"].map(|host| mark(host, None));
+    for row in &rows {
+        let new = NewDelivery { route: "recovery".into(), body: Vec::new(), required: true, link: None };
+        journal.make_mark(row, Taken::Register, &[new], NOW).unwrap();
+    }
+    let reason = "the portal says compute1 is acknowledged";
+    assert!(journal.dismiss(rows[0].id, reason, "alice", after(1)).unwrap());
+    let taken =
+        Acknowledgement { mark: rows[1].id, route: "recovery".into(), at: after(2), by: "ctl2".into() };
+    assert!(journal.acknowledged_elsewhere(&taken, false, after(2)).unwrap());
+    let ended = |word: &str| -> usize {
+        let found = numbers(&read::read(&journal, NOW, after(86_400), |_| {}).unwrap());
+        found.ended.iter().filter(|event| event.event == word).map(|event| event.count).sum()
+    };
+    assert_eq!(ended("settled"), 1);
+    let mut careless = 0;
+    let settled = journal.history_of("settled", 0, NOW).unwrap().sound;
+    settled.iter().for_each(|row| careless += usize::from(!row.detail.contains(" is acknowledged")));
+    assert_eq!((settled.len(), careless), (2, 0));
 }
 
 fn numbers(facts: &Facts) -> Numbers {
