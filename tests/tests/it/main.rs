@@ -4,6 +4,7 @@
 
 mod addresses;
 mod api;
+mod chains;
 mod clock;
 mod confinement;
 mod decisions;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     trials::run([
         addresses::group(),
         api::group(),
+        chains::group(),
         clock::group(),
         confinement::group(),
         decisions::group(),

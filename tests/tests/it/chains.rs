@@ -1,0 +1,121 @@
+//! An escalation chain with the built daemon and three receivers: a refusal, a restart in the middle, a time limit, and the
+//! acknowledgement that ends it.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tests::clock::Clock;
+use tests::lab::wait;
+use tests::programs::Site;
+use tests::receiver::{Answer, Receiver};
+use tests::trials::Group;
+
+use crate::path::{host, json};
+
+/// Twice the longest wait between two attempts.
+const LIMIT: Duration = Duration::from_secs(60);
+/// As short as a step's time may be, and a moment later.
+const STEP: i64 = 60;
+const LATER: i64 = STEP + 1;
+const NAMES: [&str; 3] = ["first", "second", "third"];
+
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![a_chain_goes_on_by_refusal_and_by_time, without_a_chain_all_are_told];
+    Group { cannot: Clock::cannot(), tests }
+}
+
+/// Three routes, and who is told of a host.
+fn site(receivers: &[Receiver; 3], told: &str) -> Site {
+    let route = |(name, receiver): (&str, &Receiver)| {
+        format!("[http.{name}]\nurl = \"http://{}/\"\n", receiver.address())
+    };
+    let routes: String = NAMES.into_iter().zip(receivers).map(route).collect();
+    Site::with(&format!("{routes}[groups.default]\n{told}\n")).unwrap()
+}
+
+fn chain() -> String {
+    let steps = NAMES.map(|name| format!("{{ route = \"{name}\", timeout = {STEP} }}"));
+    format!("chain = [{}]", steps.join(", "))
+}
+
+/// The states of a host's deliveries, in the order of the chain.
+fn states(site: &Site, host: &str) -> [String; 3] {
+    let shown = json(site, &["show", host]);
+    let of = |name: &str| {
+        let all = shown[0]["deliveries"].as_array().into_iter().flatten();
+        let own = all.filter(|delivery| delivery["route"] == name);
+        own.map(|delivery| delivery["state"].as_str().unwrap_or_default()).collect()
+    };
+    NAMES.map(of)
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    wait::until(what, LIMIT, || Ok(holds().then_some(()))).unwrap();
+}
+
+/// How often the next step was told: the history has a line for the one that is left and for the next.
+fn escalations(site: &Site) -> usize {
+    let history = json(site, &["history", "compute1"]);
+    let words = history.as_array().into_iter().flatten().map(|row| &row["event"]);
+    words.filter(|word| **word == Value::from("escalated")).count() / 2
+}
+
+/// S0-25, S0-26, S0-29, S4-8: the first controller refuses the mark, the second cannot take it now, until its time is over, and the
+/// third acknowledges. The daemon is killed while it is the second one's turn: the first is not told again, and the second gets
+/// the same bytes. The next host's chain ends with its first step.
+fn a_chain_goes_on_by_refusal_and_by_time() {
+    let clock = Clock::ahead(0).unwrap();
+    let receivers = [(); 3].map(|()| Receiver::on_loopback().unwrap());
+    let [first, second, third] = &receivers;
+    first.answer(Answer::Status(422));
+    second.answer(Answer::Status(503));
+    let mut site = site(&receivers, &chain());
+    site.set_environment(clock.environment());
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    second.wait_for(1, LIMIT).unwrap();
+    assert_eq!((first.received().len(), third.received().len()), (1, 0), "one after the other");
+
+    site.end(Signal::SIGKILL).unwrap();
+    let known = second.received().len();
+    site.start().unwrap();
+    second.wait_for(known + 1, LIMIT).unwrap();
+    assert_eq!((first.received().len(), third.received().len()), (1, 0), "the chain goes on where it was");
+    assert_eq!(escalations(&site), 1);
+
+    clock.set_ahead(LATER).unwrap();
+    third.wait_for(1, LIMIT).unwrap();
+    until("the mark is settled", || json(&site, &["show", "compute1"])[0]["state"] == "acknowledged");
+    assert_eq!(states(&site, "compute1"), ["cancelled", "cancelled", "acknowledged"]);
+    assert_eq!(escalations(&site), 2);
+    let told = receivers.iter().flat_map(Receiver::received).map(|request| request.body);
+    assert!(told.collect::<Vec<_>>().windows(2).all(|two| two[0] == two[1]), "the same bytes to each");
+
+    let counts = [second, third].map(|receiver| receiver.received().len());
+    receivers.iter().for_each(|receiver| receiver.answer(Answer::Status(200)));
+    site.fence("compute2").unwrap();
+    until("the next mark is settled", || json(&site, &["show", "compute2"])[0]["state"] == "acknowledged");
+    assert_eq!(states(&site, "compute2"), ["acknowledged", "cancelled", "cancelled"]);
+    assert_eq!(
+        first.received().iter().map(host).collect::<Vec<_>>(),
+        ["compute1.my.cloud.com", "compute2.my.cloud.com"]
+    );
+    assert_eq!(
+        [second, third].map(|receiver| receiver.received().len()),
+        counts,
+        "an acknowledgement ends a chain"
+    );
+}
+
+/// The broken variant: what are no steps are told at once, whatever the first one says.
+fn without_a_chain_all_are_told() {
+    let receivers = [(); 3].map(|()| Receiver::on_loopback().unwrap());
+    receivers[0].answer(Answer::Status(422));
+    let mut site = site(&receivers, "routes = [\"first\", \"second\", \"third\"]");
+    site.start().unwrap();
+    site.fence("compute1").unwrap();
+    receivers.iter().for_each(|receiver| drop(receiver.wait_for(1, LIMIT).unwrap()));
+    assert_eq!(escalations(&site), 0);
+}
