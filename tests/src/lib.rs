@@ -7,6 +7,7 @@ pub mod clock;
 pub mod faults;
 pub mod installed;
 pub mod lab;
+mod left_out;
 pub mod openstack;
 pub mod programs;
 pub mod receiver;

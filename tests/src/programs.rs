@@ -189,7 +189,18 @@ impl Site {
         Ok(())
     }
 
-    /// Runs an operator's command on this site.
+    /// What an operator's command prints; it has to succeed.
+    ///
+    /// # Errors
+    /// It cannot be run, or ends otherwise.
+    pub fn said(&self, words: &[&str]) -> anyhow::Result<String> {
+        let ran = self.alerter(words)?;
+        let complaint = String::from_utf8_lossy(&ran.stderr);
+        ensure!(ran.status.success(), "{words:?}: {}: {}", ran.status, complaint.trim());
+        Ok(String::from_utf8(ran.stdout)?)
+    }
+
+    /// Runs an operator's command on this site; its exit code is the caller's to look at.
     ///
     /// # Errors
     /// It cannot be run.

@@ -1,9 +1,11 @@
-//! Tests that need more than a Rust toolchain: where this machine cannot run them, each is reported as ignored, and why.
+//! Tests that need more than a Rust toolchain: where this machine cannot run them, each is reported as ignored, and why, or fails.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use crate::left_out::{leave_out, must_run};
 
 /// A test's name and the function that panics if it fails.
 pub type Named = (&'static str, fn());
@@ -22,7 +24,7 @@ macro_rules! trials {
     ($($test:ident),* $(,)?) => { vec![$((concat!(module_path!(), "::", stringify!($test)), $test as fn())),*] };
 }
 
-/// Runs the tests as the command line asks, or ignores those that cannot run, each with its reason.
+/// Runs the tests as the command line asks. Those that cannot run are ignored, each with its reason; with `CI=true` they fail.
 #[must_use]
 pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
     let trials = groups.into_iter().flat_map(|group| {
@@ -141,8 +143,7 @@ pub fn alone(name: &str, need: Need, cannot: Option<String>, test: fn() -> anyho
 }
 
 fn refused(name: &str, reason: &str, need: Need) -> Trial {
-    let required = ["CI", need.key].map(|key| std::env::var(key).unwrap_or_default());
-    if required.iter().any(|value| value == "true" || value == "1") {
+    if must_run(Some(need.key)) {
         let reason = reason.to_owned();
         return Trial::test(name, move || Err(format!("{} is required, but: {reason}", need.what).into()));
     }
@@ -155,6 +156,7 @@ fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {
             test();
             return Ok(Completion::Completed);
         };
+        leave_out(&reason);
         Ok(Completion::ignored_with(reason))
     })
 }

@@ -129,7 +129,9 @@ fn a_mark_under_the_id_that_evidence_of_another_host_will_make() {
     let mut alerter = Alerter::start(&site, "ctl1");
     alerter.run(&mut site, 2);
     let fencing = site.fencing("ctl1", "compute2");
-    let Entry::Mark(mut forged) = mark_of(&fencing, "compute2", "compute2.example.org") else { return };
+    let Entry::Mark(mut forged) = mark_of(&fencing, "compute2", "compute2.example.org") else {
+        panic!("it is an entry of a mark")
+    };
     forged.mark.id = MarkId::of_node_fenced(&HostName::parse("compute1").unwrap(), site.now.seconds());
     site.publish(Entry::Mark(forged));
     site.die("compute1");

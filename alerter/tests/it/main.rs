@@ -41,6 +41,8 @@ mod http_socket;
 mod http_statuses;
 mod http_tls;
 mod interleavings;
+#[path = "../../../tests/src/left_out.rs"]
+mod left_out;
 mod listen;
 mod masakari;
 mod masakari_config;

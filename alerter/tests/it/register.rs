@@ -14,6 +14,8 @@ use marks::time::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::left_out::leave_out;
+
 /// Where the alerter runs.
 const CIB: &str = r#"<cib><configuration><crm_config/><nodes/><resources/><constraints/></configuration><status>
   <node_state id="2" uname="another" in_ccm="true"><lrm id="2"><lrm_resources>
@@ -68,12 +70,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// True where mounts can be made that nobody else sees; else the test is skipped.
+/// True where mounts can be made that nobody else sees; else the test is left out, or fails.
+#[track_caller]
 fn have_mounts() -> bool {
     let tried = Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
     let possible = tried.is_ok_and(|output| output.status.success()) && Path::new("/usr/sbin").is_dir();
     if !possible {
-        eprintln!("skipped: private mounts are not possible here (root is needed)");
+        leave_out("private mounts are not possible here (root is needed)");
     }
     possible
 }

@@ -13,7 +13,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
 use tempfile::TempDir;
 
-use crate::common::{Outcome, executable, have, have_injection, run, skip};
+use crate::common::{Outcome, executable, have, have_injection, run};
+use crate::left_out::leave_out;
 
 const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
 
@@ -30,7 +31,7 @@ impl Post {
     /// `None`, with the reason said, where this machine cannot run programs as another user.
     fn new() -> Option<Self> {
         if !geteuid().is_root() {
-            skip("only root can run programs as another user");
+            leave_out("only root can run programs as another user");
             return None;
         }
         if !have(&["setpriv"]) {

@@ -9,6 +9,8 @@ use marks::fencing::Fencing;
 use marks::journal::{Journal, Role};
 use tempfile::TempDir;
 
+use crate::left_out::leave_out;
+
 /// The binary under test.
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_fence_mark");
 
@@ -145,25 +147,28 @@ pub(crate) fn fencings(path: &Path) -> Vec<Fencing> {
     rows.sound
 }
 
-/// Says why a test does nothing here. Where CI runs the tests nothing may be left out.
-#[track_caller]
-pub(crate) fn skip(reason: &str) {
-    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "skipped in CI: {reason}");
-    println!("skipped: {reason}");
-}
-
-/// True where all programs are there; else the test is skipped.
+/// True where all programs are there; else the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have(programs: &[&str]) -> bool {
     let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let missing = programs.iter().find(|p| !places.iter().any(|place| Path::new(place).join(p).exists()));
     if let Some(program) = missing {
-        skip(&format!("{program} is not installed"));
+        leave_out(&format!("{program} is not installed"));
     }
     missing.is_none()
 }
 
-/// True where mounts can be made that nobody else sees; else the test is skipped.
+/// True where all files are there; else the test is left out, or fails.
+#[track_caller]
+pub(crate) fn have_files(files: &[&str]) -> bool {
+    let missing = files.iter().find(|file| !Path::new(file).exists());
+    if let Some(file) = missing {
+        leave_out(&format!("{file} is not installed"));
+    }
+    missing.is_none()
+}
+
+/// True where mounts can be made that nobody else sees; else the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_namespaces() -> bool {
     if !have(&["unshare", "mount"]) {
@@ -172,12 +177,12 @@ pub(crate) fn have_namespaces() -> bool {
     let status = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
     let possible = status.is_ok_and(|output| output.status.success());
     if !possible {
-        skip("private mounts are not possible here (root is needed)");
+        leave_out("private mounts are not possible here (root is needed)");
     }
     possible
 }
 
-/// True where system calls can be made to fail; else the test is skipped.
+/// True where system calls can be made to fail; else the test is left out, or fails.
 #[track_caller]
 pub(crate) fn have_injection() -> bool {
     if !have(&["strace", "true"]) {
@@ -187,7 +192,7 @@ pub(crate) fn have_injection() -> bool {
         Command::new("strace").args(["-o", "/dev/null", "-e", "inject=fsync:error=EIO", "true"]).output();
     let possible = output.is_ok_and(|output| output.status.success());
     if !possible {
-        skip("strace may not trace here");
+        leave_out("strace may not trace here");
     }
     possible
 }

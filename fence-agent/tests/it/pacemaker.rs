@@ -2,10 +2,9 @@
 //! that the CIB comes from the file. Nothing outside of the namespaces is touched.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use crate::common::{AGENT, Outcome, Store, World, have, have_namespaces, run};
+use crate::common::{AGENT, Outcome, Store, World, have, have_files, have_namespaces, run};
 
 const FENCER: &str = "/usr/lib/pacemaker/pacemaker-fenced";
 
@@ -54,11 +53,10 @@ stonith_admin -R power -a fence_power -o pcmk_host_list=compute1
 
 /// A controller with a fencer; `script` goes on from there. `None` where there can be none.
 fn fencer(script: &str, store: &Store) -> Option<Outcome> {
-    if !have(&["corosync", "stonith_admin", "ip", "corosync-cfgtool"]) || !have_namespaces() {
-        return None;
-    }
-    if !Path::new(FENCER).exists() {
-        crate::common::skip("pacemaker-fenced is not installed");
+    if !have(&["corosync", "stonith_admin", "ip", "corosync-cfgtool"])
+        || !have_files(&[FENCER])
+        || !have_namespaces()
+    {
         return None;
     }
     let world = World::new();

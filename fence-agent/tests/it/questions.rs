@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -13,7 +12,9 @@ use fence_agent::{check, stdin};
 use marks::register::Tools;
 use marks::time::Timestamp;
 
-use crate::common::{AGENT, Store, World, call, call_with, executable, have, have_namespaces, run};
+use crate::common::{
+    AGENT, Store, World, call, call_with, executable, have, have_files, have_namespaces, run,
+};
 
 /// S1-26, conformance 28: upstream's scenario for `status`, in its three ways.
 #[test]
@@ -264,7 +265,7 @@ fn monitor_refuses_what_this_release_does_not_know() {
 /// The whole binary, as Pacemaker's executor and an operator call it.
 #[test]
 fn monitor_of_the_real_agent() {
-    if !have_namespaces() || !Path::new("/usr/sbin/cibadmin").exists() {
+    if !have_namespaces() || !have_files(&["/usr/sbin/cibadmin"]) {
         return;
     }
     let store = Store::new();

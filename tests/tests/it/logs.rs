@@ -103,8 +103,7 @@ fn each_line_about_a_mark_has_its_id() {
     let daemon = Daemon::start(&site);
     site.fence("compute1").unwrap();
     daemon.says("is not accepted by route recovery");
-    let shown = site.alerter(&["show", "compute1", "--json"]).unwrap().stdout;
-    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    let shown: Value = serde_json::from_str(&site.said(&["show", "compute1", "--json"]).unwrap()).unwrap();
     let id = shown[0]["id"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned();
     alerter(&site, &["release", "compute1", "--reason", "I looked at compute1"]);
     receiver.answer(Answer::Status(200));
@@ -259,8 +258,8 @@ fn a_follower_misses_nothing_over_a_restart() {
     send(&follower.child, Signal::SIGINT);
     assert!(follower.child.wait().unwrap().success());
     daemon.stop();
-    let kept = site.alerter(&["events", "--after", &(seen.len() - 1).to_string()]).unwrap().stdout;
-    let kept: Value = serde_json::from_slice(kept.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    let kept = site.said(&["events", "--after", &(seen.len() - 1).to_string()]).unwrap();
+    let kept: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
     assert_eq!(kept["seq"].as_i64(), seen.last().copied());
 }
 

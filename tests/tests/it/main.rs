@@ -15,6 +15,7 @@ mod faults;
 mod health;
 mod hostile;
 mod killed;
+mod left_out;
 mod logs;
 mod manual;
 mod metrics;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         health::group(),
         hostile::group(),
         killed::group(),
+        left_out::group(),
         logs::group(),
         manual::group(),
         manual::shown(),
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         schema::group(),
         setup::group(),
         supervised::group(),
+        supervised::verified(),
         terminal::group(),
         upgrade::group(),
         writers::group(),

@@ -190,7 +190,7 @@ fn a_release_of_a_host_without_a_name_says_what_holds_it() {
     site.start().unwrap();
     site.fence("compute1").unwrap();
     wait::until("the mark is held", LIMIT, || Ok((marks(&site)?.len() == 1).then_some(()))).unwrap();
-    let shown = |words: &[&str]| String::from_utf8(site.alerter(words).unwrap().stdout).unwrap();
+    let shown = |words: &[&str]| site.said(words).unwrap();
     let said = shown(&["release", "compute1", "--reason", "seen off"]);
     let file = site.config().display().to_string();
     assert!(said.contains("compute1 is held all the same (no-fqdn)") && said.contains(&file), "{said}");
@@ -205,7 +205,7 @@ fn a_release_of_a_host_without_a_name_says_what_holds_it() {
 
 /// All marks, oldest first.
 fn marks(site: &Site) -> anyhow::Result<Vec<Value>> {
-    let listed: Value = serde_json::from_slice(&site.alerter(&["list", "--all", "--json"])?.stdout)?;
+    let listed: Value = serde_json::from_str(&site.said(&["list", "--all", "--json"])?)?;
     let mut all = listed.as_array().cloned().unwrap_or_default();
     all.sort_by_key(|mark| mark["failure_time"].as_i64());
     Ok(all)

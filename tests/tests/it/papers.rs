@@ -27,7 +27,7 @@ fn page(name: &str) -> String {
 }
 
 /// Every file of the sources below a directory.
-fn files_below(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let (directories, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
     files.into_iter().chain(directories.iter().flat_map(|inner| files_below(inner))).collect()

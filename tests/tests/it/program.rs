@@ -49,8 +49,8 @@ fn site_of<const N: usize>(commands: [(&str, &[&str]); N]) -> Site {
 }
 
 fn mark(site: &Site) -> Option<Value> {
-    let shown = site.alerter(&["show", "compute1", "--json"]).unwrap().stdout;
-    serde_json::from_slice::<Value>(&shown).ok().map(|shown| shown[0].clone())
+    let shown = site.said(&["show", "compute1", "--json"]).ok()?;
+    serde_json::from_str::<Value>(&shown).ok().map(|shown| shown[0].clone())
 }
 
 /// S1-17, S1-33: refused once and taken then, with the same bytes; the shell of the example cuts the event out.

@@ -34,8 +34,7 @@ fn troubled() -> (Receiver, Site) {
     site.start().unwrap();
     site.fence("compute1").unwrap();
     wait::until("the endpoint is found to be down", LIMIT, || {
-        let shown = site.alerter(&["status"])?;
-        Ok(String::from_utf8_lossy(&shown.stdout).contains("accepts nothing").then_some(()))
+        Ok(site.said(&["status"])?.contains("accepts nothing").then_some(()))
     })
     .unwrap();
     (receiver, site)

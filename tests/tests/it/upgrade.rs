@@ -78,8 +78,7 @@ fn assert_told(receiver: &Receiver, site: &mut Site, body: &[u8]) {
     receiver.answer(Answer::Status(202));
     site.start().unwrap();
     wait("the mark is settled", || {
-        let listed = site.alerter(&["list", "--all", "--json"]).unwrap();
-        String::from_utf8_lossy(&listed.stdout).contains("\"acknowledged\"")
+        site.said(&["list", "--all", "--json"]).unwrap().contains("\"acknowledged\"")
     });
     assert!(receiver.received().iter().all(|request| request.body == body), "told with other bytes");
 }

@@ -1,4 +1,5 @@
-//! Who writes which rows of the journal: the agent fencings, the alerter all else, and what only looks nothing.
+//! Who writes which rows of the journal: the agent what is fenced, the alerter all else and what is marked by hand, and what only
+//! looks nothing.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -46,18 +47,19 @@ fn newest_actor(site: &Site) -> String {
     journal.query_row("SELECT actor FROM history ORDER BY seq DESC LIMIT 1", [], |row| row.get(0)).unwrap()
 }
 
-fn agent(site: &Site, action: &str) {
+/// Runs the agent, which has to end with this code.
+fn agent(site: &Site, action: &str, code: i32) {
     let mut command = Command::new(built("fence_mark").unwrap());
     let mut asked =
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let given = site.stdin_of_the_fencer("compute1").replace("action=off", &format!("action={action}"));
     // An action that reads no options may have ended before it has them.
     let _unread = asked.stdin.take().unwrap().write_all(given.as_bytes());
-    asked.wait().unwrap();
+    assert_eq!(asked.wait().unwrap().code(), Some(code), "{action}");
 }
 
-/// S4-28: beside open marks, told ones and an operator's word. The broken variant is the daemon's start: it changes more than the
-/// agent may.
+/// S4-28: beside open marks, told ones and an operator's word. The broken variants are the daemon's start, which changes more than the
+/// agent may, and an operator's mark, whose fencing is the daemon's.
 fn each_kind_of_row_has_one_writer() {
     let receiver = Receiver::on_loopback().unwrap();
     let mut site = Site::new(receiver.address()).unwrap();
@@ -71,12 +73,13 @@ fn each_kind_of_row_has_one_writer() {
     site.end(Signal::SIGTERM).unwrap();
 
     let before = tables(&site);
-    for words in [&["list", "--all"][..], &["show", "compute1"], &["status"], &["events"], &["export"]] {
-        site.alerter(words).unwrap();
-    }
-    for action in ["monitor", "status", "validate-all", "metadata", "manpage", "on", "reboot"] {
-        agent(&site, action);
-    }
+    let reads =
+        [&["list", "--all"][..], &["show", "compute1"], &["events"], &["history"], &["history", "export"]];
+    reads.iter().for_each(|words| drop(site.said(words).unwrap()));
+    assert_eq!(site.alerter(&["status"]).unwrap().status.code(), Some(1), "it does not run");
+    let looks = ["monitor", "status", "validate-all", "metadata", "manpage"];
+    looks.iter().for_each(|action| agent(&site, action, 0));
+    ["on", "reboot"].iter().for_each(|action| agent(&site, action, 1));
     assert_eq!(changed(&before, &tables(&site)), [""; 0]);
     site.fence("compute3").unwrap();
     let fenced = tables(&site);
@@ -90,4 +93,11 @@ fn each_kind_of_row_has_one_writer() {
     let by_the_daemon = changed(&fenced, &tables(&site));
     assert!(!by_the_daemon.contains(&"fencing".to_owned()), "{by_the_daemon:?}");
     assert!(by_the_daemon.contains(&"delivery".to_owned()), "{by_the_daemon:?}");
+
+    let before = tables(&site)["fencing"].len();
+    site.start().unwrap();
+    site.said(&["mark", "compute4", "--fenced", "--reason", "the rack is off"]).unwrap();
+    until_settled(&site);
+    site.end(Signal::SIGTERM).unwrap();
+    assert_eq!(tables(&site)["fencing"].len(), before + 1, "an operator's mark has a fencing of its own");
 }

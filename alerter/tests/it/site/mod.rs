@@ -23,6 +23,8 @@ use marks::time::Timestamp;
 use nix::unistd::{User, geteuid};
 use tempfile::TempDir;
 
+use crate::left_out::leave_out;
+
 pub(crate) use audit::Outage;
 pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};
 pub(crate) use world::Host;
@@ -371,11 +373,14 @@ fn can_keep_evidence() -> bool {
     geteuid().is_root() && User::from_name(OWNER).is_ok_and(|user| user.is_some())
 }
 
-/// Says why a test that needs evidence files does nothing here.
+/// True where a test that needs evidence files cannot run: it is left out then, or fails.
+#[track_caller]
 pub(crate) fn lacks_evidence() -> bool {
     let lacks = !can_keep_evidence();
     if lacks {
-        eprintln!("skipped: evidence files need root and Pacemaker's user {OWNER} (`make deps`)");
+        leave_out(&format!(
+            "evidence files need root and Pacemaker's user {OWNER}: run `make deps`, and this as root"
+        ));
     }
     lacks
 }
