@@ -38,6 +38,14 @@ struct Event<'a> {
     version: &'a str,
     generated_time: Time,
     payload: Payload<'a>,
+    #[serde(rename = "nova-host-alerter", skip_serializing_if = "Option::is_none")]
+    extensions: Option<Extensions<'a>>,
+}
+
+/// What a mark holds beside the seed's fields. Nothing else is known on every controller, and all make the same bytes.
+#[derive(Serialize)]
+struct Extensions<'a> {
+    node: &'a str,
 }
 
 #[derive(Serialize)]
@@ -52,6 +60,25 @@ struct Payload<'a> {
 enum Time {
     Seconds(i64),
     Text(String),
+}
+
+impl<'a> Event<'a> {
+    fn of_mark(mark: &'a Mark, format: TimeFormat) -> Self {
+        let (generated_time, payload) = (format.write(mark.generated_time), Payload::of_mark(mark, format));
+        Self {
+            id: &mark.id,
+            event_type: "host failure",
+            version: "1.0",
+            generated_time,
+            payload,
+            extensions: None,
+        }
+    }
+
+    fn of_test(id: &'a MarkId, now: Timestamp, format: TimeFormat) -> Self {
+        let (generated_time, payload) = (format.write(now), Payload::of_test(now, format));
+        Self { id, event_type: "test", version: "1.0", generated_time, payload, extensions: None }
+    }
 }
 
 impl<'a> Payload<'a> {
@@ -70,24 +97,23 @@ impl<'a> Payload<'a> {
 
 /// The body that tells a mark: compact JSON, the same bytes for the same mark.
 pub fn of_mark(mark: &Mark, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event {
-        id: &mark.id,
-        event_type: "host failure",
-        version: "1.0",
-        generated_time: format.write(mark.generated_time),
-        payload: Payload::of_mark(mark, format),
-    })
+    bytes(&Event::of_mark(mark, format))
+}
+
+/// The same with the extensions, for a route that asks for them.
+pub fn extended(mark: &Mark, format: TimeFormat) -> Vec<u8> {
+    let extensions = Some(Extensions { node: mark.node.as_str() });
+    bytes(&Event { extensions, ..Event::of_mark(mark, format) })
 }
 
 /// The body of a test: of the same shape, of another type, and about a host that cannot exist.
 pub fn of_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
-    bytes(&Event {
-        id,
-        event_type: "test",
-        version: "1.0",
-        generated_time: format.write(now),
-        payload: Payload::of_test(now, format),
-    })
+    bytes(&Event::of_test(id, now, format))
+}
+
+/// The same with the extensions.
+pub fn extended_test(id: &MarkId, now: Timestamp, format: TimeFormat) -> Vec<u8> {
+    bytes(&Event { extensions: Some(Extensions { node: NO_HOST }), ..Event::of_test(id, now, format) })
 }
 
 fn bytes(event: &impl Serialize) -> Vec<u8> {
@@ -150,6 +176,21 @@ mod tests {
         assert_eq!(parsed["payload"]["failure_time"], 1_784_600_000);
     }
 
+    /// S0-23, S1-36: who asks for extensions gets them behind the seed's fields, under one key, and nobody else does.
+    #[test]
+    fn extensions_stand_behind_the_seeds_fields() {
+        let (plain, body) = (of_mark(&mark(), TimeFormat::Epoch), extended(&mark(), TimeFormat::Epoch));
+        let (plain, body) = (String::from_utf8(plain).unwrap(), String::from_utf8(body).unwrap());
+        let (same, behind) = body.split_at(plain.len() - 1);
+        assert_eq!(same, &plain[..plain.len() - 1]);
+        assert_eq!(behind, r#","nova-host-alerter":{"node":"compute1"}}"#);
+        let test = String::from_utf8(extended_test(&mark().id, Timestamp(0), TimeFormat::Epoch)).unwrap();
+        assert!(
+            test.contains(r#""event_type":"test""#) && test.contains(r#"{"node":"send-test.invalid"}"#),
+            "{test}"
+        );
+    }
+
     /// S1-38: false where instances are not on shared storage.
     #[test]
     fn storage_that_is_not_shared_is_told_as_such() {
@@ -205,7 +246,7 @@ mod tests {
             prop_assert_eq!(parsed["payload"]["hostname"].as_str(), Some(name.as_str()));
             prop_assert!(body.len() < 2048);
             let source = "x".repeat(256);
-            for other in [doctor::of_mark(&mark), cloudevents::of_mark(&mark, &source, format)] {
+            for other in [extended(&mark, format), doctor::of_mark(&mark), cloudevents::of_mark(&mark, &source, format)] {
                 prop_assert!(serde_json::from_slice::<serde_json::Value>(&other).is_ok());
                 prop_assert!(other.len() < 2048 && String::from_utf8(other).unwrap().contains(&name));
             }

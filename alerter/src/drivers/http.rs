@@ -94,6 +94,8 @@ pub enum Body {
     /// The standard event.
     #[default]
     Standard,
+    /// The standard event with the extensions.
+    Extended,
     /// An event of OPNFV Doctor.
     Doctor,
     /// A CloudEvent.
@@ -268,6 +270,7 @@ impl Driver for Http {
         let format = self.options.time_format;
         match &self.options.body {
             Body::Standard => event::of_mark(mark, format),
+            Body::Extended => event::extended(mark, format),
             Body::Doctor => doctor::of_mark(mark),
             Body::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
         }
@@ -277,6 +280,7 @@ impl Driver for Http {
         let format = self.options.time_format;
         match &self.options.body {
             Body::Standard => event::of_test(id, now, format),
+            Body::Extended => event::extended_test(id, now, format),
             Body::Doctor => doctor::of_test(id, now),
             Body::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
         }

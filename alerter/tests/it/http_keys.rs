@@ -101,6 +101,7 @@ fn the_form_of_the_body_reaches_the_body() {
     for (keys, expected) in [
         ("", r#"{"id":"0193b3a4"#),
         ("body = \"standard\"", r#"{"id":"0193b3a4"#),
+        ("body = \"extended\"", r#""nova-host-alerter":{"node":"send-test.invalid"}}"#),
         ("body = \"doctor\"", r#"[{"id":"0193b3a4"#),
         ("body = \"cloudevents\"", r#""source":"/nova-host-alerter""#),
         ("body = \"cloudevents\"\ncloudevents-source = \"/one\"", r#""source":"/one""#),
@@ -113,7 +114,7 @@ fn the_form_of_the_body_reaches_the_body() {
     for (keys, expected) in [
         (
             "body = \"cloudevent\"",
-            "3:8: unknown word; did you mean \"cloudevents\"? Known are: \"standard\", \"doctor\", \"cloudevents\"",
+            "3:8: unknown word; did you mean \"cloudevents\"? Known are: \"standard\", \"extended\", \"doctor\", \"cloudevents\"",
         ),
         (
             "cloudevents-source = \"/x\"",

@@ -96,9 +96,9 @@ fn sent(keys: &str) -> Vec<Value> {
     got.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
-/// S1-35, S1-36: what a receiver is told of the event's form is what it gets.
+/// S0-23, S1-35, S1-36: what a receiver is told of the event's form is what it gets.
 fn what_is_sent_fits_the_schema() {
-    for keys in ["", "time-format = \"rfc3339\"", "method = \"PUT\""] {
+    for keys in ["", "time-format = \"rfc3339\"", "method = \"PUT\"", "body = \"extended\""] {
         let events = sent(keys);
         assert_eq!(events.len(), 2, "{events:?}");
         for event in events {
@@ -113,7 +113,8 @@ fn what_is_no_event_does_not_fit() {
     let event = json!({
         "id": "01a1fdbf-0d60-71c8-80b2-0dca4f558146", "event_type": "host failure", "version": "1.0",
         "generated_time": 1_795_258_519, "payload":
-        {"hostname": "compute1.my.cloud.com", "on_shared_storage": true, "failure_time": 1_795_258_518}
+        {"hostname": "compute1.my.cloud.com", "on_shared_storage": true, "failure_time": 1_795_258_518},
+        "nova-host-alerter": {"node": "compute1"}
     });
     assert_eq!(misfits(&event), [""; 0]);
     for (place, value) in [
@@ -126,6 +127,7 @@ fn what_is_no_event_does_not_fit() {
         ("/payload/hostname", json!("compute1")),
         ("/payload/on_shared_storage", json!("true")),
         ("/payload/failure_time", Value::Null),
+        ("/nova-host-alerter/node", json!("two words")),
     ] {
         let mut wrong = event.clone();
         *wrong.pointer_mut(place).unwrap() = value;

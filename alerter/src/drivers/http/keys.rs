@@ -94,7 +94,8 @@ fn confirmation(table: &mut TableReader<'_, '_>) -> Option<Duration> {
 fn body(table: &mut TableReader<'_, '_>) -> Body {
     let (key, word) = ("cloudevents-source", "cloudevents");
     let source = table.text(key, cloudevents::source);
-    let body = table.choice("body", &[("standard", "standard"), ("doctor", "doctor"), (word, word)]);
+    let words = ["standard", "extended", "doctor", word].map(|word| (word, word));
+    let body = table.choice("body", &words);
     if table.has(key) && body != Some(word) {
         table.complain(
             key,
@@ -102,6 +103,7 @@ fn body(table: &mut TableReader<'_, '_>) -> Body {
         );
     }
     match body {
+        Some("extended") => Body::Extended,
         Some("doctor") => Body::Doctor,
         Some("cloudevents") => Body::CloudEvents { source: source.unwrap_or_else(|| SOURCE.to_owned()) },
         _ => Body::Standard,
