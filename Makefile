@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill \
+.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -88,6 +88,9 @@ package-deps: ## install what building and testing the packages needs; starts an
 
 test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian 12 and in a cluster of such (as root)
 	@tests/packages.sh
+
+test-bare: ## the README's two commands on a Debian 12 with nothing but this toolchain, a C compiler, make and git (as root)
+	@tests/bare.sh
 
 requirements: ## the requirements, the tests that show each, and those without one
 	@$(CARGO) run --locked --quiet -p tests --bin requirements
