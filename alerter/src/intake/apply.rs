@@ -54,6 +54,10 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
     intake.note_members(&cib)?;
+    // Whether a fencing belongs to an older mark depends on what Pacemaker says of that.
+    if intake.journal.unfolded_fencings()?.count() > 0 {
+        intake.take_in_sightings(view, &cib)?;
+    }
     intake.fold_fencings(Some(entries))?;
     intake.take_in_sightings(view, &cib)?;
     intake.take_in_decisions(entries)?;
@@ -154,7 +158,7 @@ impl<'a> Intake<'a> {
             self.return_of_member(&row.node, false, cib)?;
         }
         match self.register {
-            Some(entries) if register::ended_untold(row.id, entries) => {
+            Some(entries) if register::has_ended(row.id, entries) => {
                 self.take_in_ends_of(entries, |mark| mark == row.id)
             }
             _ => Ok(()),

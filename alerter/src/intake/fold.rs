@@ -80,7 +80,7 @@ impl Circumstances<'_> {
             return Fate::SetAside;
         }
         match outage::of_fencing(fencing, outages, self.reach()) {
-            Some(same) if self.is_unexpected(known, same.outage) => {
+            Some(same) if outage::is_over(same.outage, fencing.asked_at, self.reach()) => {
                 self.mark_of_fencing(known, Standing::Doubtful(Doubt::FencedAgain))
             }
             Some(same) => Fate::Join(same.outage.mark, same.rule),
@@ -92,12 +92,6 @@ impl Circumstances<'_> {
     /// What decides where nothing better is known.
     pub(super) fn reach(&self) -> Reach {
         Reach { coalesce: self.rules.coalesce, alone: self.cib.is_none() }
-    }
-
-    /// Whether a fencing comes when its outage is long over; an operator's word knows that.
-    fn is_unexpected(&self, known: &Known<'_>, outage: &Outage) -> bool {
-        let is_word = known.fencing.origin == Origin::Operator && !known.imported;
-        !is_word && outage::is_over(outage, known.fencing.asked_at, self.reach())
     }
 
     /// Decides about one sighting.
@@ -582,5 +576,68 @@ mod tests {
         scene.hosts.matching = Some(HostPatterns::parse("ctl2").unwrap());
         assert!(matches!(fate(&scene, "ctl2"), Fate::Mark(..)));
         assert_eq!(fate(&scene, "compute1"), Fate::SetAside);
+    }
+
+    /// B4: a time that lies ahead makes nothing wait for longer than what is known here for long enough. The broken variant is
+    /// known since a moment ago.
+    #[test]
+    fn a_sighting_waits_by_the_monotonic_clock_alone() {
+        let scene = Scene::gone();
+        let connections = Connections { all: vec![connected(50)], ..Connections::default() };
+        for at in [NOW - 3600, NOW] {
+            let sighting = sighting("compute1", at, alert());
+            let of = |waited| {
+                let seen = Seen { sighting: &sighting, connections: &connections, waited };
+                scene.at(NOW, |around| around.fate_of_sighting(&seen, &[]))
+            };
+            let grace = rules().evidence_grace;
+            assert_eq!(of(grace - Duration::from_millis(1)), Fate::Wait(grace), "{at}");
+            assert!(matches!(of(grace), Fate::Mark(..)), "{at}");
+        }
+    }
+
+    fn told(asked: i64) -> Outage {
+        Outage {
+            mark: FencingId::generate().into(),
+            first: second(asked),
+            newest: second(asked),
+            incarnations: vec![connection(50)],
+            returned_at: None,
+            settled: Some((Settlement::Acknowledged, second(asked + 2))),
+            is_proven: true,
+        }
+    }
+
+    /// B7: whatever says so; the broken variants are near.
+    #[test]
+    fn a_host_that_is_fenced_again_long_after_its_mark_ended_is_held() {
+        let scene = Scene::gone();
+        let fate = |outage: Outage, origin, imported| {
+            let fencing = fencing("compute1", NOW, origin);
+            let known = Known { fencing: &fencing, imported, registered: true };
+            scene.at(NOW, |around| around.fate_of_fencing(&known, &[outage]))
+        };
+        for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
+        {
+            assert_eq!(standing(fate(told(NOW - 4000), origin, imported)), Some("fenced-again"));
+            assert!(matches!(fate(told(NOW - 200), origin, imported), Fate::Join(..)));
+        }
+        for witness in [alert(), Witness::History, Witness::NodeFenced] {
+            let of = |now, outage| scene.seen(now, &sighting("compute1", NOW, witness), &[outage]);
+            assert!(matches!(of(NOW + 9, told(NOW - 4000)), Fate::Wait(_)), "its record may come");
+            assert_eq!(standing(of(NOW + 20, told(NOW - 4000))), Some("fenced-again"));
+            assert!(matches!(of(NOW, told(NOW - 200)), Fate::Join(..)));
+        }
+    }
+
+    /// B8: the broken variant has a cluster to ask.
+    #[test]
+    fn without_a_cluster_a_fencing_after_its_mark_was_told_makes_one() {
+        let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
+        let known = Known { fencing: &again, imported: false, registered: false };
+        let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
+        let fate = |scene: Scene| scene.at(NOW, |around| around.fate_of_fencing(&known, &outages));
+        assert_eq!(standing(fate(Scene::alone())), Some("alone"));
+        assert!(matches!(fate(Scene::gone()), Fate::Join(..)));
     }
 }

@@ -61,8 +61,10 @@ impl Connections {
     /// By this controller's clock where that can be said, when the host came back from an outage.
     fn return_from(&self, outage: &Outage) -> Option<Timestamp> {
         let back = outage.returned_at?;
-        let by = self.all.iter().find(|c| c.was_seen && c.incarnation.connected_at() == Some(back));
-        Some(by.map_or(back, |connection| connection.since.max(back)))
+        let own = self.all.iter().filter(|connection| outage.incarnations.contains(&connection.incarnation));
+        let last = own.map(|connection| connection.since).max();
+        let next = self.all.iter().filter(|c| c.was_seen && last.is_some_and(|last| c.since > last));
+        Some(next.map(|connection| connection.since).min().unwrap_or(back))
     }
 
     fn newest(&self) -> Option<&Connection> {
@@ -87,10 +89,10 @@ impl Connections {
         self.all.iter().all(|connection| connection.was_seen || connection.since.distance(at) > CLOCK_SKEW)
     }
 
-    /// As far as they were made before the last one.
+    /// As far as they were made before the last one. The first monitor of a connection comes moments after its start.
     fn before_the_last(&self) -> Self {
-        let newest = self.newest();
-        let before = self.all.iter().filter(|connection| Some(*connection) != newest);
+        let latest = self.newest().map(|connection| connection.since);
+        let before = self.all.iter().filter(|c| latest.is_none_or(|latest| c.since + GRAIN * 2 < latest));
         Self { all: before.cloned().collect(), current: None, is_back: self.is_back }
     }
 
@@ -160,8 +162,11 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
     }
     let asked = fencing.asked_at;
     // A late record of an earlier outage must not be taken for the next one: its connection tells, where clocks may not.
-    let shares = |o: &Outage| fencing.incarnation.as_ref().is_none_or(|c| o.incarnations.contains(c));
-    let has_begun = |o: &&Outage| o.first <= asked + GRAIN || (o.first <= asked + CLOCK_SKEW && shares(o));
+    let has_begun = |o: &&Outage| match &fencing.incarnation {
+        Some(seen) if o.incarnations.contains(seen) => o.first <= asked + CLOCK_SKEW,
+        Some(_) if !o.incarnations.is_empty() => o.first + CLOCK_SKEW <= asked,
+        _ => o.first <= asked + GRAIN,
+    };
     let newest = outages.iter().rev().find(has_begun)?;
     let was_back = is_newer(fencing, newest) || newest.returned_at.is_some_and(|back| back < asked);
     (!was_back && takes_in(newest, asked, reach)).then_some(newest)
@@ -205,12 +210,13 @@ fn is_same(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
 
 /// A newer connection means that the host was back in between, even seconds later; the same one was looked at before. A
 /// surely older one than the outage's says nothing (Pacemaker forgets the connections that a lost controller held), nor does an
-/// unknown one: only then are clocks compared.
+/// unknown one: only then are clocks compared. Nor is it a late record of an outage before, where the outage's connection was
+/// made long before.
 fn may_have(fencing: &Fencing, outage: &Outage, coalesce: Duration) -> bool {
     let asked = fencing.asked_at;
     let says_nothing = match (&fencing.incarnation, newest(&outage.incarnations)) {
         (Some(seen), Some(known)) => {
-            known.connected_at().is_some_and(|made| made <= asked)
+            known.connected_at().is_some_and(|made| made + CLOCK_SKEW <= asked)
                 && order(seen, known) == Some(Ordering::Less)
         }
         _ => true,
@@ -273,12 +279,21 @@ fn at<'a>(
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
 }
 
+/// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked: what is
+/// older proves nothing of it, where only clocks say that it belongs to it.
+pub(super) fn is_proof(rule: Rule, sighting: &Sighting, claimed: Timestamp) -> bool {
+    rule.is_sure() || claimed <= sighting.at + CLOCK_SKEW
+}
+
 /// Where a connection is unknown, clocks decide; and so they do where the outage began after the connection in force was
 /// made, but its fencing read an older one, since the newer one was forgotten.
 fn may_be(ended: &[&Incarnation], outage: &Outage) -> bool {
-    let made = ended.iter().filter_map(|connection| connection.connected_at()).max();
-    match (made, newest(&outage.incarnations).and_then(Incarnation::connected_at)) {
-        (Some(made), Some(known)) => known < made && made <= outage.first,
+    let last = ended.iter().copied().max_by_key(|connection| connection.connected_at());
+    match (last, newest(&outage.incarnations)) {
+        (Some(last), Some(known)) => {
+            order(known, last) == Some(Ordering::Less)
+                && last.connected_at().is_some_and(|made| made <= outage.first)
+        }
         _ => ended.is_empty() || outage.incarnations.is_empty(),
     }
 }
@@ -325,6 +340,9 @@ pub(super) fn return_from(
     };
     newer.then(|| made.max(outage.first))
 }
+
+#[cfg(test)]
+mod stories;
 
 #[cfg(test)]
 mod tests {
@@ -687,5 +705,124 @@ mod tests {
         let unknown = outage(100, None);
         assert_eq!(back(&unknown, Some(90), true, 130), None);
         assert_eq!(back(&unknown, Some(120), true, 130), Some(second(120)));
+    }
+
+    /// B5: somebody confirmed by hand a host that lived. The broken variant is one that Pacemaker vouches for.
+    #[test]
+    fn an_outage_that_nothing_proves_takes_in_nothing_that_comes_later() {
+        let unproven = Outage { is_proven: false, ..outage(100, Some(10)) };
+        let day = 100 + 22 * 3600;
+        for late in
+            [fencing(day, Some(10)), already_down(fencing(day, Some(10))), already_down(fencing(day, None))]
+        {
+            assert!(
+                !joins(&late, &unproven)
+                    && joins(&late, &outage(100, Some(10)))
+                        == (late.incarnation.is_some() || late.already_down.is_some())
+            );
+        }
+        assert_eq!(seen(day, &[10], std::slice::from_ref(&unproven)), None);
+        assert!(joins(&fencing(280, Some(10)), &unproven), "Pacemaker repeats it");
+        assert!(
+            seen(400, &[10], std::slice::from_ref(&unproven)).is_some(),
+            "coalesce, and what clocks may differ by"
+        );
+        let told = ended(Settlement::Acknowledged, 150, false, outage(100, Some(10)));
+        assert!(joins(&fencing(day, Some(10)), &told), "another alerter knew better");
+    }
+
+    /// B7: the broken variants are open, or were heard of a moment ago.
+    #[test]
+    fn what_joins_an_outage_whose_mark_ended_long_ago_is_not_expected() {
+        let told = ended(Settlement::Acknowledged, 150, true, outage(100, Some(10)));
+        let is_over = |outage: &Outage, at| is_over(outage, second(at), REACH);
+        assert!(!is_over(&told, 400) && is_over(&told, 401));
+        assert!(
+            !is_over(&Outage { newest: second(300), ..told.clone() }, 600),
+            "each is near to the one before it"
+        );
+        assert!(!is_over(&outage(100, Some(10)), 50_000), "it is not told yet");
+        assert!(!is_over(&told, 10), "a late record");
+    }
+
+    /// B8: nothing but clocks can tell there. The broken variant has a cluster.
+    #[test]
+    fn without_a_cluster_nothing_joins_a_mark_that_was_told_before() {
+        let told = ended(Settlement::Acknowledged, 102, true, outage(100, None));
+        let joins = |asked, outage: &Outage, alone| {
+            of_fencing(&fencing(asked, None), std::slice::from_ref(outage), Reach { alone, ..REACH })
+                .is_some()
+        };
+        assert!(joins(183, &told, false) && !joins(183, &told, true));
+        assert!(joins(107, &told, true), "the agent is run again at once where its answer was lost");
+        assert!(joins(183, &outage(100, None), true), "it is not told yet");
+    }
+
+    fn by(controller: &str, made: i64) -> Incarnation {
+        Incarnation::new(controller, 7, made)
+    }
+
+    /// B3: a controller whose clock is behind connected the host later. The broken variant was made by the same controller.
+    #[test]
+    fn of_two_controllers_the_older_looking_connection_may_be_the_newer_one() {
+        let known = Outage { incarnations: vec![by("ctl1", 400)], ..outage(600, None) };
+        let late =
+            |controller, made| Fencing { incarnation: Some(by(controller, made)), ..fencing(640, None) };
+        assert!(!joins(&late("ctl2", 300), &known), "in doubt another outage");
+        assert!(joins(&late("ctl1", 300), &known) && joins(&late("ctl2", 100), &known), "surely forgotten");
+        let back =
+            |current: Incarnation, member| return_from(&known, Some(&current), member, second(700), COALESCE);
+        assert_eq!(back(by("ctl2", 300), true), Some(second(600)), "not before its outage");
+        assert_eq!((back(by("ctl2", 300), false), back(by("ctl1", 300), true)), (None, None));
+    }
+
+    /// B3: the clock of the controller that recorded it is ahead, or behind.
+    #[test]
+    fn a_connection_proves_whatever_the_clocks_say() {
+        for recorded in [1000 - 119, 1000, 1000 + 119, 1000 + 170] {
+            let claimed = Outage { is_proven: false, ..outage(recorded, Some(10)) };
+            let told = sighting(second(1004));
+            let joined = of_sighting(&told, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
+            assert_eq!(joined.rule, Rule::SameConnection);
+            assert!(is_proof(joined.rule, &told, claimed.first), "{recorded}");
+        }
+    }
+
+    /// The broken variant of the one above: where only clocks say that they belong together, what is older proves nothing.
+    #[test]
+    fn an_old_sighting_does_not_prove_a_newer_claim_by_its_clock() {
+        let told = sighting(second(1000));
+        for rule in [Rule::NearByClock, Rule::LikelyConnection] {
+            assert!(is_proof(rule, &told, second(1120)) && !is_proof(rule, &told, second(1121)));
+        }
+        let close = [10, 950];
+        let claimed = outage(1130, Some(950));
+        let joined = of_sighting(&told, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
+        assert_eq!(joined.rule, Rule::LikelyConnection, "which connection it ended is a guess");
+    }
+
+    /// B3: its alert is dated after the host's return, by a clock that is ahead. The broken variant was fenced since.
+    #[test]
+    fn a_host_that_was_not_fenced_since_its_last_connection_failed_before_it() {
+        let first = [returned(130, outage(100, Some(10)))];
+        let late = sighting(second(190));
+        let of = |is_back| {
+            let known = Connections { is_back, ..known(&[10, 130, 133]) };
+            assert_eq!(of_sighting(&late, &known, &first, REACH), None);
+            of_sighting_before_return(&late, &known, &first, REACH).map(|joined| joined.rule)
+        };
+        assert_eq!((of(true), of(false)), (Some(Rule::BeforeReturn), None));
+    }
+
+    /// `node_fenced` is erased by each connection.
+    #[test]
+    fn node_fenced_speaks_of_the_last_connection_whatever_the_clocks_say() {
+        let outages = [returned(200, outage(100, Some(10))), outage(230, Some(200))];
+        let fenced = Sighting { witness: Witness::NodeFenced, ..sighting(second(190)) };
+        let known = |current| Connections { current: Some(connection(current)), ..known(&[10, 200]) };
+        let joined = of_sighting(&fenced, &known(200), &outages, REACH).unwrap();
+        assert_eq!((joined.outage, joined.rule), (&outages[1], Rule::SameConnection));
+        let forgotten = of_sighting(&fenced, &known(10), &outages, REACH).unwrap();
+        assert_eq!((forgotten.outage, forgotten.rule), (&outages[1], Rule::LikelyConnection));
     }
 }

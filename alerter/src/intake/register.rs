@@ -3,7 +3,7 @@
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
 use marks::journal::{MarkRow, Taken};
-use marks::mark::{Doubt, Proof, Settlement, Source, Standing};
+use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::register::{Decision, Entries, Entry, Key, MarkEntry, Watermark};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::{info, warn};
@@ -21,7 +21,7 @@ impl Intake<'_> {
         for entry in in_order(entries) {
             self.adopt(entry, entries)?;
         }
-        self.take_in_ends_of(entries, |mark| ended_untold(mark, entries))?;
+        self.take_in_ends_of(entries, |mark| has_ended(mark, entries))?;
         self.take_in_returns(entries)?;
         let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
         self.journal.append_imported(&fencings, now)?;
@@ -203,10 +203,9 @@ impl Intake<'_> {
     }
 }
 
-/// Such a mark ends before a fencing is folded: whether that belongs to it depends on when it ended.
-pub(super) fn ended_untold(mark: MarkId, entries: &Entries) -> bool {
-    let end = entries.sound.get(&Key::Settled(mark));
-    matches!(end, Some(Entry::Settled(end)) if matches!(end.how, Settlement::Dismissed | Settlement::Expired))
+/// Such a mark ends before a fencing is folded: whether that belongs to it depends on how and when it ended.
+pub(super) fn has_ended(mark: MarkId, entries: &Entries) -> bool {
+    entries.sound.contains_key(&Key::Settled(mark))
 }
 
 /// The marks as they are told: what is told of a host may depend on its earlier marks.

@@ -186,12 +186,11 @@ impl Intake<'_> {
         self.prove_by(sighting, (mark, rule))
     }
 
-    /// An operation ends after its agent was asked: what is older proves nothing of it, where only clocks say that it belongs to it.
     fn prove_by(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {
         let claimed = self.find_sound(mark)?.map(|row| row.failure_time);
-        let is_older = claimed.is_some_and(|at| at > sighting.at + CLOCK_SKEW);
+        let is_proof = claimed.is_none_or(|at| outage::is_proof(rule, sighting, at));
         match self.around.proof_by(sighting) {
-            Some(proof) if rule.is_sure() || !is_older => self.prove(mark, proof, self.is_fresh(sighting.at)),
+            Some(proof) if is_proof => self.prove(mark, proof, self.is_fresh(sighting.at)),
             _ => Ok(()),
         }
     }

@@ -115,6 +115,8 @@ fn only_evidence_remains() {
     site.register.clear();
     let mut third = Alerter::start(&site, "ctl3");
     third.take_in(&site);
+    site.advance(10.0);
+    third.take_in(&site);
     assert_eq!(third.marks("compute1").iter().map(|mark| mark.id).collect::<Vec<_>>(), [id]);
 }
 

@@ -9,6 +9,7 @@ mod certificates;
 mod chains;
 mod check_config;
 mod check_online;
+mod clocks;
 mod cloud;
 mod config;
 mod cut_off;

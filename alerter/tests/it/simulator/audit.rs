@@ -13,7 +13,7 @@ use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{DueDelivery, HeldMark, Journal, MarkRow};
-use marks::mark::{Settlement, Standing};
+use marks::mark::{Doubt, Proof, Settlement, Standing};
 use marks::register::Scope;
 use marks::time::Timestamp;
 
@@ -532,6 +532,15 @@ impl Audit {
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
+                // What came again without a return was held, and an operator answers for the rest.
+                let is_asked = |row: &&&MarkRow| {
+                    let again = Standing::Doubtful(Doubt::FencedAgain);
+                    row.standing == again || row.standing == Standing::Proven(Proof::Operator)
+                };
+                let several: Vec<&&MarkRow> = several.iter().filter(|row| !is_asked(row)).collect();
+                if several.len() < 2 {
+                    return own.into_iter().for_each(|row| self.is_done(world, daemon, row));
+                }
                 let told = several.iter().filter(|row| is_told(world, row.id)).count();
                 if told > 1 || !self.loses_controllers {
                     self.wrong(

@@ -1,0 +1,235 @@
+//! Stories of one host: it fails, is fenced, comes back and fails again, on controllers whose clocks differ; what is known of it
+//! arrives in any order.
+
+use marks::fencing::Origin;
+use marks::host::HostName;
+use marks::id::{FencingId, OperationId};
+use proptest::prelude::*;
+
+use super::*;
+
+const REACH: Reach = Reach { coalesce: Duration::from_secs(180), alone: false };
+/// By the true clock, seconds.
+const BEGIN: i64 = 1_000_000;
+
+/// One outage: how long the host had been connected, and how long it was down, in seconds; who connected it; who recorded it,
+/// and whether `off` was run again.
+#[derive(Clone, Debug)]
+struct Failure {
+    up: i64,
+    down: i64,
+    connected_by: usize,
+    recorded_by: [usize; 2],
+    is_repeated: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Story {
+    /// By how many seconds the clocks of three controllers are wrong; the first is where the alerter runs.
+    skews: [i64; 3],
+    failures: Vec<Failure>,
+    /// The order in which records arrive.
+    order: Vec<u32>,
+}
+
+/// What is written down of it, each with the number of its outage.
+#[derive(Clone, Debug)]
+enum Record {
+    Fencing(usize, Fencing),
+    Sighting(usize, Sighting),
+}
+
+fn failure(least: i64) -> impl Strategy<Value = Failure> {
+    (least..400_i64, least..400_i64, 0..3_usize, [0..3_usize, 0..3_usize], any::<bool>()).prop_map(
+        |(up, down, connected_by, recorded_by, is_repeated)| Failure {
+            up,
+            down,
+            connected_by,
+            recorded_by,
+            is_repeated,
+        },
+    )
+}
+
+fn story(least: i64) -> impl Strategy<Value = Story> {
+    let skews = [-60..=60_i64, -60..=60, -60..=60];
+    let failures = prop::collection::vec(failure(least), 1..5);
+    let order = prop::collection::vec(any::<u32>(), 32);
+    (skews, failures, order).prop_map(|(skews, failures, order)| Story { skews, failures, order })
+}
+
+impl Story {
+    fn by(&self, controller: usize, time: i64) -> Timestamp {
+        Timestamp::from_seconds(time + self.skews[controller])
+    }
+
+    /// When each connection was made and ended.
+    fn spans(&self) -> Vec<(i64, i64)> {
+        let mut now = BEGIN;
+        let mut spans = Vec::new();
+        for failure in &self.failures {
+            spans.push((now, now + failure.up));
+            now += failure.up + failure.down;
+        }
+        spans
+    }
+
+    fn connection(&self, number: usize) -> Connection {
+        let (made, by) = (self.spans()[number].0, self.failures[number].connected_by);
+        let call = 7 + u32::try_from(number).unwrap();
+        let incarnation = Incarnation::new(&format!("ctl{by}"), call, self.by(by, made).seconds());
+        Connection { since: incarnation.connected_at().unwrap(), incarnation, was_seen: false }
+    }
+
+    /// All that were ever made; where the alerter was there, it saw them appear within two seconds.
+    fn connections(&self, was_seen: bool) -> Vec<Connection> {
+        let own = |number: usize| self.by(0, self.spans()[number].0 + 2);
+        let seen = |number: usize, known: Connection| match was_seen {
+            true => Connection { since: own(number), was_seen, ..known },
+            false => known,
+        };
+        (0..self.failures.len()).map(|number| seen(number, self.connection(number))).collect()
+    }
+
+    fn fencings(&self, number: usize) -> Vec<Record> {
+        let (failed, failure) = (self.spans()[number].1, &self.failures[number]);
+        let times = [(failed + 1, false), (failed + 11, true)];
+        let count = if failure.is_repeated { 2 } else { 1 };
+        let record = |((time, already_down), by): ((i64, bool), usize)| Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse("compute1").unwrap(),
+            plug: None,
+            asked_at: self.by(by, time),
+            committed_at: self.by(by, time),
+            seen_by: format!("ctl{by}"),
+            origin: Origin::Fencer,
+            incarnation: Some(self.connection(number).incarnation),
+            already_down: Some(already_down),
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        let fencings = times.into_iter().zip(failure.recorded_by).take(count).map(record);
+        fencings.map(|fencing| Record::Fencing(number, fencing)).collect()
+    }
+
+    /// Alert and history by the alerter's own clock.
+    fn sightings(&self, number: usize) -> Vec<Record> {
+        let at = self.by(0, self.spans()[number].1 + 4);
+        let operation = OperationId::parse(&FencingId::generate().to_string()).unwrap();
+        [Witness::Alert(operation), Witness::History]
+            .map(|witness| Sighting {
+                node: HostName::parse("compute1").unwrap(),
+                witness,
+                at,
+                by_human: false,
+            })
+            .map(|sighting| Record::Sighting(number, sighting))
+            .into()
+    }
+
+    fn shuffled(&self, records: Vec<Record>) -> Vec<Record> {
+        let mut keyed: Vec<(u32, Record)> = self.order.iter().copied().cycle().zip(records).collect();
+        keyed.sort_by_key(|(key, _)| *key);
+        keyed.into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// The outages that are made of all records of `fence_mark`, as the register brings them, each with the numbers of the outages
+    /// whose records it took in.
+    fn fold(&self) -> Vec<(Outage, Vec<usize>)> {
+        let records = (0..self.failures.len()).flat_map(|number| self.fencings(number)).collect();
+        let mut made: Vec<(Outage, Vec<usize>)> = Vec::new();
+        for record in self.shuffled(records) {
+            let Record::Fencing(number, fencing) = record else { continue };
+            made.sort_by_key(|(outage, _)| outage.first);
+            let outages: Vec<Outage> = made.iter().map(|(outage, _)| outage.clone()).collect();
+            let found = of_fencing(&fencing, &outages, REACH).map(|joined| joined.outage.mark);
+            match made.iter_mut().find(|(outage, _)| Some(outage.mark) == found) {
+                Some((outage, numbers)) => {
+                    outage.newest = outage.newest.max(fencing.asked_at);
+                    let seen = fencing.incarnation.into_iter().filter(|c| !outage.incarnations.contains(c));
+                    outage.incarnations.extend(seen.collect::<Vec<_>>());
+                    numbers.push(number);
+                }
+                None => made.push((self.outage(number, &fencing), vec![number])),
+            }
+        }
+        made.sort_by_key(|(outage, _)| outage.first);
+        made
+    }
+
+    fn outage(&self, number: usize, fencing: &Fencing) -> Outage {
+        let next = (number + 1 < self.failures.len()).then(|| self.connection(number + 1).incarnation);
+        let mut outage = Outage {
+            mark: fencing.id.into(),
+            first: fencing.asked_at,
+            newest: fencing.asked_at,
+            incarnations: fencing.incarnation.iter().cloned().collect(),
+            returned_at: None,
+            settled: None,
+            is_proven: false,
+        };
+        let now = Timestamp::from_seconds(BEGIN * 2);
+        outage.returned_at = return_from(&outage, next.as_ref(), true, now, REACH.coalesce);
+        outage
+    }
+
+    /// Of each mark, the numbers of the outages by whose sightings it was proven.
+    fn proven(&self, was_seen: bool) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let made = self.fold();
+        let outages: Vec<Outage> = made.iter().map(|(outage, _)| outage.clone()).collect();
+        let all = self.connections(was_seen);
+        let current = all.last().map(|connection| connection.incarnation.clone());
+        let known = Connections { all, current, is_back: false };
+        let mut proven: Vec<(Vec<usize>, Vec<usize>)> =
+            made.iter().map(|(_, numbers)| (numbers.clone(), Vec::new())).collect();
+        for record in (0..self.failures.len()).flat_map(|number| self.sightings(number)) {
+            let Record::Sighting(number, sighting) = record else { continue };
+            let Some(joined) = of_sighting(&sighting, &known, &outages, REACH) else { continue };
+            let at = outages.iter().position(|outage| outage.mark == joined.outage.mark).unwrap();
+            if is_proof(joined.rule, &sighting, joined.outage.first) {
+                proven[at].1.push(number);
+            }
+        }
+        proven
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// B3, B6: whatever the clocks say and whatever comes first, records of two connections are never one outage, so no failure after
+    /// a return is swallowed.
+    #[test]
+    fn no_outage_with_a_connection_of_its_own_is_swallowed(story in story(15)) {
+        for (outage, numbers) in story.fold() {
+            prop_assert!(numbers.iter().all(|number| *number == numbers[0]), "{outage:?} of {numbers:?}");
+        }
+    }
+
+    /// B3: clocks that differ by up to 120 s, hosts that fail as often as hosts can: where the alerter saw the connections appear,
+    /// each mark gets its proof, and by its own sightings alone.
+    #[test]
+    fn a_mark_gets_its_proof_from_an_alerter_that_was_there(story in story(15)) {
+        let proven = story.proven(true);
+        for number in 0..story.failures.len() {
+            let is_proven = proven.iter().any(|(numbers, by)| numbers[0] == number && !by.is_empty());
+            prop_assert!(is_proven, "outage {number}: {proven:?}");
+        }
+        for (numbers, by) in proven {
+            prop_assert!(by.iter().all(|number| *number == numbers[0]), "{numbers:?} by {by:?}");
+        }
+    }
+
+    /// The same where it was not there, of a host that is up and down for longer than clocks may differ.
+    #[test]
+    fn a_mark_gets_its_proof_from_an_alerter_that_comes_later(story in story(150)) {
+        let proven = story.proven(false);
+        for number in 0..story.failures.len() {
+            let is_proven = proven.iter().any(|(numbers, by)| numbers[0] == number && by.contains(&number));
+            prop_assert!(is_proven, "outage {number}: {proven:?}");
+        }
+        for (numbers, by) in proven {
+            prop_assert!(by.iter().all(|number| *number == numbers[0]), "{numbers:?} by {by:?}");
+        }
+    }
+}
