@@ -173,6 +173,8 @@ async fn a_retry_of_a_host_sends_that_host() {
     all_are(&running, &bad, State::Parked).await;
     let route = status(&running).await;
     assert!(route.refuses && route.failure.as_deref() == Some("credentials"), "{route:?}");
+    let older = running.fence("bad-3").await;
+    running.until(older, "r", State::Pending).await;
     let good = fence_all(&running, "good", 1).await;
     running.until(good[0], "r", State::Pending).await;
     assert_eq!(endpoint.requests().len(), 2, "it is the endpoint, and is left alone");
@@ -331,7 +333,7 @@ impl Drive {
 fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
     let healthy = |_: Instant| Breaker::new(8);
     let in_trouble = |now: Instant| Breaker::in_trouble(8, now);
-    for count in [1, 10, 25, 100] {
+    for count in [1, 25] {
         for breaker in [healthy as fn(Instant) -> Breaker, in_trouble] {
             let alone = Drive::with_rejected(0, breaker).told(count);
             let mut beside = Drive::with_rejected(100, breaker);

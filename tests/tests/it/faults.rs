@@ -145,7 +145,7 @@ fn an_endpoint_is_down() {
 fn an_endpoint_refuses_our_credentials() {
     let Stand { mut site, receiver } = faults::an_endpoint_refuses_our_credentials(Place::Own).unwrap();
     let words = [
-        "route recovery refuses every mark since",
+        "route recovery refuses every mark it was sent since",
         "(credentials)",
         "401",
         "the password or the token of recovery",
