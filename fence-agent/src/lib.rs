@@ -5,6 +5,7 @@ pub mod alert;
 pub mod call;
 pub mod check;
 pub mod cluster;
+mod compare;
 pub mod getopt;
 pub mod given;
 pub mod guard;

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use marks::fencing::Fencing;
 use marks::journal::{Journal, JournalError, Role};
-use marks::register::{Entry, Key, Register, RegisterError};
+use marks::register::{Entries, Entry, KEPT, Key, Register, RegisterError};
 use marks::time::Timestamp;
 
 use crate::call::{Call, Failure};
+use crate::compare::{Compared, compare};
 use crate::run::OWN_LIMIT;
 use crate::settings::Settings;
 use crate::watch;
@@ -16,19 +17,20 @@ use crate::watch;
 const REGISTER_LIMIT: Duration = Duration::from_secs(10);
 /// What was left over from earlier calls may hold up a fencing no longer than this.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(2);
+/// So many are written again in one go: each costs about 20 ms.
+const BATCH: usize = 50;
 /// What was published may be noted for so long.
 const NOTE_LIMIT: Duration = Duration::from_secs(1);
 /// Before the agent's own limit ends all, so that there is time for an answer.
 const RESERVE: Duration = Duration::from_secs(2);
-/// Older fencings are not published: no alerter makes a mark of them (its `horizon`).
-const WORTH_PUBLISHING: Duration = Duration::from_secs(24 * 3600);
 
 /// What the journal knows and the register does not.
 pub(crate) fn unpublished(journal: &Journal, register: Register) -> Result<Vec<Fencing>, JournalError> {
     if register == Register::None {
         return Ok(Vec::new());
     }
-    Ok(journal.unpublished(Timestamp::now() - WORTH_PUBLISHING)?.sound)
+    // Of what is older the register keeps nothing: nobody could see there what became of it.
+    Ok(journal.unpublished(Timestamp::now() - KEPT)?.sound)
 }
 
 /// Publishes a fencing that is safe in the journal, and then what earlier calls left over. What fails stays there.
@@ -46,7 +48,8 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing,
     }
 }
 
-/// Publishes what earlier calls could not, and looks whether the register can be read.
+/// Publishes what earlier calls could not, and what has stood in the register and was lost with it. Looks whether the register
+/// can be read.
 ///
 /// # Errors
 /// [`Failure`]: something is not in the register, or it cannot be read.
@@ -60,12 +63,34 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Journal) -> R
     let done = each(call, register, &waiting, &mut published, soon(call, REGISTER_LIMIT));
     note(call, settings, published);
     done?;
-    let apart = register.read(&call.paths.tools, end(call))?.apart;
-    if let Some(first) = apart.first() {
-        let (count, key) = (apart.len(), &first.key);
+    let found = register.read(&call.paths.tools, end(call))?;
+    if let Some(first) = found.apart.first() {
+        let (count, key) = (found.apart.len(), &first.key);
         call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));
     }
-    Ok(())
+    write_again(call, settings, journal, &found)
+}
+
+/// Compares the fencings of which nothing is known here but that they stood in the register with what stands there now.
+fn write_again(call: &Call, settings: &Settings, journal: &Journal, found: &Entries) -> Result<(), Failure> {
+    let (register, now) = (settings.register(), Timestamp::now());
+    let Compared { ended, lost } = compare(journal.unsettled(register, now - KEPT)?.sound, found, now);
+    let entries: Vec<Entry> = lost.into_iter().take(BATCH).map(Entry::Again).collect();
+    if entries.is_empty() {
+        note(call, settings, ended);
+        return Ok(());
+    }
+    call.report.warning(&format!(
+        "the register {} has lost {} fencing(s) of this controller: they are written there again",
+        register.as_str(),
+        entries.len()
+    ));
+    let done = register.publish_all(&call.paths.tools, &entries, soon(call, REGISTER_LIMIT));
+    note(call, settings, ended.into_iter().chain(done.standing.iter().map(Key::to_string)).collect());
+    match done.stopped.into_iter().chain(done.failed.into_iter().map(|(_, error)| error)).next() {
+        Some(error) => Err(error.into()),
+        None => Ok(()),
+    }
 }
 
 /// One after the other up to the first failure.

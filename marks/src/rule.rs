@@ -22,8 +22,8 @@ pub enum Rule {
     NearByClock,
     /// `[hosts] match` does not cover its host.
     NotCovered,
-    /// It was found later than `horizon`.
-    TooOld,
+    /// An alerter had it so long ago that the register has forgotten it.
+    Past,
     /// Another host has a mark of its id.
     IdTaken,
 }
@@ -39,7 +39,7 @@ impl Rule {
         Self::BeforeReturn,
         Self::NearByClock,
         Self::NotCovered,
-        Self::TooOld,
+        Self::Past,
         Self::IdTaken,
     ];
 
@@ -54,7 +54,7 @@ impl Rule {
             Self::BeforeReturn => "before-return",
             Self::NearByClock => "near-by-clock",
             Self::NotCovered => "not-covered",
-            Self::TooOld => "too-old",
+            Self::Past => "past",
             Self::IdTaken => "id-taken",
         }
     }
@@ -85,6 +85,6 @@ mod tests {
         assert!(Rule::ALL.is_sorted());
         let aside: Vec<&str> =
             Rule::ALL.into_iter().filter(|rule| !rule.has_mark()).map(Rule::as_str).collect();
-        assert_eq!(aside, ["not-covered", "too-old", "id-taken"]);
+        assert_eq!(aside, ["not-covered", "past", "id-taken"]);
     }
 }

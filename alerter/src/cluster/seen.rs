@@ -1,6 +1,6 @@
 //! What the daemon remembers of its looks at the cluster, and what it has to say about them.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use marks::cib::Cib;
 use marks::evidence::Known;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
-use marks::register::{Apart, Entries};
+use marks::register::{Apart, Entries, Key};
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
@@ -59,6 +59,8 @@ pub struct Seen {
     evidence: Vec<String>,
     /// The files there that are known to be broken.
     pub known_files: Known,
+    /// What the register says and nobody is to believe, with the reason.
+    refused: BTreeMap<Key, String>,
     audit: Audit,
     warned: HashSet<String>,
     connections: HashMap<HostName, Incarnation>,
@@ -139,6 +141,19 @@ impl Seen {
         }
     }
 
+    /// What the register says and nobody believes, with the reason.
+    pub fn refused(&self) -> &BTreeMap<Key, String> {
+        &self.refused
+    }
+
+    /// Takes note of what is not believed, and says what is new of it.
+    pub fn note_refused(&mut self, refused: BTreeMap<Key, String>) {
+        for (key, why) in refused.iter().filter(|(key, why)| self.refused.get(*key) != Some(*why)) {
+            warn!("{}", not_believed(key, why));
+        }
+        self.refused = refused;
+    }
+
     /// Whether a connection is another one than was noted last.
     pub fn is_new_connection(&self, node: &HostName, connection: &Incarnation) -> bool {
         self.connections.get(node) != Some(connection)
@@ -200,7 +215,20 @@ impl Seen {
         let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
         let clocks = self.clocks.sentences(Instant::now()).map(|sentence| ("clock-skew", sentence));
-        self.faults.iter().cloned().chain(write).chain(evidence).chain(clocks).collect()
+        let refused =
+            self.refused.iter().take(REFUSED).map(|(key, why)| ("register-entry", not_believed(key, why)));
+        let more = self.refused.len().saturating_sub(REFUSED);
+        let more = (more > 0)
+            .then(|| ("register-entry", format!("{more} more entries of the register are not used")));
+        self.faults
+            .iter()
+            .cloned()
+            .chain(write)
+            .chain(evidence)
+            .chain(clocks)
+            .chain(refused)
+            .chain(more)
+            .collect()
     }
 
     /// The same; nothing is known where there was no look yet.
@@ -218,6 +246,13 @@ impl Seen {
     pub fn warnings(&self, audit_after: Duration) -> Vec<String> {
         self.audit.warnings(Instant::now(), audit_after)
     }
+}
+
+/// So many entries that nobody believes are named; the others are counted.
+const REFUSED: usize = 8;
+
+fn not_believed(key: &Key, why: &str) -> String {
+    format!("the register's entry {key} is not used: {why}")
 }
 
 fn writing(fault: &str) -> String {

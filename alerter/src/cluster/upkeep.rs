@@ -4,13 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use marks::id::{MarkId, NoteId};
-use marks::register::{Entries, Entry, Key};
+pub use marks::register::KEPT;
+use marks::register::{Entries, Entry, Key, SETTLED_MAX};
 use marks::time::Timestamp;
 
-/// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
-pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
-/// At most so many settled marks stay, and so many ended decisions, so that the register stays small.
-const SETTLED_MAX: usize = 1000;
 /// So many are written in one go: each costs about 20 ms.
 const BATCH: usize = 50;
 /// Fewer than so many are not worth a change of the configuration, of which Pacemaker keeps the last hundred.
@@ -26,6 +23,19 @@ pub fn bounded(wanted: Vec<Entry>) -> Vec<Entry> {
     };
     let ends = Ends::of(&found);
     wanted.into_iter().filter(|entry| ends.of_what(entry) != Some(LONG_AGO)).collect()
+}
+
+/// What had ended before this has left the register: by its age, or since so many have ended since then. Nobody can make what
+/// happened within the horizon look as if it had.
+pub fn forgotten(found: &Entries, horizon: Duration, now: Timestamp) -> Timestamp {
+    let ends = found.sound.values().filter_map(|entry| match entry {
+        Entry::Settled(end) => Some(end.at),
+        _ => None,
+    });
+    let mut ends: Vec<Timestamp> = ends.collect();
+    ends.sort_unstable();
+    let oldest = ends.iter().rev().nth(SETTLED_MAX - 1).map_or(now - KEPT, |oldest| *oldest);
+    oldest.clamp(now - KEPT, now - horizon.min(KEPT))
 }
 
 /// What should stand in the register and does not.
@@ -50,7 +60,7 @@ const LONG_AGO: Timestamp = Timestamp(0);
 /// The mark that an entry belongs to; a fencing that became a mark's first carries the mark's id.
 fn mark_of(entry: &Entry) -> Option<MarkId> {
     match entry {
-        Entry::Fencing(fencing) => Some(fencing.id.into()),
+        Entry::Fencing(fencing) | Entry::Again(fencing) => Some(fencing.id.into()),
         Entry::Mark(entry) => Some(entry.mark.id),
         Entry::Acknowledged(entry) => Some(entry.mark),
         Entry::Settled(entry) => Some(entry.mark),
@@ -104,7 +114,7 @@ fn over_for(entry: &Entry, ends: &Ends, now: Timestamp) -> Option<Duration> {
     let end = ends.of_what(entry);
     let end = match entry {
         // One that is not its mark's first is only seconds younger than the mark.
-        Entry::Fencing(fencing) => end.unwrap_or(fencing.asked_at),
+        Entry::Fencing(fencing) | Entry::Again(fencing) => end.unwrap_or(fencing.asked_at),
         Entry::Decision(decision) => decision.over_at(end)?,
         _ => end?,
     };

@@ -19,8 +19,6 @@ use crate::cluster;
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
 /// The alerter as the CIB names it.
 const ALERTER: &str = "ocf:openstack:nova-host-alerter";
-/// A fencing that has no mark after so long gets none any more (the default of `horizon`).
-const HORIZON: Duration = Duration::from_secs(86_400);
 /// Of a fencing and a mark whose connections are not both known: one outage (the default of `coalesce`).
 const COALESCE: Duration = Duration::from_secs(180);
 
@@ -119,10 +117,7 @@ impl Look {
     /// The fencing that the mark was made of.
     pub(super) fn first_fencing(&self, mark: MarkId) -> Option<&Fencing> {
         let id = FencingId::parse(&mark.to_string()).ok()?;
-        match self.entry(&Key::Fencing(id))? {
-            Entry::Fencing(fencing) => Some(fencing),
-            _ => None,
-        }
+        self.entry(&Key::Fencing(id)).or_else(|| self.entry(&Key::Again(id)))?.fencing()
     }
 
     /// What operators decided about groups and hosts and have not ended, and the ids of what they have ended.
@@ -152,7 +147,7 @@ impl Look {
     pub(super) fn keys(&self, mark: MarkId, fencings: &[Fencing]) -> Vec<String> {
         let is_its_fencing = |id: FencingId| MarkId::from(id) == mark || fencings.iter().any(|f| f.id == id);
         let is_about = |entry: &&Entry| match entry {
-            Entry::Fencing(fencing) => is_its_fencing(fencing.id),
+            Entry::Fencing(fencing) | Entry::Again(fencing) => is_its_fencing(fencing.id),
             Entry::Decision(decision) => decision.about.mark() == Some(mark),
             other => other.key().mark() == Some(mark),
         };
@@ -264,9 +259,9 @@ pub(super) fn unmarked(
     let here: Vec<Fencing> = unfolded.into_iter().filter(|f| !is_told(f) && is_current(f)).collect();
     let mut elsewhere = Vec::new();
     for entry in look.all() {
-        if let Entry::Fencing(fencing) = entry
+        if let Some(fencing) = entry.fencing()
             && !is_told(fencing)
-            && now.since(fencing.asked_at) <= HORIZON
+            && now.since(fencing.asked_at) <= cluster::KEPT
             && !is_known(journal, fencing, controller)?
         {
             elsewhere.push(fencing.clone());
@@ -535,7 +530,7 @@ pub(super) mod tests {
         };
         assert_eq!(elsewhere(Some(&journal), "ctl1", NOW), std::slice::from_ref(&lonely));
         assert_eq!(elsewhere(None, "ctl3", NOW), std::slice::from_ref(&lonely));
-        let late = NOW + HORIZON + Duration::from_secs(1);
+        let late = NOW + cluster::KEPT + Duration::from_secs(1);
         assert!(elsewhere(None, "ctl3", late).is_empty(), "it gets no mark any more");
         let known = Journal::open(&dir.path().join("state2/marks.db"), Role::Alerter).unwrap();
         assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");

@@ -327,6 +327,7 @@ fn guessed(why: &str) -> Kind {
         () if why.starts_with("route ") => Kind::Route,
         () if has(&["quorum"]) => Kind::Quorum,
         () if has(&["evidence"]) => Kind::Evidence,
+        () if why.starts_with("the register's entry ") => Kind::Entry,
         () if has(&["the register", "the CIB", "the fencing history"]) => Kind::Cluster,
         () if has(&["no room", "cannot be written", "journal", ".db"]) => Kind::Journal,
         () => Kind::Other,
@@ -359,6 +360,11 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
             "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
         ),
         Kind::Evidence => ("evidence", Level::Warning, "look at the file, and remove it"),
+        Kind::Entry => (
+            "register-entry",
+            Level::Warning,
+            "ask who wrote it: root and the members of haclient can; where the configurations of two controllers differ, make them the same",
+        ),
         Kind::Cluster => ("cluster", cluster, "look at Pacemaker on this controller: `crm_mon -1`, its log"),
         Kind::Journal => {
             let directory = typeable(sight.directory);

@@ -46,6 +46,8 @@ pub enum Kind {
     Cluster,
     /// The evidence of Pacemaker's alerts cannot be used.
     Evidence,
+    /// The register says something that is not believed.
+    Entry,
     /// Something that this program does not know: the daemon is newer.
     #[serde(other)]
     Other,
@@ -57,6 +59,7 @@ impl Kind {
         match word {
             "no-quorum" | "quorum-unknown" => Self::Quorum,
             "evidence" => Self::Evidence,
+            "register-entry" => Self::Entry,
             _ => Self::Cluster,
         }
     }

@@ -1,5 +1,6 @@
 //! Writes down what the intake decides: records become marks, marks get their deliveries.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::{Duration, Instant};
 
@@ -16,11 +17,12 @@ use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::{error, info, warn};
 
 use super::coverage::{self, Coverage};
+use super::credible::Reason;
 use super::fold::{Circumstances, Fate, Known};
 use super::naming::{Clash, Names};
 use super::start::{self, Serving};
 use super::{outage, register, roll};
-use crate::cluster::View;
+use crate::cluster::{self, View};
 use crate::config::{Recipients, Route, Settings};
 use crate::moment::Moment;
 use crate::shared::Shared;
@@ -46,10 +48,14 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
         return Intake::new(journal, (shared, &settings), now, None).fold_fencings(None);
     }
     let (Some(view), Some(cib)) = (view, shared.cib()) else { return Ok(()) };
-    let Ok(entries) = view.permits() else { return Ok(()) };
+    let Ok(found) = view.permits() else { return Ok(()) };
+    let sifted = register::sift(journal, shared, (found, &cib), now.wall)?;
+    let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (shared, &settings), now, Some(&cib));
     intake.look_first(&cib)?;
+    intake.around.forgotten = cluster::forgotten(entries, settings.intake.horizon, now.wall);
     intake.register = Some(entries);
+    intake.refused = sifted.refused;
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
@@ -60,11 +66,14 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     }
     intake.fold_fencings(Some(entries))?;
     intake.take_in_sightings(view, &cib)?;
+    intake.say_past();
     intake.take_in_decisions(entries)?;
     intake.take_in_ends(entries)?;
     intake.shared.seen().note_pass(now);
     intake.note_returns(&cib)?;
-    intake.call_back(entries)
+    intake.call_back(entries)?;
+    intake.say_refused(found);
+    Ok(())
 }
 
 /// What a word from outside says of a host, as far as is known here.
@@ -112,6 +121,10 @@ pub(super) struct Intake<'a> {
     register: Option<&'a Entries>,
     /// Now, by the clock that nobody sets.
     pub(super) instant: Instant,
+    /// The hosts of fencings that are past, which are said together.
+    pub(super) past: BTreeSet<HostName>,
+    /// What the register says and nobody is to believe.
+    pub(super) refused: BTreeMap<Key, Reason>,
 }
 
 impl<'a> Intake<'a> {
@@ -125,6 +138,7 @@ impl<'a> Intake<'a> {
             now,
             started: *shared.started(),
             watermark: shared.seen().watermark.unwrap_or(now),
+            forgotten: now - cluster::KEPT,
             controller: &shared.controller,
             hosts: &settings.hosts,
             groups: &settings.groups,
@@ -132,7 +146,15 @@ impl<'a> Intake<'a> {
             cib,
             names: Names::new(&settings.hosts, cib),
         };
-        Self { journal, shared, around, register: None, instant }
+        Self {
+            journal,
+            shared,
+            around,
+            register: None,
+            instant,
+            past: BTreeSet::new(),
+            refused: BTreeMap::new(),
+        }
     }
 
     pub(super) fn moment(&self) -> Moment {
@@ -248,15 +270,32 @@ impl<'a> Intake<'a> {
         self.shared.report_damage(&fencings.damaged);
         for fencing in &fencings.sound {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
-            let registered = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(fencing.id.into()));
+            let mark = MarkId::from(fencing.id);
+            let is_there = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(mark));
+            let registered = is_there && !self.is_spoken_for(mark);
             let imported = self.journal.is_imported(fencing.id)?;
             if imported {
                 let whose = format!("the clock of {}", fencing.seen_by);
                 self.shared.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
             }
-            self.fold_fencing(&Known { fencing, imported, registered })?;
+            let published = self.was_seen(&Key::Fencing(fencing.id))?;
+            let ended = stands(Key::Settled(mark)) || self.was_seen(&Key::Settled(mark))?;
+            self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
         }
         Ok(())
+    }
+
+    /// Whether an entry is known to have stood in the register.
+    fn was_seen(&self, key: &Key) -> Done<bool> {
+        let Some(cluster) = &self.shared.cluster else { return Ok(false) };
+        self.journal.is_published(cluster.register(), &key.to_string())
+    }
+
+    /// Once for all: whoever reads it has nothing to do, and nobody is to mark a host for it.
+    fn say_past(&self) {
+        if !self.past.is_empty() {
+            warn!("{}", past(&self.past, self.around.forgotten));
+        }
     }
 
     fn fold_fencing(&mut self, known: &Known<'_>) -> Done {
@@ -279,10 +318,9 @@ impl<'a> Intake<'a> {
                 warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, (Rule::NotCovered, &reason), now)
             }
-            Fate::Expire => {
-                let reason = too_old(&fencing.node, fencing.asked_at);
-                error!(mark = %fencing.id, host = %fencing.node, "{reason}");
-                self.journal.expire_fencing(fencing, &reason, now)
+            Fate::Past => {
+                self.past.insert(fencing.node.clone());
+                self.journal.pass_over(fencing, &before(&fencing.node, fencing.asked_at), now)
             }
             Fate::Wait(_) | Fate::Ignore => Ok(()),
         }
@@ -320,14 +358,16 @@ impl<'a> Intake<'a> {
         at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
     }
 
-    /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew.
+    /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew. And
+    /// what is proven long after goes only where the host is surely down.
     pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
-        let row = self.find_sound(mark)?.filter(|row| row.settled.is_none());
-        match row.and_then(|row| row.standing.doubt()) {
+        let Some(row) = self.find_sound(mark)?.filter(|row| row.settled.is_none()) else { return Ok(()) };
+        match row.standing.doubt() {
             None => return Ok(()),
             Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
             // That it was fenced is known; whether it had been back is not.
             Some(Doubt::FencedAgain) if proof != Proof::Operator => return Ok(()),
+            Some(_) if !fresh && !self.around.may_go_late(&row.node, row.failure_time) => return Ok(()),
             Some(_) => {}
         }
         if self.journal.prove(mark, proof, self.around.now)? {
@@ -338,9 +378,25 @@ impl<'a> Intake<'a> {
     }
 }
 
-pub(super) fn too_old(node: &HostName, at: Timestamp) -> String {
+/// What the history says of each that is past.
+pub(super) fn before(node: &HostName, at: Timestamp) -> String {
     format!(
-        "a fencing of {node} from {at} (epoch seconds) was found too late and is not told: see [intake] horizon; if its machines are still down, run `nova-host-alerter mark {node} --fenced --reason TEXT`"
+        "a fencing of {node} from {at} (epoch seconds) was probably notified before by the alerter of then: what became of it has left the register"
+    )
+}
+
+/// So many hosts are named; the others are counted.
+const NAMED: usize = 3;
+
+fn past(hosts: &BTreeSet<HostName>, forgotten: Timestamp) -> String {
+    let named: Vec<&str> = hosts.iter().take(NAMED).map(HostName::as_str).collect();
+    let more = match hosts.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "old fencings of {}{more} were probably notified before by the alerter of then and get no mark: the register keeps what became of a fencing until {forgotten} (epoch seconds); `nova-host-alerter history` has each of them",
+        named.join(", ")
     )
 }
 

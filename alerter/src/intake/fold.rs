@@ -9,6 +9,7 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{MarkRow, Outage};
 use marks::mark::{Doubt, Proof, Source, Standing};
+use marks::register::KEPT;
 use marks::rule::Rule;
 use marks::time::{CLOCK_SKEW, Timestamp};
 
@@ -27,6 +28,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) started: Timestamp,
     /// What Pacemaker remembers from before is not told.
     pub(super) watermark: Timestamp,
+    /// What had ended before this has left the register, with all that was said of it there.
+    pub(super) forgotten: Timestamp,
     pub(super) controller: &'a str,
     pub(super) hosts: &'a HostRules,
     pub(super) groups: &'a [Group],
@@ -41,8 +44,12 @@ pub(super) struct Known<'a> {
     pub(super) fencing: &'a Fencing,
     /// It was read from the register, and no journal here vouches for it.
     pub(super) imported: bool,
-    /// It stands in the register: whoever told of it would have left a trace beside it.
+    /// It stands in the register, and was not lost from it: whoever told of it would have left a trace beside it.
     pub(super) registered: bool,
+    /// It stood in the register.
+    pub(super) published: bool,
+    /// The register says, or said, that its mark has ended.
+    pub(super) ended: bool,
 }
 
 /// A sighting, and what is known around it.
@@ -64,8 +71,8 @@ pub(super) enum Fate {
     Join(MarkId, Rule),
     /// The rules do not cover the host.
     SetAside,
-    /// It is too old to make a mark.
-    Expire,
+    /// The alerter of its time had it, and nothing stands in the register of it any more: it was probably notified then.
+    Past,
     /// Its outage may be marked by something better yet, until it has been known for so long.
     Wait(Duration),
     /// Nothing, and nothing is noted.
@@ -84,7 +91,7 @@ impl Circumstances<'_> {
                 self.mark_of_fencing(known, Standing::Doubtful(Doubt::FencedAgain))
             }
             Some(same) => Fate::Join(same.outage.mark, same.rule),
-            None if self.is_expired(fencing.asked_at) => Fate::Expire,
+            None if self.is_past(known) => Fate::Past,
             None => self.mark_of_fencing(known, self.standing_of(known)),
         }
     }
@@ -98,13 +105,13 @@ impl Circumstances<'_> {
     pub(super) fn fate_of_sighting(&self, seen: &Seen<'_>, outages: &[Outage]) -> Fate {
         let sighting = seen.sighting;
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
-        let is_expired = || self.is_expired(sighting.at) || seen.waited > self.rules.horizon;
+        let is_forgotten = || self.is_forgotten(sighting.at) || seen.waited > KEPT;
         match coverage::of(&sighting.node, self.hosts, self.cib) {
             Coverage::Told => {}
             Coverage::Not if from_alert => return Fate::SetAside,
             // A host that the cluster does not know may be configured again before its evidence is too old.
-            Coverage::Unknown if from_alert && !is_expired() => return Fate::Wait(self.rules.horizon),
-            Coverage::Unknown if from_alert => return Fate::Expire,
+            Coverage::Unknown if from_alert && !is_forgotten() => return Fate::Wait(KEPT),
+            Coverage::Unknown if from_alert => return Fate::Past,
             Coverage::Not | Coverage::Unknown => return Fate::Ignore,
         }
         match outage::of_sighting(sighting, seen.connections, outages, self.reach()) {
@@ -123,8 +130,8 @@ impl Circumstances<'_> {
         if !from_alert && sighting.at < self.watermark {
             return Fate::Ignore;
         }
-        if self.is_expired(sighting.at) {
-            return if from_alert { Fate::Expire } else { Fate::Ignore };
+        if self.is_forgotten(sighting.at) {
+            return if from_alert { Fate::Past } else { Fate::Ignore };
         }
         // The history has no id that all controllers share: let a witness that has one come first.
         let patience = match sighting.witness {
@@ -143,12 +150,24 @@ impl Circumstances<'_> {
         }
     }
 
-    /// Without a cluster there is nobody who could have told it meanwhile.
-    fn is_expired(&self, at: Timestamp) -> bool {
-        self.cib.is_some() && self.now.since(at) > self.rules.horizon
+    /// Without a cluster there is nobody who could have notified it meanwhile.
+    fn is_forgotten(&self, at: Timestamp) -> bool {
+        self.cib.is_some() && at < self.forgotten
     }
 
-    fn mark_of_fencing(&self, known: &Known<'_>, standing: Standing) -> Fate {
+    /// Whether it is known that an alerter had it. Age alone ends nothing: what never stood in the register is still to be
+    /// notified.
+    fn is_past(&self, known: &Known<'_>) -> bool {
+        let is_cleared = self.is_forgotten(known.fencing.asked_at);
+        let has_left = known.published && is_cleared && !known.registered;
+        self.cib.is_some() && (has_left || (known.ended && (is_cleared || !known.registered)))
+    }
+
+    fn is_old(&self, at: Timestamp) -> bool {
+        self.now.since(at) > self.rules.horizon
+    }
+
+    pub(super) fn mark_of_fencing(&self, known: &Known<'_>, standing: Standing) -> Fate {
         let fencing = known.fencing;
         let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
@@ -167,7 +186,7 @@ impl Circumstances<'_> {
 
     fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Fate {
         let sighting = seen.sighting;
-        let late = self.is_late(sighting.at, &sighting.node);
+        let late = self.is_late(sighting.at, &sighting.node, false);
         let standing = match (doubt, self.proof_by(sighting)) {
             (Some(doubt), _) => Standing::Doubtful(doubt),
             (None, Some(_)) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
@@ -185,7 +204,7 @@ impl Circumstances<'_> {
     }
 
     /// What the configuration says: a host's group goes before what holds of all.
-    fn shared_storage(&self, node: &HostName) -> Option<bool> {
+    pub(super) fn shared_storage(&self, node: &HostName) -> Option<bool> {
         let attribute = |node: &HostName, name: &str| self.cib?.node_attribute(node, name).map(str::to_owned);
         let group = config::group_of(self.groups, node, &attribute);
         group.on_shared_storage.or(self.hosts.on_shared_storage)
@@ -214,20 +233,29 @@ impl Circumstances<'_> {
         if self.cib.is_none() {
             return Standing::Proven(Proof::Alone);
         }
-        let late = || !known.registered && self.is_late(fencing.committed_at, &fencing.node);
+        let late = || self.is_late(fencing.committed_at, &fencing.node, known.registered);
         match fencing.origin {
+            _ if known.imported && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             _ if known.imported => Standing::Doubtful(Doubt::Unproven),
             Origin::Operator => Standing::Proven(Proof::Operator),
+            _ if self.is_old(fencing.committed_at) && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             Origin::Shell | Origin::Api => Standing::Doubtful(Doubt::Unconfirmed),
             Origin::Fencer if late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             Origin::Fencer => Standing::Proven(Proof::Journal),
         }
     }
 
-    /// Whether an earlier alerter may have told it already, and nothing shows that the host is still down: then nobody
-    /// knows what it would do to tell it.
-    fn is_late(&self, at: Timestamp, node: &HostName) -> bool {
-        at < self.started && self.cib.is_some_and(|cib| !is_surely_down(cib, node, at))
+    /// Whether an earlier alerter may have notified it already, or it is found long after, and nothing shows that the host is
+    /// still down: then nobody knows what it would do to notify it now. Of what is `registered` an earlier alerter would have
+    /// left a trace.
+    fn is_late(&self, at: Timestamp, node: &HostName, registered: bool) -> bool {
+        let is_late = (at < self.started && !registered) || self.is_old(at);
+        is_late && self.cib.is_some_and(|cib| !is_surely_down(cib, node, at))
+    }
+
+    /// Whether the proof of a mark that is found so late may still let it go.
+    pub(super) fn may_go_late(&self, node: &HostName, failed: Timestamp) -> bool {
+        !self.is_old(failed) || self.cib.is_none_or(|cib| is_surely_down(cib, node, failed))
     }
 
     /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster sees as a member; of one
@@ -348,6 +376,7 @@ mod tests {
                 now: second(now),
                 started: second(STARTED),
                 watermark: second(5_000),
+                forgotten: second(now - 9500),
                 controller: "ctl1",
                 hosts: &self.hosts,
                 groups: &self.groups,
@@ -358,7 +387,9 @@ mod tests {
         }
 
         fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Fate {
-            self.at(NOW, |around| around.fate_of_fencing(&Known { fencing, imported, registered }, &[]))
+            let (published, ended) = (registered, false);
+            let known = Known { fencing, imported, registered, published, ended };
+            self.at(NOW, |around| around.fate_of_fencing(&known, &[]))
         }
 
         fn seen(&self, now: i64, sighting: &Sighting, outages: &[Outage]) -> Fate {
@@ -506,14 +537,37 @@ mod tests {
         );
     }
 
+    /// No age ends a fencing that nobody acknowledged. The old rule let each of these expire.
     #[test]
-    fn what_is_found_after_the_horizon_makes_no_mark_but_where_nobody_else_could_have_told_it() {
-        let old = fencing("compute1", NOW - 9001, Origin::Fencer);
-        assert_eq!(Scene::gone().of(&old, false, true), Fate::Expire);
+    fn what_is_found_after_the_horizon_goes_where_the_host_is_surely_down_and_is_held_else() {
+        let old = fencing("compute1", NOW - 9002, Origin::Fencer);
+        for registered in [false, true] {
+            assert_eq!(standing(Scene::gone().of(&old, false, registered)), Some("journal"));
+            assert_eq!(standing(Scene::back().of(&old, false, registered)), Some("outcome-unknown"));
+            assert_eq!(standing(Scene::back().of(&old, true, registered)), Some("outcome-unknown"));
+        }
+        let by_shell = fencing("compute1", NOW - 9002, Origin::Shell);
+        assert_eq!(standing(Scene::back().of(&by_shell, false, true)), Some("outcome-unknown"));
         assert_eq!(standing(Scene::alone().of(&old, false, false)), Some("alone"));
-        let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9001, witness), &[]);
-        assert_eq!(seen(alert()), Fate::Expire);
-        assert_eq!(seen(Witness::History), Fate::Ignore);
+        let seen = |scene: Scene| standing(scene.seen(NOW, &sighting("compute1", NOW - 9001, alert()), &[]));
+        assert_eq!((seen(Scene::gone()), seen(Scene::back())), (Some("alert"), Some("outcome-unknown")));
+    }
+
+    /// C10: what the register had and has no more is no news to whoever comes after. What it never had is.
+    #[test]
+    fn what_the_alerter_of_its_time_had_is_past() {
+        let old = fencing("compute1", NOW - 9501, Origin::Fencer);
+        let fate = |published, ended, fencing: &Fencing| {
+            let known = Known { fencing, imported: false, registered: false, published, ended };
+            Scene::back().at(NOW, |around| around.fate_of_fencing(&known, &[]))
+        };
+        assert_eq!(fate(true, false, &old), Fate::Past);
+        assert_eq!(standing(fate(false, false, &old)), Some("outcome-unknown"), "nobody ever had it");
+        let young = fencing("compute1", NOW - 9499, Origin::Fencer);
+        assert_eq!(standing(fate(true, false, &young)), Some("outcome-unknown"), "the register was lost");
+        assert_eq!(fate(true, true, &young), Fate::Past, "it was seen that its mark had ended");
+        let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9501, witness), &[]);
+        assert_eq!((seen(alert()), seen(Witness::History)), (Fate::Past, Fate::Ignore));
     }
 
     /// W21: fencings that bypass the agent.
@@ -614,7 +668,8 @@ mod tests {
         let scene = Scene::gone();
         let fate = |outage: Outage, origin, imported| {
             let fencing = fencing("compute1", NOW, origin);
-            let known = Known { fencing: &fencing, imported, registered: true };
+            let known =
+                Known { fencing: &fencing, imported, registered: true, published: true, ended: false };
             scene.at(NOW, |around| around.fate_of_fencing(&known, &[outage]))
         };
         for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
@@ -634,7 +689,8 @@ mod tests {
     #[test]
     fn without_a_cluster_a_fencing_after_its_mark_was_told_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
-        let known = Known { fencing: &again, imported: false, registered: false };
+        let known =
+            Known { fencing: &again, imported: false, registered: false, published: false, ended: false };
         let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
         let fate = |scene: Scene| scene.at(NOW, |around| around.fate_of_fencing(&known, &outages));
         assert_eq!(standing(fate(Scene::alone())), Some("alone"));

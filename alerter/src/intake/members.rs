@@ -12,7 +12,6 @@ use tracing::info;
 
 use super::apply::{Done, Intake};
 use super::coverage::{self, Coverage};
-use super::files;
 
 /// What is known of a node that had an outage.
 struct Life {
@@ -61,7 +60,7 @@ impl Intake<'_> {
             return Ok(());
         }
         // What is wrong with the directory is said where its fencings are taken in.
-        if let Ok((_, reading)) = files::read(&self.shared.evidence) {
+        if let Ok((_, reading)) = self.read_files() {
             self.note_joins(&reading.joins, cib);
         }
         for node in nodes {
@@ -86,7 +85,7 @@ impl Intake<'_> {
     pub(super) fn return_of_member(&mut self, node: &HostName, has_joined: bool, cib: &Cib) -> Done {
         let (now, coalesce) = (self.around.now, self.around.rules.coalesce);
         let mut is_back = true;
-        for outage in self.journal.outages_of(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
+        for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
             let life = Life {
                 is_member: cib.membership(node) == Some(true),
                 has_joined,

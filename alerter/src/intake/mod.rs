@@ -1,8 +1,9 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `fold`, `naming`, `outage` and `roll`; the others write down what these decide.
+//! `coverage`, `credible`, `fold`, `naming`, `outage` and `roll`; the others write down what these decide.
 
 pub mod apply;
 mod coverage;
+mod credible;
 pub mod files;
 mod fold;
 mod members;

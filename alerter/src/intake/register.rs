@@ -1,14 +1,83 @@
 //! Takes in what other controllers wrote into the register: their marks, fencings, ends and decisions.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use marks::cib::Cib;
+use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
-use marks::journal::{MarkRow, Taken};
+use marks::journal::{Journal, MarkRow, Taken};
 use marks::mark::{Doubt, Proof, Source, Standing};
-use marks::register::{Decision, Entries, Entry, Key, MarkEntry, Watermark};
-use marks::time::{CLOCK_SKEW, Timestamp};
+use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Settled, Watermark};
+use marks::time::Timestamp;
 use tracing::{info, warn};
 
 use super::apply::{Done, Intake};
+use super::credible::{Around, Known, Reason, credible, is_ahead};
+use super::fold::{self, Fate, is_surely_down};
+use super::naming::Clash;
+use crate::shared::Shared;
+
+/// What is believed of the register, and what is not.
+pub(super) struct Sifted<'e> {
+    pub(super) entries: Cow<'e, Entries>,
+    pub(super) refused: BTreeMap<Key, Reason>,
+}
+
+/// Leaves out what counts for nothing whatever is known of its mark. What was believed before is not looked at again.
+pub(super) fn sift<'e>(
+    journal: &Journal,
+    shared: &Shared,
+    (found, cib): (&'e Entries, &Cib),
+    now: Timestamp,
+) -> Done<Sifted<'e>> {
+    let around = around(journal, shared, Some(cib), now)?;
+    let mut refused = BTreeMap::new();
+    for (key, entry) in &found.sound {
+        if shared.seen().register.as_ref().is_some_and(|known| known.sound.get(key) == Some(entry)) {
+            continue;
+        }
+        let known = Known { is_on_record: is_on_record(journal, entry)?, ..Known::default() };
+        if let Err(reason) = credible(entry, &around, &known) {
+            refused.insert(key.clone(), reason);
+        }
+    }
+    let mut entries = Cow::Borrowed(found);
+    if !refused.is_empty() {
+        entries.to_mut().sound.retain(|key, _| !refused.contains_key(key));
+    }
+    Ok(Sifted { entries, refused })
+}
+
+fn around<'a>(
+    journal: &Journal,
+    shared: &'a Shared,
+    cib: Option<&'a Cib>,
+    now: Timestamp,
+) -> Done<Around<'a>> {
+    let settings = shared.settings();
+    // What is older may have been removed with what it was about.
+    let journal_since = journal.began_at()?.unwrap_or(now).max(now - settings.history.keep);
+    Ok(Around { now, controller: &shared.controller, cib, journal_since })
+}
+
+/// Whether the journal has it that a mark ended, or that a route took it. A damaged row may say so.
+fn is_on_record(journal: &Journal, entry: &Entry) -> Done<bool> {
+    let (mark, route) = match entry {
+        Entry::Acknowledged(end) => (end.mark, Some(&end.route)),
+        Entry::Settled(end) => (end.mark, None),
+        _ => return Ok(true),
+    };
+    match journal.find_mark(mark)? {
+        None => return Ok(false),
+        Some(Ok(row)) if row.settled.is_none() => {}
+        Some(_) => return Ok(true),
+    }
+    let Some(route) = route else { return Ok(false) };
+    let deliveries = journal.deliveries_of(mark)?.sound;
+    Ok(deliveries.iter().any(|it| it.route == *route && it.state == State::Acknowledged))
+}
 
 impl Intake<'_> {
     /// What another alerter, or `fence_mark` on another controller, wrote. Marks come before fencings, so that a fencing
@@ -23,8 +92,9 @@ impl Intake<'_> {
         }
         self.take_in_ends_of(entries, |mark| has_ended(mark, entries))?;
         self.take_in_returns(entries)?;
-        let fencings: Vec<Fencing> = entries.sound.values().filter_map(fencing).collect();
+        let fencings: Vec<Fencing> = entries.sound.values().filter_map(Entry::fencing).cloned().collect();
         self.journal.append_imported(&fencings, now)?;
+        self.note_again(entries)?;
         for entry in entries.sound.values() {
             if let Entry::Watermark(watermark) = entry {
                 self.journal.note_watermark(watermark)?;
@@ -36,13 +106,83 @@ impl Intake<'_> {
         Ok(())
     }
 
+    /// Which fencings stood in a register before: whoever reads them from here is to know it too.
+    fn note_again(&mut self, entries: &Entries) -> Done {
+        let Some(cluster) = &self.shared.cluster else { return Ok(()) };
+        let mut new = Vec::new();
+        for key in entries.sound.keys().filter(|key| matches!(key, Key::Again(_))) {
+            let key = key.to_string();
+            if !self.journal.is_published(cluster.register(), &key)? {
+                new.push(key);
+            }
+        }
+        if new.is_empty() { Ok(()) } else { self.journal.note_published(cluster.register(), &new) }
+    }
+
     /// What others saw, whose cluster may have forgotten it since: the connection is lost with the controller that held it.
     fn take_in_returns(&mut self, entries: &Entries) -> Done {
         for entry in entries.sound.values() {
             let Entry::Returned(returned) = entry else { continue };
             let after = |row: &MarkRow| returned.at >= row.failure_time && row.returned_at.is_none();
-            if self.find_sound(returned.mark)?.is_some_and(|row| after(&row)) {
+            if let Some(row) = self.find_sound(returned.mark)?.filter(after)
+                && self.may_be_back(entry, &row)?
+            {
                 self.journal.note_return(returned.mark, returned.at, self.around.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the CIB lets it be true that a host is back.
+    fn may_be_back(&mut self, entry: &Entry, row: &MarkRow) -> Done<bool> {
+        let outages = self.journal.outages_of(&row.node)?;
+        let outage = outages.iter().find(|outage| outage.mark == row.id).map(|outage| (&row.node, outage));
+        self.believes(entry, &Known { outage, ..Known::default() })
+    }
+
+    /// Whether an entry is believed beside what is known of its mark.
+    fn believes(&mut self, entry: &Entry, known: &Known<'_>) -> Done<bool> {
+        let around = around(self.journal, self.shared, self.around.cib, self.around.now)?;
+        let known = Known { is_on_record: true, ..*known };
+        let judged = credible(entry, &around, &known);
+        Ok(judged.map_err(|reason| self.refused.insert(entry.key(), reason)).is_ok())
+    }
+
+    /// Says once of each entry that is not believed why. What was found out about a mark stays until that has ended.
+    pub(super) fn say_refused(&mut self, found: &Entries) {
+        let mut seen = self.shared.seen();
+        let sentences = self.refused.iter().map(|(key, reason)| (key.clone(), reason.to_string()));
+        let stays = |key: &Key| match key {
+            Key::Mark(mark) => !found.sound.contains_key(&Key::Settled(*mark)),
+            other => matches!(other, Key::Returned(_)),
+        };
+        let mut all: BTreeMap<Key, String> = seen
+            .refused()
+            .iter()
+            .filter(|(key, _)| stays(key))
+            .map(|(key, why)| (key.clone(), why.clone()))
+            .collect();
+        all.extend(sentences);
+        all.retain(|key, _| found.sound.contains_key(key));
+        seen.note_refused(all);
+    }
+
+    /// Whether somebody says of a mark that it was notified who is no controller of this cluster any more, or never was.
+    pub(super) fn is_spoken_for(&self, mark: MarkId) -> bool {
+        self.refused.iter().any(|(key, reason)| key.mark() == Some(mark) && reason.leaves_a_doubt())
+    }
+
+    /// A mark from before this daemon's start may have been notified by a controller that was taken out of the cluster since.
+    fn doubt_spoken_for(&mut self) -> Done {
+        let doubtful = self.refused.iter().filter(|(_, reason)| reason.leaves_a_doubt());
+        let marks: Vec<MarkId> = doubtful.filter_map(|(key, _)| key.mark()).collect();
+        for mark in marks {
+            let Some(row) = self.find_sound(mark)?.filter(|row| row.made_at < self.around.started) else {
+                continue;
+            };
+            let is_down = self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
+            if !is_down && row.standing != Standing::Proven(Proof::Operator) {
+                self.journal.doubt(mark, Doubt::OutcomeUnknown, self.around.now)?;
             }
         }
         Ok(())
@@ -55,6 +195,7 @@ impl Intake<'_> {
     /// What others told or ended, after all marks that it may be about are made, and before any is due. What the routes took
     /// stands before how a mark ended (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
+        self.doubt_spoken_for()?;
         if self.is_known(entries) && self.shared.seen().touched.is_empty() {
             return Ok(());
         }
@@ -65,16 +206,30 @@ impl Intake<'_> {
     }
 
     pub(super) fn take_in_ends_of(&mut self, entries: &Entries, is_meant: impl Fn(MarkId) -> bool) -> Done {
-        let now = self.around.now;
         for entry in entries.sound.values() {
             match entry {
                 Entry::Acknowledged(end) if is_meant(end.mark) => {
-                    let is_settled = entries.sound.contains_key(&Key::Settled(end.mark));
-                    self.journal.acknowledged_elsewhere(end, is_settled, now)?;
+                    self.acknowledge(end, entries.sound.contains_key(&Key::Settled(end.mark)))?;
                 }
-                Entry::Settled(end) if is_meant(end.mark) => drop(self.journal.settled_elsewhere(end, now)?),
+                Entry::Settled(end) if is_meant(end.mark) => self.settle(end)?,
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, end: &Acknowledgement, is_settled: bool) -> Done {
+        if self.journal.acknowledged_elsewhere(end, is_settled, self.around.now)? {
+            let (route, by) = (&end.route, &end.by);
+            info!(mark = %end.mark, %route, "the register says that the alerter on {by} notified route {route}");
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, end: &Settled) -> Done {
+        if self.journal.settled_elsewhere(end, self.around.now)? {
+            let (how, by) = (end.how.as_str(), &end.by);
+            info!(mark = %end.mark, "the register says that the mark was ended ({how}) by the alerter on {by}");
         }
         Ok(())
     }
@@ -84,10 +239,10 @@ impl Intake<'_> {
         if self.shared.seen().watermark.is_some() {
             return Ok(());
         }
+        let now = self.around.now;
         // One that lies ahead counts for nothing: it would silence what Pacemaker says until then.
-        let latest = self.around.now + CLOCK_SKEW;
-        let (sound, ahead): (Vec<_>, Vec<_>) =
-            self.journal.watermarks()?.into_iter().partition(|mark| mark.at <= latest);
+        let (ahead, sound): (Vec<_>, Vec<_>) =
+            self.journal.watermarks()?.into_iter().partition(|mark| is_ahead(mark.at, now));
         for mark in ahead {
             let whose = format!("the register's entry w.{} by {}", mark.id, mark.by);
             self.shared.seen().compare_ahead(&whose, mark.at, self.moment());
@@ -146,17 +301,25 @@ impl Intake<'_> {
     fn adopt(&mut self, entry: &MarkEntry, entries: &Entries) -> Done {
         match self.find(entry.mark.id)? {
             Some(Ok(_)) if self.is_ancient(entry) => return Ok(()),
-            Some(Ok(known)) => return self.believe_again(&known),
+            Some(Ok(known)) => return self.believe_again(&known, entry),
             Some(Err(_)) => return Ok(()),
             None => {}
         }
         if self.is_forged(entry, entries)? {
-            warn!(mark = %entry.mark.id, host = %entry.mark.node, "the register's mark of {} is not used: no alerter made it", entry.mark.node);
+            self.refused.insert(Key::Mark(entry.mark.id), Reason::AnotherHost);
             return Ok(());
         }
-        let is_ancient = self.is_ancient(entry);
-        if is_ancient && entries.sound.contains_key(&Key::Settled(entry.mark.id)) {
+        let (is_ancient, has_ended) =
+            (self.is_ancient(entry), entries.sound.contains_key(&Key::Settled(entry.mark.id)));
+        if is_ancient && has_ended {
             return Ok(());
+        }
+        let (ours, clash) = self.as_ours(entry, entries)?;
+        if !has_ended
+            && !self
+                .believes(&Entry::Mark(entry.clone()), &Known { ours: Some(&ours), ..Known::default() })?
+        {
+            return self.make(&ours, clash.as_ref(), Taken::Register);
         }
         // The alerter that made it had the same fault in its configuration, and did not know it.
         let clash = self.around.names.of_entry(&entry.mark.node, &entry.mark.fqdn).err();
@@ -164,7 +327,7 @@ impl Intake<'_> {
         if clash.is_some() {
             row.fqdn = None;
         }
-        if is_ancient {
+        if is_ancient || self.is_spoken_for(row.id) {
             row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         }
         self.make(&row, clash.as_ref(), Taken::Register)
@@ -179,18 +342,51 @@ impl Intake<'_> {
 
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
     /// has just joined may look before its peers have told it what they know.
-    fn believe_again(&mut self, known: &MarkRow) -> Done {
-        if known.standing == Standing::Doubtful(Doubt::OutcomeUnknown) && known.settled.is_none() {
+    fn believe_again(&mut self, known: &MarkRow, entry: &MarkEntry) -> Done {
+        if known.settled.is_some() || known.fqdn.is_none() {
+            return Ok(());
+        }
+        let ours = Known { ours: Some(known), ..Known::default() };
+        if self.believes(&Entry::Mark(entry.clone()), &ours)?
+            && known.standing == Standing::Doubtful(Doubt::OutcomeUnknown)
+            && !self.is_ancient(entry)
+        {
             return self.prove(known.id, Proof::Journal, true);
         }
         Ok(())
+    }
+
+    /// The mark as the rules of this controller make it, of its fencing or of what the entry says, and held: what differs from it
+    /// may have been notified as it is. It has a name that no other node has, or none.
+    fn as_ours(&mut self, entry: &MarkEntry, entries: &Entries) -> Done<(MarkRow, Option<Clash>)> {
+        let id = entry.mark.id;
+        let is_first = |fencing: &&Fencing| MarkId::from(fencing.id) == id && fencing.node == entry.mark.node;
+        let unfolded = self.journal.unfolded_fencings()?.sound;
+        let registered = || entries.sound.values().filter_map(Entry::fencing);
+        let mut row = MarkRow::of_entry(entry);
+        let mut clash = None;
+        if let Some(fencing) = unfolded.iter().find(is_first).or_else(|| registered().find(is_first)) {
+            let imported = !unfolded.contains(fencing) || self.journal.is_imported(fencing.id)?;
+            let known = fold::Known { fencing, imported, registered: true, published: true, ended: false };
+            if let Fate::Mark(ours, why) = self.around.mark_of_fencing(&known, row.standing) {
+                (row, clash) = (*ours, why);
+            }
+        } else {
+            let naming = self.around.names.of_node(&entry.mark.node);
+            clash = naming.as_ref().err().cloned();
+            row.fqdn = naming.ok().flatten();
+            row.on_shared_storage = self.around.shared_storage(&entry.mark.node).unwrap_or(true);
+        }
+        row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
+        (row.made_by, row.made_at) = (entry.made_by.clone(), entry.made_at);
+        Ok((row, clash))
     }
 
     /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.
     fn is_forged(&self, entry: &MarkEntry, entries: &Entries) -> Done<bool> {
         let (id, node) = (entry.mark.id, &entry.mark.node);
         let unfolded = self.journal.unfolded_fencings()?.sound;
-        let registered = entries.sound.values().filter_map(fencing);
+        let registered = entries.sound.values().filter_map(Entry::fencing).cloned();
         let taken =
             unfolded.into_iter().chain(registered).any(|f| MarkId::from(f.id) == id && f.node != *node);
         let second = entry.mark.failure_time.seconds();
@@ -218,11 +414,4 @@ fn in_order(entries: &Entries) -> Vec<&MarkEntry> {
     }
     marks.sort_by_key(|entry| (entry.mark.failure_time, entry.mark.id));
     marks
-}
-
-fn fencing(entry: &Entry) -> Option<Fencing> {
-    match entry {
-        Entry::Fencing(fencing) => Some(fencing.clone()),
-        _ => None,
-    }
 }

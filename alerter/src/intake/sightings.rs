@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use marks::cib::Cib;
-use marks::evidence::{self, EvidenceError, Found, Sighting, Witness};
+use marks::evidence::{self, Directory, EvidenceError, Found, Reading, Sighting, Witness};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Outage, Taken};
 use marks::rule::Rule;
 use marks::time::CLOCK_SKEW;
-use tracing::warn;
 
-use super::apply::{Done, Intake, too_old};
+use super::apply::{Done, Intake, before};
 use super::files;
 use super::fold::{self, Fate};
 use super::outage::{self, Connection, Connections};
@@ -62,11 +61,16 @@ impl Intake<'_> {
         Ok(())
     }
 
-    fn take_in_files(&mut self, cib: &Cib) -> Done {
+    /// The evidence directory; files that are known to be broken are not read each time.
+    pub(super) fn read_files(&self) -> Result<(Directory, Reading), EvidenceError> {
         let mut known = std::mem::take(&mut self.shared.seen().known_files);
         let read = files::read(&self.shared.evidence, &mut known);
         self.shared.seen().known_files = known;
-        let (directory, reading) = match read {
+        read
+    }
+
+    fn take_in_files(&mut self, cib: &Cib) -> Done {
+        let (directory, reading) = match self.read_files() {
             Ok(read) => read,
             Err(EvidenceError::Missing { .. }) => return Ok(()),
             Err(error) => {
@@ -113,10 +117,9 @@ impl Intake<'_> {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
                 self.keep_aside(sighting, Rule::NotCovered, &reason)
             }
-            Fate::Expire => {
-                let reason = too_old(&sighting.node, sighting.at);
-                warn!(host = %sighting.node, "{reason}");
-                self.keep_aside(sighting, Rule::TooOld, &reason)
+            Fate::Past => {
+                self.past.insert(sighting.node.clone());
+                self.keep_aside(sighting, Rule::Past, &before(&sighting.node, sighting.at))
             }
             Fate::Wait(patience) => {
                 let now = self.moment();

@@ -6,12 +6,12 @@ use std::time::Duration;
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::journal::{Journal, LeftRoute, MarkRow, NewDelivery, PAGE, Position, Resolved};
-use marks::mark::{Doubt, Mark, Proof, Standing};
+use marks::mark::{Doubt, Mark, Proof, Settlement, Standing};
 use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
-use super::apply::{Done, announce, deliveries, deliveries_of, recipients, too_old};
+use super::apply::{Done, announce, deliveries, deliveries_of, recipients};
 use super::fold::is_surely_down;
 use super::naming::{Names, Naming};
 use crate::config::{Group, Recipients, Route};
@@ -172,8 +172,9 @@ fn served(shared: &Shared) -> String {
 }
 
 /// After a start, once the register is known: a mark that an older daemon left open here, of which the register knows
-/// nothing, may have been told by others meanwhile. It ends if it is old, or if the register has another mark of its
-/// outage; it is held if the register once had it and nothing shows that its host is still down. All with a notice.
+/// nothing, may have been notified by others meanwhile. It ends if another mark of its outage was acknowledged, or goes out
+/// from here; it is held if it is old or the register once had it, and nothing shows that its host is still down. All with a
+/// notice. No age ends it.
 ///
 /// # Errors
 /// As any write.
@@ -188,14 +189,10 @@ pub fn settle_strangers(
         if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *shared.started() {
             return Ok(());
         }
-        let old = now.since(row.failure_time) > shared.settings().intake.horizon;
-        let reason = match taken_over(&row, entries, shared.settings().intake.coalesce) {
-            Some(other) => {
-                format!("the outage of {} was taken over by another alerter as mark {other}", row.node)
-            }
-            None if old => too_old(&row.node, row.failure_time),
-            None => return doubt(journal, shared, register, row, now),
+        let Some(other) = taken_over(journal, &row, entries, shared.settings().intake.coalesce)? else {
+            return doubt(journal, shared, register, row, now);
         };
+        let reason = format!("the outage of {} was taken over by another alerter as mark {other}", row.node);
         error!(mark = %row.id, host = %row.node, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
     });
@@ -231,8 +228,8 @@ fn end_forgotten(
     Ok(())
 }
 
-/// The register has lost a mark that stood there for all to tell. Nobody but this controller could tell one that never
-/// stood there, or that an operator made or released here.
+/// The register has lost a mark that stood there for all to notify, or it is found long after. Nobody but this controller
+/// could notify one that never stood there, or that an operator made or released here.
 fn doubt(
     journal: &mut Journal,
     shared: &Shared,
@@ -240,8 +237,10 @@ fn doubt(
     mut row: MarkRow,
     now: Timestamp,
 ) -> Done {
-    let stood = |key: Key| journal.is_published(register, &key.to_string());
-    if row.standing == Standing::Proven(Proof::Operator) || !stood(Key::Mark(row.id))? {
+    let is_old = now.since(row.failure_time) > shared.settings().intake.horizon;
+    let is_ours_alone = row.standing == Standing::Proven(Proof::Operator)
+        || !journal.is_published(register, &Key::Mark(row.id).to_string())?;
+    if is_ours_alone && !is_old {
         return Ok(());
     }
     let down = shared.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
@@ -253,17 +252,37 @@ fn doubt(
 }
 
 /// A mark that another alerter made of the same outage: the same connection of the same host, at about the same time. Far
-/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both.
-fn taken_over(row: &MarkRow, entries: &Entries, coalesce: Duration) -> Option<MarkId> {
+/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both. The
+/// register's word alone is not enough: it was acknowledged, or something here proves it, so that it goes out.
+fn taken_over(
+    journal: &Journal,
+    row: &MarkRow,
+    entries: &Entries,
+    coalesce: Duration,
+) -> Done<Option<MarkId>> {
     let same = |entry: &MarkEntry| {
         let same_connection = entry.incarnation.is_some() && entry.incarnation == row.incarnation;
         let is_near = entry.mark.failure_time.distance(row.failure_time) <= coalesce;
         entry.mark.node == row.node && same_connection && is_near && entry.made_by != row.made_by
     };
-    entries.sound.values().find_map(|entry| match entry {
-        Entry::Mark(entry) if same(entry) => Some(entry.mark.id),
-        _ => None,
-    })
+    for entry in entries.sound.values() {
+        let Entry::Mark(entry) = entry else { continue };
+        if same(entry)
+            && let Some(Ok(other)) = journal.find_mark(entry.mark.id)?
+            && is_notified(&other)
+        {
+            return Ok(Some(other.id));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a mark was acknowledged, or nothing but a recovery controller keeps it from being.
+fn is_notified(row: &MarkRow) -> bool {
+    match row.settled {
+        Some((how, _)) => how == Settlement::Acknowledged,
+        None => row.standing.doubt().is_none() && row.fqdn.is_some(),
+    }
 }
 
 fn missing_routes(journal: &Journal, shared: &Shared, mark: &Mark) -> Done<Vec<NewDelivery>> {

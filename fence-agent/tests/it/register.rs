@@ -9,7 +9,8 @@ use fence_agent::off;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, stdin};
-use marks::register::{Entry, Register, Tools};
+use marks::mark::Settlement;
+use marks::register::{Entry, Register, Settled, Tools};
 use marks::time::Timestamp;
 use rusqlite::Connection;
 
@@ -239,4 +240,66 @@ fn monitor_says_that_the_register_is_out_of_reach() {
     assert!(check::monitor(&shell).is_ok(), "from a shell without a cluster it is a warning");
     controller.put("attrd_updater", WORKS);
     assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+}
+
+impl Controller {
+    /// All controllers were stopped: attrd forgets.
+    fn lose_the_register(&self) {
+        for file in fs::read_dir(self.at("register")).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+
+    /// What an alerter on another controller writes.
+    fn write(&self, entry: &Entry) {
+        fs::write(self.at("register").join(entry.key().to_string()), entry.value()).unwrap();
+    }
+}
+
+/// B2: what has stood in the register and is lost is written again, once, as what it is: whoever told of it may be lost too.
+#[test]
+fn monitor_writes_again_what_the_register_has_lost() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+    controller.lose_the_register();
+    let again: Vec<Entry> = fencings(&controller.store.path()).into_iter().map(Entry::Again).collect();
+    for _ in 0..2 {
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered(), again);
+    }
+    assert_eq!(controller.updates(), 2, "a fencing and its repetition");
+    controller.lose_the_register();
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+    assert_eq!(controller.registered(), again, "however often it is lost");
+}
+
+/// B2: of what was seen to have ended nothing comes back to life, however often the register is lost.
+#[test]
+fn what_has_ended_is_not_written_again() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    let fencing = fencings(&controller.store.path()).remove(0);
+    let (how, by) = (Settlement::Acknowledged, "ctl2".to_owned());
+    controller.write(&Entry::Settled(Settled { mark: fencing.id.into(), how, at: Timestamp::now(), by }));
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+    for _ in 0..2 {
+        controller.lose_the_register();
+        assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+        assert_eq!(controller.registered(), []);
+    }
+}
+
+/// A register that cannot be written when it was lost: the monitor of the fencer fails, and the next one writes it.
+#[test]
+fn what_cannot_be_written_again_is_written_by_the_next_monitor() {
+    let controller = Controller::new(WORKS);
+    assert_eq!(controller.off(""), Ok(()));
+    controller.lose_the_register();
+    let mute = format!("case \" $* \" in *\" --update=\"*) exit 102 ;; esac\n{WORKS}");
+    controller.put("attrd_updater", &mute);
+    assert!(controller.monitor_of_the_fencer().unwrap_err().contains("register attrd"));
+    controller.put("attrd_updater", WORKS);
+    assert_eq!(controller.monitor_of_the_fencer(), Ok(()));
+    assert_eq!(controller.registered().len(), 1);
 }

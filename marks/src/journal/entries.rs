@@ -4,7 +4,7 @@ use super::row::MarkRow;
 use super::{Journal, JournalError};
 use crate::delivery::{Delivery, TAKEN};
 use crate::fencing::Fencing;
-use crate::register::{Acknowledgement, Entry, MarkEntry, Returned, Settled};
+use crate::register::{Acknowledgement, Entry, Key, MarkEntry, Register, Returned, Settled};
 use crate::time::Timestamp;
 
 /// A mark that is open, or was settled at `?1` or later.
@@ -31,7 +31,9 @@ impl Journal {
         // The end of a decision before the decision: no other alerter takes it for one that is in force.
         all.extend(self.current_endings(since)?.into_iter().map(Entry::Ending));
         all.extend(of_scopes.into_iter().map(Entry::Decision));
-        all.extend(self.open_fencings()?.into_iter().map(Entry::Fencing));
+        for fencing in self.open_fencings()? {
+            all.push(self.fencing_entry(fencing)?);
+        }
         all.extend(open.into_iter().filter_map(mark_entry).map(Entry::Mark));
         all.extend(ended.iter().filter_map(|row| settled_entry(row, by)).map(Entry::Settled));
         let taken = self.current_deliveries(since)?;
@@ -52,6 +54,18 @@ impl Journal {
             "NOT EXISTS (SELECT 1 {FOLDED}) OR EXISTS (SELECT 1 {FOLDED} AND m.id IS NOT NULL AND {open})"
         );
         Ok(self.fencings_that(&condition, [])?.sound)
+    }
+
+    /// What another controller wrote again stays what it is: the next reader is not to take it for one that nobody has told.
+    fn fencing_entry(&self, fencing: Fencing) -> Result<Entry, JournalError> {
+        let again = Key::Again(fencing.id).to_string();
+        let registers = [Register::Attrd, Register::Cib];
+        for register in registers {
+            if self.is_imported(fencing.id)? && self.is_published(register, &again)? {
+                return Ok(Entry::Again(fencing));
+            }
+        }
+        Ok(Entry::Fencing(fencing))
     }
 
     fn ended_fencings(&self, since: Timestamp) -> Result<Vec<Fencing>, JournalError> {

@@ -39,17 +39,12 @@ impl Journal {
         self.fold_with_history(fencing, (None, rule), ("set-aside", reason), now)
     }
 
-    /// Ends a fencing that is too old to make a mark (design, section 6, horizon).
+    /// Passes over a fencing that the alerter of its time had (design, section 6).
     ///
     /// # Errors
     /// As any write.
-    pub fn expire_fencing(
-        &mut self,
-        fencing: &Fencing,
-        why: &str,
-        now: Timestamp,
-    ) -> Result<(), JournalError> {
-        self.fold_with_history(fencing, (None, Rule::TooOld), ("expired", why), now)
+    pub fn pass_over(&mut self, fencing: &Fencing, why: &str, now: Timestamp) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, (None, Rule::Past), ("past", why), now)
     }
 
     /// The mark that took a fencing in; none if it was set aside or not looked at yet.

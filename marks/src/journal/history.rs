@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 
 use super::digest::Digest;
@@ -204,6 +204,16 @@ impl Journal {
         Ok(rows.sound.first().map(|row| row.at))
     }
 
+    /// When the oldest row was written that is kept.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn began_at(&self) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT at FROM history ORDER BY seq LIMIT 1";
+        let read = self.connection.query_row(sql, [], |row| row.get(0)).optional();
+        Ok(self.sqlite(read)?.map(Timestamp))
+    }
+
     /// Rows of one event behind the row number `after`, of `since` or later, oldest first.
     ///
     /// # Errors
@@ -253,11 +263,11 @@ mod tests {
         for (host, seconds) in [("compute1", 0), ("compute2", 60)] {
             let late = fencing(host);
             journal.append_fencing(&late).unwrap();
-            journal.expire_fencing(&late, host, NOW + Duration::from_secs(seconds)).unwrap();
+            journal.pass_over(&late, host, NOW + Duration::from_secs(seconds)).unwrap();
         }
         assert_eq!(journal.newest_history().unwrap(), 4);
         let found = |after, since| -> Vec<String> {
-            let rows = journal.history_of("expired", after, since).unwrap();
+            let rows = journal.history_of("past", after, since).unwrap();
             rows.sound.into_iter().map(|row| row.detail).collect()
         };
         assert_eq!(found(0, NOW), ["compute1", "compute2"]);

@@ -551,7 +551,8 @@ mod tests {
         assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Fencer, true, None));
         assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Operator, true, None));
         assert!(proves(unconfirmed, Origin::Fencer, false, None), "it ended before that could be said");
-        assert!(proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Shell, false, None));
+        assert!(!proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Shell, false, None));
+        assert!(proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Fencer, false, None));
         assert!(proves(Standing::Proven(Proof::Alert), Origin::Shell, false, None));
         let seen =
             |witness, by_human, at| proves(unconfirmed, Origin::Shell, false, Some((witness, by_human, at)));
@@ -562,15 +563,15 @@ mod tests {
     }
 
     #[test]
-    fn a_fencing_that_is_too_old_makes_no_mark_and_is_not_looked_at_again() {
+    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_looked_at_again() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let old = fencing("compute1");
         journal.append_fencing(&old).unwrap();
-        journal.expire_fencing(&old, "compute1 was fenced more than a day ago and is not told", NOW).unwrap();
+        journal.pass_over(&old, "compute1 was fenced long ago and was probably notified", NOW).unwrap();
         assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
         assert_eq!(journal.mark_of(old.id).unwrap(), None);
         let last = journal.history(&HistoryFilter::default()).unwrap().sound.pop().unwrap();
-        assert_eq!(last.event, "expired");
+        assert_eq!(last.event, "past");
     }
 }

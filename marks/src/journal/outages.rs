@@ -6,7 +6,7 @@ use crate::evidence::{Sighting, Witness};
 use crate::fencing::{Fencing, Incarnation};
 use crate::host::HostName;
 use crate::id::MarkId;
-use crate::mark::{Doubt, Settlement, Standing};
+use crate::mark::Settlement;
 use crate::time::Timestamp;
 
 /// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
@@ -69,11 +69,10 @@ impl Journal {
         fencings: &[Fencing],
         sightings: &[Sighting],
     ) -> Result<bool, JournalError> {
-        let doubted = [Doubt::Unconfirmed, Doubt::Unproven].map(Standing::Doubtful);
         let is_proof = |seen: &Sighting| {
             !seen.by_human && seen.witness != Witness::NodeFenced && seen.at >= mark.failure_time
         };
-        if !doubted.contains(&mark.standing) || sightings.iter().any(is_proof) {
+        if mark.standing.doubt().is_none() || sightings.iter().any(is_proof) {
             return Ok(true);
         }
         for fencing in fencings.iter().filter(|fencing| fencing.origin.is_proof()) {

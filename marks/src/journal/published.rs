@@ -27,6 +27,23 @@ impl Journal {
         self.fencings_that(condition, [since.0])
     }
 
+    /// This controller's own fencings asked for at `since` or later that have stood in that register, and of whose marks nothing
+    /// here says that they have ended, oldest first. Where they stand there no more, the register was lost.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unsettled(&self, register: Register, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+        let stood = "SELECT 1 FROM published p WHERE p.register = ?2 AND p.digest = published_digest(p.entry, p.register)";
+        let condition = format!(
+            "f.asked_at >= ?1 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
+             AND EXISTS ({stood} AND p.entry = 'f.' || f.id) AND NOT EXISTS ({stood} AND p.entry = 's.' || f.id)
+             AND NOT EXISTS (SELECT 1 FROM folded g LEFT JOIN mark m ON m.id = g.mark
+               WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)
+                 AND (m.id IS NULL OR m.settlement IS NOT NULL))"
+        );
+        self.fencings_that(&condition, params![since.0, register.as_str()])
+    }
+
     /// Writes down that entries stand in that register, because they were read back from it.
     ///
     /// # Errors
@@ -120,6 +137,27 @@ mod tests {
         assert_eq!(left(&journal), [second]);
         assert!(journal.is_published(Register::Attrd, &key(first)).unwrap());
         assert!(!journal.is_published(Register::Cib, &key(first)).unwrap());
+    }
+
+    /// B2: what was published and has not ended is what the register is compared with.
+    #[test]
+    fn what_has_stood_in_a_register_and_has_not_ended_is_unsettled() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let [young, ended, unpublished] = ["c1", "c2", "c3"].map(|host| append(&mut journal, host, THEN));
+        let old = append(&mut journal, "c4", Timestamp(THEN.0 - 1));
+        journal.note_published(Register::Attrd, &[young, ended, old].map(key)).unwrap();
+        let unsettled = |journal: &Journal, register| -> Vec<FencingId> {
+            let rows = journal.unsettled(register, THEN).unwrap().sound;
+            rows.into_iter().map(|fencing| fencing.id).collect()
+        };
+        let mut both = [young, ended];
+        both.sort();
+        assert_eq!(unsettled(&journal, Register::Attrd), both);
+        assert_eq!(unsettled(&journal, Register::Cib), [], "it was another register");
+        journal.note_published(Register::Attrd, &[format!("s.{ended}")]).unwrap();
+        assert_eq!(unsettled(&journal, Register::Attrd), [young]);
+        assert_eq!(left(&journal), [unpublished]);
     }
 
     /// A damaged row must not hide a fencing from the cluster.

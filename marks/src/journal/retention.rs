@@ -336,7 +336,7 @@ fn remove_fencing(transaction: &Transaction<'_>, fencing: &str) -> rusqlite::Res
     for sql in [
         "DELETE FROM folded WHERE fencing = ?1",
         "DELETE FROM imported WHERE fencing = ?1",
-        "DELETE FROM published WHERE entry = 'f.' || ?1",
+        "DELETE FROM published WHERE entry IN ('f.' || ?1, 'f.' || ?1 || '.again', 's.' || ?1)",
         "DELETE FROM fencing WHERE id = ?1",
     ] {
         transaction.prepare_cached(sql)?.execute([fencing])?;

@@ -18,7 +18,7 @@ const EITHER: &str = "the operator, or nova-host-alerter by the word of the regi
 const RECEIVER: &str = "nova-host-alerter, or whose token it was";
 
 /// Every word, in the order of the alphabet.
-pub const WORDS: [Word; 41] = [
+pub const WORDS: [Word; 42] = [
     word("accepted", "a route has taken the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word("acknowledged-elsewhere", "the alerter on another controller told the route", ALERTER),
@@ -33,7 +33,7 @@ pub const WORDS: [Word; 41] = [
         "the last route of a chain did not acknowledge in its time; it is tried for ever",
         ALERTER,
     ),
-    word("expired", "a fencing or a mark was found too late and is not told", ALERTER),
+    word("expired", "a mark has ended, since its outage goes out as another mark", ALERTER),
     word("fenced", "a fencing was recorded", AGENT),
     word("fenced-again", "a further fencing of the same outage", ALERTER),
     word("forgotten", "sightings of fencings that are over were removed", ALERTER),
@@ -47,6 +47,7 @@ pub const WORDS: [Word; 41] = [
     word("marked-by-hand", "somebody said that a host has failed", "the operator, or whose token it was"),
     word("named", "a mark that was held for want of a name has one", ALERTER),
     word("not-accepted", "an attempt failed; said again only when it fails in another way", ALERTER),
+    word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),
     word("paused", "telling is held until it is resumed", EITHER),
     word("proven", "a mark that was held for want of a proof has one", ALERTER),
     word("pruned", "what is long over was removed from the journal", ALERTER),

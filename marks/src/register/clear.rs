@@ -35,7 +35,7 @@ pub(super) fn clear(
 /// it is with a decision and its end.
 fn turn(key: &Key) -> u8 {
     match key {
-        Key::Fencing(_) => 0,
+        Key::Fencing(_) | Key::Again(_) => 0,
         Key::Mark(_) | Key::Acknowledged(..) | Key::Returned(_) | Key::Decision(_) | Key::Watermark(_) => 1,
         Key::Settled(_) | Key::Ending(_) => 2,
     }

@@ -13,6 +13,8 @@ const VERSION: &str = "1";
 pub enum Entry {
     /// A fencing, with all that its journal knows of it.
     Fencing(Fencing),
+    /// A fencing that stood in a register before: whoever told of it may have been lost with what stood beside it.
+    Again(Fencing),
     /// A mark.
     Mark(MarkEntry),
     /// A route took a mark.
@@ -56,6 +58,7 @@ impl Entry {
     pub fn key(&self) -> Key {
         match self {
             Self::Fencing(fencing) => Key::Fencing(fencing.id),
+            Self::Again(fencing) => Key::Again(fencing.id),
             Self::Mark(entry) => Key::Mark(entry.mark.id),
             Self::Acknowledged(entry) => Key::Acknowledged(entry.mark, entry.route.clone()),
             Self::Settled(entry) => Key::Settled(entry.mark),
@@ -66,10 +69,18 @@ impl Entry {
         }
     }
 
+    /// The fencing that it is, whether it stood in a register before or not.
+    pub fn fencing(&self) -> Option<&Fencing> {
+        match self {
+            Self::Fencing(fencing) | Self::Again(fencing) => Some(fencing),
+            _ => None,
+        }
+    }
+
     /// Its value, in the register's alphabet.
     pub fn value(&self) -> String {
         let fields = match self {
-            Self::Fencing(fencing) => value::of_fencing(fencing),
+            Self::Fencing(fencing) | Self::Again(fencing) => value::of_fencing(fencing),
             Self::Mark(entry) => value::of_mark(entry),
             Self::Acknowledged(entry) => value::of_acknowledgement(entry),
             Self::Settled(entry) => value::of_settled(entry),
@@ -98,6 +109,7 @@ impl Entry {
     fn of_fields(key: Key, fields: &str) -> Option<Self> {
         Some(match key {
             Key::Fencing(id) => Self::Fencing(value::fencing(id, fields)?),
+            Key::Again(id) => Self::Again(value::fencing(id, fields)?),
             Key::Mark(id) => Self::Mark(value::mark(id, fields)?),
             Key::Acknowledged(mark, route) => {
                 Self::Acknowledged(value::acknowledgement(mark, route, fields)?)
@@ -115,7 +127,7 @@ impl Entry {
     /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark,
     /// or two operators of the end of one decision, may differ in time and name; the first word stands.
     pub(super) fn held(&self, value: &str) -> Held {
-        let own_id = matches!(self, Self::Fencing(_) | Self::Decision(_));
+        let own_id = matches!(self, Self::Fencing(_) | Self::Again(_) | Self::Decision(_));
         match value {
             "" => Held::Absent,
             value if value == self.value() => Held::Counts,

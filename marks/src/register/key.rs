@@ -7,6 +7,8 @@ use crate::id::{FencingId, MarkId, NoteId};
 
 /// Behind the key of a decision: that of its end.
 const END: &str = ".end";
+/// Behind the key of a fencing that stood in a register before.
+const AGAIN: &str = ".again";
 
 /// What an entry is about. Every record has a key of its own, so that no two writers ever write the same one; where two
 /// alerters say the same of a mark, either word will do.
@@ -14,6 +16,8 @@ const END: &str = ".end";
 pub enum Key {
     /// `f.<fencing>`: a fencing.
     Fencing(FencingId),
+    /// `f.<fencing>.again`: a fencing that stood in a register before, which was lost with what became of it.
+    Again(FencingId),
     /// `m.<mark>`: a mark.
     Mark(MarkId),
     /// `a.<mark>.<route>`: a route took the mark. The route's name is escaped.
@@ -35,7 +39,10 @@ impl Key {
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once('.')?;
         let key = match kind {
-            "f" => Self::Fencing(FencingId::parse(rest).ok()?),
+            "f" => match rest.strip_suffix(AGAIN) {
+                Some(id) => Self::Again(FencingId::parse(id).ok()?),
+                None => Self::Fencing(FencingId::parse(rest).ok()?),
+            },
             "m" => Self::Mark(mark(rest)?),
             "a" => {
                 let (id, route) = rest.split_once('.')?;
@@ -58,7 +65,9 @@ impl Key {
     pub fn mark(&self) -> Option<MarkId> {
         match self {
             Self::Mark(id) | Self::Acknowledged(id, _) | Self::Settled(id) | Self::Returned(id) => Some(*id),
-            Self::Fencing(_) | Self::Decision(_) | Self::Ending(_) | Self::Watermark(_) => None,
+            Self::Fencing(_) | Self::Again(_) | Self::Decision(_) | Self::Ending(_) | Self::Watermark(_) => {
+                None
+            }
         }
     }
 }
@@ -71,6 +80,7 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fencing(id) => write!(f, "f.{id}"),
+            Self::Again(id) => write!(f, "f.{id}{AGAIN}"),
             Self::Mark(id) => write!(f, "m.{id}"),
             Self::Acknowledged(id, route) => write!(f, "a.{id}.{}", escape(route)),
             Self::Settled(id) => write!(f, "s.{id}"),

@@ -14,7 +14,7 @@ mod publish;
 mod tools;
 mod value;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, ValueError};
@@ -23,6 +23,11 @@ pub use key::Key;
 pub use notes::{About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark};
 pub use publish::Published;
 pub use tools::Tools;
+
+/// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
+pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
+/// At most so many settled marks stay, and so many ended decisions, so that the register stays small.
+pub const SETTLED_MAX: usize = 1000;
 
 /// The name of the attribute, and the beginning of the ids in the CIB.
 pub const NAME: &str = "host-failure";

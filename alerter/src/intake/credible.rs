@@ -1,0 +1,201 @@
+//! Which entries of the register may be believed (SECURITY.md, T3): every member of `haclient` can write it, and is not
+//! root. Closed is what a comparison can close; authenticated entries are to come. Pure: no I/O, no clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::cib::Cib;
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::journal::{MarkRow, Outage};
+use marks::register::{Entry, MarkEntry};
+use marks::time::{CLOCK_SKEW, Timestamp};
+
+/// What must be known beside the entry that is looked at.
+pub(super) struct Around<'a> {
+    pub(super) now: Timestamp,
+    /// This controller.
+    pub(super) controller: &'a str,
+    pub(super) cib: Option<&'a Cib>,
+    /// Since when this controller's journal has everything that was done here.
+    pub(super) journal_since: Timestamp,
+}
+
+/// What is known here of what an entry is about. Where nothing is known, nothing is compared.
+#[derive(Default)]
+pub(super) struct Known<'a> {
+    /// The journal has what the entry says that this controller did.
+    pub(super) is_on_record: bool,
+    /// The outage of the mark.
+    pub(super) outage: Option<(&'a HostName, &'a Outage)>,
+    /// The mark as the rules of this controller make it.
+    pub(super) ours: Option<&'a MarkRow>,
+}
+
+/// Why an entry counts for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// It is of a time that has not come yet.
+    Ahead(Timestamp),
+    /// Whoever is said to have written it is no controller of this cluster.
+    Stranger(String),
+    /// This controller is said to have written it, and has not.
+    NotOurs,
+    /// The host is said to be back, and the CIB knows better.
+    Away,
+    /// It stands under the id or the name of another host.
+    AnotherHost,
+    /// It says something else than the fencing that it was made of, or than this controller's configuration.
+    Differs(What),
+}
+
+/// What differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Host,
+    Name,
+    SharedStorage,
+    Times,
+    Connection,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ahead(at) => {
+                write!(f, "it is of {at} (epoch seconds), which is ahead of this controller's clock")
+            }
+            Self::Stranger(by) => {
+                write!(f, "it is said to be of {by:?}, which is no controller of this cluster")
+            }
+            Self::NotOurs => {
+                f.write_str("it is said to be of this controller, whose journal knows nothing of it")
+            }
+            Self::Away => f.write_str("the CIB says that the host has not been back"),
+            Self::AnotherHost => f.write_str("it has the id or the name of another host"),
+            Self::Differs(what) => {
+                let what = match what {
+                    What::Host => "host",
+                    What::Name => "host name",
+                    What::SharedStorage => "on_shared_storage",
+                    What::Times => "time of the failure",
+                    What::Connection => "connection",
+                };
+                write!(
+                    f,
+                    "its {what} is not the one of its fencing, or of this controller's configuration: its mark is held (outcome-unknown)"
+                )
+            }
+        }
+    }
+}
+
+impl Reason {
+    /// Whether the mark that it ends may have been notified all the same: by a controller that has left the cluster.
+    pub(super) fn leaves_a_doubt(&self) -> bool {
+        matches!(self, Self::Stranger(_))
+    }
+}
+
+/// Whether an entry may be believed as far as a comparison can tell. It proves nothing by that.
+pub(super) fn credible(entry: &Entry, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
+    if let Some(ahead) = newest(entry).filter(|at| is_ahead(*at, around.now)) {
+        return Err(Reason::Ahead(ahead));
+    }
+    match entry {
+        Entry::Acknowledged(end) => may_end(&end.by, end.at, around, known),
+        Entry::Settled(end) => may_end(&end.by, end.at, around, known),
+        Entry::Returned(back) => match known.outage {
+            Some((node, outage)) if is_away(node, outage, back.at, around) => Err(Reason::Away),
+            _ => Ok(()),
+        },
+        Entry::Mark(entry) => known.ours.map_or(Ok(()), |ours| compare(entry, ours)),
+        Entry::Fencing(_) | Entry::Again(_) | Entry::Decision(_) | Entry::Ending(_) | Entry::Watermark(_) => {
+            Ok(())
+        }
+    }
+}
+
+/// Whether a time has not come yet, by more than clocks may differ.
+pub(super) fn is_ahead(at: Timestamp, now: Timestamp) -> bool {
+    at > now + CLOCK_SKEW
+}
+
+/// The newest time of which an entry says that it was; the end of a pause is to come.
+fn newest(entry: &Entry) -> Option<Timestamp> {
+    let connected =
+        |connection: &Option<Incarnation>| connection.as_ref().and_then(Incarnation::connected_at);
+    match entry {
+        Entry::Fencing(it) | Entry::Again(it) => {
+            connected(&it.incarnation).max(Some(it.asked_at.max(it.committed_at)))
+        }
+        Entry::Mark(it) => {
+            let own = it.mark.failure_time.max(it.mark.generated_time).max(it.made_at);
+            connected(&it.incarnation).max(Some(own))
+        }
+        Entry::Acknowledged(it) => Some(it.at),
+        Entry::Settled(it) => Some(it.at),
+        Entry::Returned(it) => Some(it.at),
+        Entry::Decision(it) => Some(it.at),
+        Entry::Ending(it) => Some(it.at),
+        Entry::Watermark(it) => Some(it.at),
+    }
+}
+
+/// What this controller did stands in its journal. Others have to be controllers of the cluster; where Pacemaker knows this
+/// one under another name than the kernel does, nobody can say who is one.
+fn may_end(by: &str, at: Timestamp, around: &Around<'_>, known: &Known<'_>) -> Result<(), Reason> {
+    if is_same(by, around.controller) {
+        let is_ours = known.is_on_record || at < around.journal_since;
+        return if is_ours { Ok(()) } else { Err(Reason::NotOurs) };
+    }
+    let is_controller =
+        |name: &str, cib: &Cib| cib.cluster_nodes().iter().any(|node| is_same(node.as_str(), name));
+    let is_checked = around.cib.filter(|cib| is_controller(around.controller, cib));
+    match is_checked.is_none_or(|cib| is_controller(by, cib)) {
+        true => Ok(()),
+        false => Err(Reason::Stranger(by.to_owned())),
+    }
+}
+
+/// Pacemaker's name of a controller and the kernel's may differ by a domain.
+fn is_same(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    short(one) == short(other)
+}
+
+/// Two witnesses stamp the same event with whole seconds of two clocks; a host needs longer to come back and to fail again.
+const NEAR: Duration = Duration::from_secs(5);
+
+/// Whether the CIB holds that the host was fenced and has not been back: a return erases that. A newer connection than those of
+/// the outage is a return, however little else is known; and a host that was fenced after it was back is away again, unless
+/// that fencing is one of this outage.
+fn is_away(node: &HostName, outage: &Outage, back: Timestamp, around: &Around<'_>) -> bool {
+    let Some(cib) = around.cib.filter(|cib| cib.membership(node) == Some(false)) else { return false };
+    let Some(fenced) = cib.node_fenced(node).map(Timestamp::from_seconds) else { return false };
+    let made = |connection: &Incarnation| connection.connected_at();
+    let newest = outage.incarnations.iter().filter_map(made).max().unwrap_or(outage.newest);
+    let was_connected = cib.incarnation_of(node).as_ref().and_then(made).is_some_and(|made| made > newest);
+    let is_of_outage = outage.first - NEAR <= fenced && fenced <= outage.newest + NEAR;
+    !was_connected && (is_of_outage || fenced + CLOCK_SKEW < back)
+}
+
+/// Whether a mark of another alerter is the one that would have been made here.
+fn compare(entry: &MarkEntry, ours: &MarkRow) -> Result<(), Reason> {
+    let mark = &entry.mark;
+    let times = (mark.failure_time, mark.generated_time) == (ours.failure_time, ours.generated_time);
+    let same = [
+        (What::Host, mark.node == ours.node),
+        (What::Name, ours.fqdn.as_ref() == Some(&mark.fqdn)),
+        (What::SharedStorage, mark.on_shared_storage == ours.on_shared_storage),
+        (What::Times, times),
+        (What::Connection, entry.incarnation == ours.incarnation),
+    ];
+    match same.into_iter().find(|(_, is_same)| !is_same) {
+        Some((what, _)) => Err(Reason::Differs(what)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

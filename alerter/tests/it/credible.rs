@@ -1,0 +1,314 @@
+//! What a member of `haclient` writes into the register (SECURITY.md, T3): nothing ends, changes or swallows a mark unseen.
+
+use std::time::Duration;
+
+use marks::fencing::{Fencing, Incarnation};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId, NoteId};
+use marks::mark::{Mark, Settlement, Source};
+use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Returned, Settled, Watermark};
+use marks::time::Timestamp;
+
+use crate::site::{Alerter, ROUTES, Site, lacks_evidence};
+
+fn settled(mark: FencingId, by: &str, at: Timestamp) -> Entry {
+    Entry::Settled(Settled { mark: mark.into(), how: Settlement::Acknowledged, at, by: by.into() })
+}
+
+fn taken(mark: FencingId, route: &str, by: &str, at: Timestamp) -> Entry {
+    Entry::Acknowledged(Acknowledgement { mark: mark.into(), route: route.into(), at, by: by.into() })
+}
+
+/// A mark as an honest alerter with the same configuration makes it.
+fn honest(fencing: &Fencing) -> MarkEntry {
+    let mark = Mark {
+        id: fencing.id.into(),
+        node: fencing.node.clone(),
+        fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
+        on_shared_storage: true,
+        failure_time: fencing.asked_at,
+        generated_time: fencing.committed_at,
+    };
+    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.committed_at);
+    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl2".into(), made_at }
+}
+
+fn refused(alerter: &Alerter, key: &Key) -> Option<String> {
+    alerter.shared().seen().refused().get(key).cloned()
+}
+
+/// `s.` and `a.` of a controller that does not exist, or of this one, whose journal knows better: the mark is told, and it is
+/// said. In the one case the mark was made before this daemon's start.
+#[test]
+fn a_forged_end_of_an_open_mark() {
+    if lacks_evidence() {
+        return;
+    }
+    for (by, restarts) in [("ctl9", false), ("ctl1", false), ("ctl1", true), ("compute1", false)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.down.extend(ROUTES);
+        let fencing = site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        site.publish(settled(fencing, by, site.now));
+        for route in ROUTES {
+            site.publish(taken(fencing, route, by, site.now));
+        }
+        if restarts {
+            alerter = Alerter::start(&site, "ctl1");
+        }
+        alerter.run(&mut site, 4);
+        let said = refused(&alerter, &Key::Settled(fencing.into()));
+        let reasons = alerter.shared().seen().reasons().len();
+        site.down.clear();
+        alerter.run(&mut site, 20);
+        assert!(site.audit().is_empty(), "{by}: {:#?}", site.audit());
+        assert!(said.is_some() && reasons == 3, "{by}: {said:?} {reasons}");
+    }
+}
+
+/// The same before any alerter has seen the fencing.
+#[test]
+fn a_forged_end_of_what_is_no_mark_yet() {
+    if lacks_evidence() {
+        return;
+    }
+    for by in ["ctl9", "ctl1"] {
+        for how in [Settlement::Acknowledged, Settlement::Dismissed] {
+            let mut site = Site::new(&["compute1"]);
+            let mut alerter = Alerter::start(&site, "ctl1");
+            alerter.run(&mut site, 2);
+            let fencing = site.outage("compute1", "ctl2");
+            let Entry::Settled(end) = settled(fencing, by, site.now) else { continue };
+            site.publish(Entry::Settled(Settled { how, ..end }));
+            alerter.run(&mut site, 40);
+            assert!(site.audit().is_empty(), "{by} {how:?}: {:#?}", site.audit());
+        }
+    }
+}
+
+/// A controller was taken out of the cluster after it had told a mark: who reads that later holds the mark, and does not tell
+/// a host that is back once more.
+#[test]
+fn an_end_by_a_controller_that_has_left_the_cluster() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    let fencing = site.outage("compute1", "ctl1");
+    first.run(&mut site, 20);
+    site.assert_all_told();
+    site.back("compute1", "ctl2");
+    for entry in site.register.values_mut() {
+        match entry {
+            Entry::Settled(end) => end.by = "ctl9".into(),
+            Entry::Acknowledged(end) => end.by = "ctl9".into(),
+            _ => {}
+        }
+    }
+    site.advance(600.0);
+    let mut second = Alerter::start(&site, "ctl2");
+    second.run(&mut site, 40);
+    site.assert_all_told();
+    let mark = &second.marks("compute1")[0];
+    assert_eq!((mark.id, mark.standing.as_str()), (fencing.into(), "outcome-unknown"));
+}
+
+/// An `m.` beside a real `f.` that tells another name, or the opposite of the disks, or another time: held as the rules here
+/// make it, and told so when Pacemaker confirms that the host was fenced. Where the alerter came later, a person decides.
+#[test]
+fn a_mark_that_differs_from_its_fencing() {
+    if lacks_evidence() {
+        return;
+    }
+    let changes: [fn(&mut Mark); 3] = [
+        |mark| mark.fqdn = HostName::parse("compute1.elsewhere.org").unwrap(),
+        |mark| mark.on_shared_storage = false,
+        |mark| mark.failure_time = mark.failure_time - Duration::from_secs(50),
+    ];
+    for change in changes {
+        for is_late in [false, true] {
+            let mut site = Site::new(&["compute1"]);
+            let mut alerter = Alerter::start(&site, "ctl1");
+            alerter.run(&mut site, 2);
+            site.die("compute1");
+            let fencing = site.fencing("ctl2", "compute1");
+            site.mark("ctl2", &fencing);
+            let mut forged = honest(&fencing);
+            change(&mut forged.mark);
+            site.publish(Entry::Mark(forged));
+            if is_late {
+                site.seen_fenced("compute1");
+                site.back("compute1", "ctl3");
+                site.advance(60.0);
+                alerter = Alerter::start(&site, "ctl1");
+            }
+            alerter.run(&mut site, 4);
+            assert_eq!(alerter.standings("compute1"), ["outcome-unknown"]);
+            assert!(site.told.is_empty());
+            assert!(refused(&alerter, &Key::Mark(fencing.id.into())).is_some());
+            match is_late {
+                true => alerter.release(&site, fencing.id.into()),
+                false => drop(site.seen_fenced("compute1")),
+            }
+            alerter.run(&mut site, 40);
+            site.assert_all_told();
+            let body = String::from_utf8(site.told[0].body.clone()).unwrap();
+            assert!(
+                body.contains("compute1.example.org") && body.contains("\"on_shared_storage\":true"),
+                "{body}"
+            );
+            assert_eq!(site.told[0].failure_time, fencing.asked_at.seconds());
+        }
+    }
+}
+
+/// Two controllers with other domains for a while: nothing is lost, and nothing goes under two names.
+#[test]
+fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_over in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start(&site, "ctl1");
+        first.run(&mut site, 2);
+        if !is_over {
+            site.down.extend(ROUTES);
+        }
+        let fencing = site.outage("compute1", "ctl1");
+        first.run(&mut site, 20);
+        site.back("compute1", "ctl2");
+        site.advance(60.0);
+        site.name_hosts("{ compute1 = \"compute1.new.org\" }");
+        let mut second = Alerter::start(&site, "ctl2");
+        second.run(&mut site, 40);
+        let mark = second.marks("compute1").remove(0);
+        assert_eq!(mark.id, fencing.into());
+        if is_over {
+            assert!(mark.settled.is_some());
+            site.assert_all_told();
+        } else {
+            assert_eq!((mark.standing.as_str(), mark.settled), ("outcome-unknown", None));
+            site.down.clear();
+            second.release(&site, mark.id);
+            second.run(&mut site, 4);
+            assert_eq!(site.told.len(), 2);
+        }
+    }
+}
+
+/// Entries of 2036: a mark that would take in all evidence, a watermark that would silence it, a fencing, an end.
+#[test]
+fn entries_of_a_time_to_come_swallow_nothing() {
+    if lacks_evidence() {
+        return;
+    }
+    let ahead = Timestamp::from_seconds(2_082_758_400);
+    for case in 0..4 {
+        let mut site = Site::new(&["compute1"]);
+        let fencing = Fencing {
+            asked_at: ahead,
+            committed_at: ahead,
+            incarnation: Some(Incarnation::new("ctl1", 99, ahead.seconds() - 60)),
+            ..site.fencing("ctl2", "compute1")
+        };
+        let forged = match case {
+            0 => Entry::Watermark(Watermark { id: NoteId::generate(), at: ahead, by: "ctl2".into() }),
+            1 => Entry::Mark(honest(&fencing)),
+            2 => Entry::Fencing(fencing),
+            _ => settled(fencing.id, "ctl2", ahead),
+        };
+        let key = forged.key();
+        site.publish(forged);
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 4);
+        // Nothing but evidence: Pacemaker fenced it by itself.
+        site.die("compute1");
+        site.advance(1.0);
+        site.seen_fenced("compute1");
+        alerter.run(&mut site, 60);
+        assert!(site.audit().is_empty(), "{case}: {:#?}", site.audit());
+        assert!(refused(&alerter, &key).is_some(), "{case}");
+        site.register.remove(&key);
+        alerter.run(&mut site, 2);
+        assert_eq!(refused(&alerter, &key), None, "it is gone");
+    }
+}
+
+/// What is ahead of a clock by a little is believed when that has come: nothing is forgotten of it.
+#[test]
+fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    let ahead = site.now + Duration::from_secs(150);
+    site.publish(Entry::Fencing(Fencing {
+        asked_at: ahead,
+        committed_at: ahead,
+        ..site.fencing("ctl2", "compute1")
+    }));
+    alerter.run(&mut site, 4);
+    assert!(alerter.marks("compute1").is_empty());
+    alerter.run(&mut site, 40);
+    assert_eq!(alerter.standings("compute1"), ["unproven"]);
+}
+
+/// `r.` of a host that the CIB holds to be away: it would cancel or hold what `if-returned` is asked for.
+#[test]
+fn a_forged_return() {
+    if lacks_evidence() {
+        return;
+    }
+    for moves in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        site.configure("if-returned = \"cancel\"\n");
+        let mut alerter = Alerter::start(&site, "ctl1");
+        alerter.run(&mut site, 2);
+        site.down.extend(ROUTES);
+        let fencing = site.outage("compute1", "ctl1");
+        alerter.run(&mut site, 20);
+        let mark: MarkId = fencing.into();
+        site.publish(Entry::Returned(Returned { mark, at: site.now, by: "ctl2".into() }));
+        if moves {
+            alerter = Alerter::start(&site, "ctl3");
+        }
+        alerter.run(&mut site, 4);
+        assert_eq!(alerter.marks("compute1")[0].returned_at, None, "{moves}");
+        assert!(refused(&alerter, &Key::Returned(mark)).is_some(), "{moves}");
+        site.down.clear();
+        alerter.run(&mut site, 40);
+        site.assert_all_told();
+    }
+}
+
+/// `m.` of another alerter for the same outage: it ends nobody's mark by itself.
+#[test]
+fn a_forged_mark_beside_one_that_the_register_never_had() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut first = Alerter::start(&site, "ctl1");
+    first.run(&mut site, 2);
+    site.register_is_mute = true;
+    site.down.extend(ROUTES);
+    site.die("compute1");
+    site.off("ctl1", "compute1");
+    first.run(&mut site, 2);
+    drop(first);
+    site.register_is_mute = false;
+    site.down.clear();
+    let forged = site.fencing("ctl2", "compute1");
+    site.publish(Entry::Mark(honest(&forged)));
+    let mut again = Alerter::start(&site, "ctl1");
+    again.run(&mut site, 4);
+    let own = again.marks("compute1").into_iter().find(|mark| mark.id != forged.id.into()).unwrap();
+    assert_ne!(own.settled.map(|(how, _)| how), Some(Settlement::Expired));
+}
