@@ -365,6 +365,11 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
             Level::Warning,
             "ask who wrote it: root and the members of haclient can; where the configurations of two controllers differ, make them the same",
         ),
+        Kind::Clock => (
+            "clock-skew",
+            Level::Warning,
+            "look at NTP on both: `chronyc tracking`, or `timedatectl timesync-status`",
+        ),
         Kind::Cluster => ("cluster", cluster, "look at Pacemaker on this controller: `crm_mon -1`, its log"),
         Kind::Journal => {
             let directory = typeable(sight.directory);

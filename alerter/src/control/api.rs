@@ -48,6 +48,8 @@ pub enum Kind {
     Evidence,
     /// The register says something that is not believed.
     Entry,
+    /// Clocks of controllers differ.
+    Clock,
     /// Something that this program does not know: the daemon is newer.
     #[serde(other)]
     Other,
@@ -60,6 +62,7 @@ impl Kind {
             "no-quorum" | "quorum-unknown" => Self::Quorum,
             "evidence" => Self::Evidence,
             "register-entry" => Self::Entry,
+            "clock-skew" => Self::Clock,
             _ => Self::Cluster,
         }
     }

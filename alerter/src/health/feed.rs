@@ -148,6 +148,7 @@ fn sentence(word: &str) -> &'static str {
         "cib-unreadable" => {
             "the CIB cannot be read, so Pacemaker confirms nothing: look at `nova-host-alerter status`"
         }
+        "clock-skew" => "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`",
         "history-unreadable" => "the fencing history cannot be read: look at `nova-host-alerter status`",
         _ => "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`",
     }
