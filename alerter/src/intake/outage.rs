@@ -274,7 +274,7 @@ fn at<'a>(
     let begun = open().filter(same).find(|outage| outage.first <= at + CLOCK_SKEW);
     let rule = if is_sure { Rule::SameConnection } else { Rule::LikelyConnection };
     begun
-        .or_else(|| open().filter(same).next_back())
+        .or_else(|| open().rfind(same))
         .map(by(rule))
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
 }
