@@ -114,7 +114,7 @@ fn obstacle(delivery: &Delivery, held: Option<&str>, is_due: bool, shared: &Shar
         _ if shared.route(&delivery.route).is_none() => Some("it is not configured any more".to_owned()),
         _ if held.is_some() && !delivery.is_step() => held.map(str::to_owned),
         _ if !is_due => Some(
-            "an earlier mark of this host, or the route that its `after` names, goes first: see `nova-host-alerter show`"
+            "an earlier mark of this host, or the route that its `after` names, goes first: see `nova-host-alerter list`"
                 .to_owned(),
         ),
         _ => None,
