@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use marks::cib::{Cib, MarkDevice, MarkLevel};
+use marks::host::HostName;
 use marks::journal::{Journal, JournalError, Role};
 use marks::register::RegisterError;
 
 use crate::call::{Call, Failure, is_cluster_host};
 use crate::cluster;
+use crate::guard::Refusal;
 use crate::publish;
-use crate::settings::{Look, Settings, Target};
+use crate::settings::{self, Look, Settings, Target};
 
 /// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
 const OFF_FLOOR: Duration = Duration::from_secs(30);
@@ -77,7 +79,16 @@ fn cluster_complaints(call: &Call, settings: &Settings, cib: &Cib) -> Vec<String
     }
     let floor = OFF_FLOOR + settings.delay;
     let slow = cib.fence_mark_devices().into_iter().filter_map(|device| limit_complaint(&device, floor));
-    levels.iter().filter_map(MarkLevel::complaint).chain(slow).collect()
+    let guests = guests(call, cib);
+    levels.iter().filter_map(MarkLevel::complaint).chain(slow).chain(guests).collect()
+}
+
+/// A pattern covers many; who names one means it.
+fn guests(call: &Call, cib: &Cib) -> Vec<String> {
+    let hosts = settings::hosts(&call.given).ok();
+    let is_named = |node: &&HostName| hosts.as_ref().is_some_and(|hosts| hosts.names_literally(node));
+    let named = cib.guest_nodes().iter().filter(is_named);
+    named.map(|node| format!("hosts names {node}: {}", Refusal::Guest)).collect()
 }
 
 fn limit_complaint(device: &MarkDevice, floor: Duration) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Whether a host may be marked. Pure: a false mark evacuates a live host, so this is all in one place.
 
-use marks::cib::MarkLevel;
+use marks::cib::{Cib, MarkLevel};
 use marks::host::{HostName, HostPatterns};
 
 /// Why a host may not be marked.
@@ -14,6 +14,11 @@ pub enum Refusal {
         "it is a cluster node and hosts does not name it letter by letter: name it there only if it runs instances"
     )]
     ClusterNode,
+    /// A virtual machine of the cluster.
+    #[error(
+        "it is a guest node, a virtual machine of the cluster, which no device fences: take it out of hosts, and out of the levels"
+    )]
+    Guest,
     /// A mark device stands where it would be asked although nothing has fenced the host.
     #[error("{0}")]
     Level(String),
@@ -30,6 +35,7 @@ impl Refusal {
         match self {
             Self::NotCovered => "not-covered",
             Self::ClusterNode => "cluster-node",
+            Self::Guest => "guest",
             Self::Level(_) => "level",
             Self::NoLevel => "no-level",
         }
@@ -50,6 +56,14 @@ pub fn by_name(host: &HostName, hosts: &HostPatterns, cluster_nodes: &[HostName]
     Ok(())
 }
 
+/// By what the cluster is made of: its own virtual machines are recovered by it and never fenced.
+///
+/// # Errors
+/// [`Refusal`]
+pub fn by_kind(host: &HostName, cib: &Cib) -> Result<(), Refusal> {
+    if cib.is_guest_node(host) { Err(Refusal::Guest) } else { Ok(()) }
+}
+
 /// By its fencing levels with a mark device: the mark is last of at least two in every one, and there is one that
 /// surely holds for the host.
 ///
@@ -68,7 +82,7 @@ pub fn by_topology(levels: &[MarkLevel]) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use marks::cib::{Cib, LevelFault};
+    use marks::cib::LevelFault;
 
     fn host(name: &str) -> HostName {
         HostName::parse(name).unwrap()

@@ -44,6 +44,7 @@ fn judge(call: &Call, target: &Target) -> Result<Option<Cib>, Failure> {
     }
     let cib = cluster::cib(&call.paths)?;
     guard::by_name(&target.node, &crate::settings::hosts(&call.given)?, cib.cluster_nodes())?;
+    guard::by_kind(&target.node, &cib)?;
     guard::by_topology(&cib.mark_levels_of(&target.node))?;
     Ok(Some(cib))
 }

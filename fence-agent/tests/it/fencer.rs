@@ -129,6 +129,30 @@ fn only_behind_a_device_that_cuts_power() {
     }
 }
 
+/// A virtual machine of the cluster is recovered by it and never fenced by a device: it is not marked, and whoever names it in
+/// `hosts` is told so. Negative control: the same host as a remote node.
+#[test]
+fn a_guest_node_is_not_marked() {
+    if !have_namespaces() {
+        return;
+    }
+    let guest = r#"<primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain"><meta_attributes id="m"><nvpair id="n" name="remote-node" value="compute1"/></meta_attributes></primitive>"#;
+    let good = cib(&level("compute1", 1, "power,mark"), "");
+    let (store, world) =
+        (Store::new(), controller(Some(&good.replace("<resources>", &format!("<resources>{guest}"))), None));
+    fence(&world, &store, "nodename=compute1")
+        .is_one_line_failure("compute1 is not marked: it is a guest node");
+    assert!(!store.directory().exists());
+    let monitor = |hosts: &str| {
+        let mut command = world.command(AGENT);
+        command.env("PCMK_service", "pacemaker-fenced");
+        run(command, format!("{}hosts={hosts}\n", store.input("monitor")).as_bytes())
+    };
+    monitor("compute*,compute1").is_one_line_failure("hosts names compute1: it is a guest node");
+    assert!(!format!("{:?}", monitor("compute*")).contains("guest node"), "a pattern means the others");
+    fence(&controller(Some(&good), None), &store, "nodename=compute1").is_silent_success();
+}
+
 /// The design, section 6: the fencing carries the host's last good connection.
 #[test]
 fn the_fencing_carries_the_incarnation() {
