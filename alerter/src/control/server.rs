@@ -38,6 +38,7 @@ use super::{decisions, events, reload, remote};
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
+use crate::intake::roll;
 use crate::listen;
 use crate::plain::blanked;
 use crate::shared::Shared;
@@ -243,12 +244,16 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
 fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
     let seen = shared.seen();
     let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
+    let rules = &shared.settings().hosts;
+    let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
+    let guests =
+        guests.into_iter().filter_map(|guest| Some(format!("{}: {}", guest.host?, guest.why.detail)));
     ClusterStatus {
         register: cluster.register().as_str().to_owned(),
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: seen.warnings(shared.settings().hosts.audit_after),
+        warnings: seen.warnings(rules.audit_after).into_iter().chain(guests).collect(),
     }
 }
 

@@ -39,6 +39,16 @@ pub fn of(rules: &HostRules, cib: &Cib) -> Roll {
     roll
 }
 
+/// Guest nodes that `[hosts] match` names letter by letter, as if they were compute hosts. What is marked of one by hand is told
+/// all the same.
+pub fn guests(rules: &HostRules, cib: &Cib) -> Vec<Finding> {
+    let is_named = |node: &&HostName| rules.matching.as_ref().is_some_and(|all| all.names_literally(node));
+    let named = cib.guest_nodes().iter().filter(is_named);
+    named.map(|node| Finding { host: Some(node.clone()), why: Failure::new("guest-node", GUEST) }).collect()
+}
+
+const GUEST: &str = "it is a guest node, a virtual machine of the cluster, which no device fences, so it is never marked: take it out of [hosts] match";
+
 /// Every node of the cluster that is told of.
 pub(crate) fn nodes(rules: &HostRules, cib: &Cib) -> Vec<HostName> {
     let mut nodes = [cib.remote_nodes(), cib.guest_nodes(), cib.cluster_nodes()].concat();

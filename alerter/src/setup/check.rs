@@ -9,6 +9,7 @@ pub fn check(cluster: &Cluster) -> Vec<Finding> {
     let mut found = Vec::new();
     missing_here(cluster, &mut found);
     no_compute(cluster, &mut found);
+    guests(cluster, &mut found);
     levels::check(cluster, &mut found);
     devices::check(cluster, &mut found);
     properties::check(cluster, &mut found);
@@ -24,6 +25,20 @@ fn missing_here(cluster: &Cluster, found: &mut Vec<Finding>) {
         let what = format!("{file} is not on this controller, so Pacemaker cannot use it here");
         let then = Then::Do("install the package, on every controller".to_owned());
         Finding::new(Kind::NotInstalled, "this controller", what, then)
+    }));
+}
+
+/// A pattern covers many; who names one means it.
+fn guests(cluster: &Cluster, found: &mut Vec<Finding>) {
+    let Some(hosts) = &cluster.wanted.hosts else { return };
+    let guests = cluster.nodes.iter().filter(|node| node.kind == NodeKind::Guest);
+    found.extend(guests.filter(|node| hosts.names_literally(&node.name)).map(|node| {
+        let name = &node.name;
+        let what = format!(
+            "{name} is a guest node, a virtual machine of the cluster, which no device fences, so it is never marked"
+        );
+        let then = format!("take {name} out of --hosts, or of [hosts] match in the configuration");
+        Finding::new(Kind::GuestNode, name.as_str(), what, Then::Do(then))
     }));
 }
 

@@ -66,6 +66,8 @@ kinds! {
     OtherRecovery = "other-recovery",
     /// There is no remote node that is wanted.
     NoComputeHost = "no-compute-host",
+    /// A virtual machine of the cluster is named among the compute hosts.
+    GuestNode = "guest-node",
     /// No fence device is known for a compute host.
     NoPowerDevice = "no-power-device",
     /// There is no mark device.

@@ -423,6 +423,11 @@ const BROKEN: [(&str, Pairs); 42] = [
     ("start-on-fail", &[(r#"name="start" interval="0""#, r#"name="start" interval="0" on-fail="fence""#)]),
 ];
 
+/// A virtual machine of the cluster itself.
+const GUEST: (&str, &str) = (
+    r#"<primitive id="alerter" class"#,
+    r#"<primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain"><meta_attributes id="v"><nvpair id="v1" name="remote-node" value="guest1"/></meta_attributes></primitive><primitive id="alerter" class"#,
+);
 const POWER_OF_COMPUTE1: &str = r#"<primitive id="power-compute1" class="stonith" type="fence_ipmilan">"#;
 const PING_FOR_COMPUTE1: &str =
     r#"<primitive id="power-compute1" class="stonith" type="fence_heuristics_ping">"#;
@@ -462,6 +467,13 @@ fn every_misconfiguration_is_found() {
         assert!(text.contains(&format!("{word}: ")) && text.contains("\n  -> "), "{text}");
         seen.insert(word);
     }
+    site.set(&broken(RIGHT, &[GUEST]));
+    let guests = |hosts: &str| {
+        let kinds = site.setup(&["--check", "--json", "--hosts", hosts]).kinds();
+        kinds.contains(&"guest-node".to_owned())
+    };
+    assert!(guests("compute*,guest1") && !guests("compute*,guest*"), "a pattern means the others");
+    seen.insert("guest-node");
     site.set(RIGHT);
     fs::remove_dir(site.evidence()).unwrap();
     assert_eq!(site.setup(&["--check", "--json"]).kinds(), ["evidence-directory"]);
