@@ -11,6 +11,7 @@ use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
 use crate::cli::{self, Cli};
 use crate::config::{self, Group, Settings};
 use crate::online::{self, Answers, Obstacle, OfGroup, OfRoute};
+use crate::words::rfc3339;
 
 /// How long the cluster may take to say which hosts there are.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -133,12 +134,15 @@ fn lines(answers: &Answers) -> String {
 }
 
 fn of_route(of: &OfRoute) -> Vec<String> {
-    let OfRoute { route, driver, endpoint, asked, findings } = of;
+    let OfRoute { route, driver, endpoint, asked, certificate_ends, findings } = of;
+    let end = certificate_ends.map(|end| format!("; its certificate ends {}", rfc3339(end)));
     match (asked, findings.as_slice()) {
         (false, _) => {
             vec![format!("{route}: not asked: only `send-test` asks the endpoint of a route of {driver}")]
         }
-        (true, []) => vec![format!("{route}: nothing stands in the way at {endpoint}")],
+        (true, []) => {
+            vec![format!("{route}: nothing stands in the way at {endpoint}{}", end.unwrap_or_default())]
+        }
         (true, findings) => findings.iter().map(|one| format!("{route}: {}", obstacle(one))).collect(),
     }
 }

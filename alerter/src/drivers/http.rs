@@ -1,6 +1,7 @@
 //! The `http` driver: the event as one request to an endpoint.
 
 mod answer;
+mod certificate;
 mod client;
 mod credentials;
 pub(crate) mod fault;
@@ -13,13 +14,14 @@ mod signature;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::tls::TlsInfo;
 use reqwest::{Client, Method, RequestBuilder, Response, Url, tls};
 use tokio::sync::Semaphore;
 
@@ -37,7 +39,7 @@ pub(crate) use self::kept::{Files, Kept};
 pub(crate) use self::keys::{absolute, address, identity, tls_min, without_tls};
 use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
-use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "http", configure: keys::configure };
@@ -45,6 +47,8 @@ pub const KIND: Kind = Kind { word: "http", configure: keys::configure };
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest that a whole exchange may take.
 const LONGEST: Duration = Duration::from_secs(30);
+/// How long an endpoint may take that is only looked at.
+const LOOK: Duration = Duration::from_secs(10);
 /// How much of an answer's body is read, and for how long; nothing depends on it.
 const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
@@ -142,6 +146,8 @@ pub struct Http {
     clients: Kept<Client>,
     signing_keys: Kept<Arc<[SigningKey]>>,
     bodies: Arc<Semaphore>,
+    /// When the certificate ends that the endpoint showed when it was asked last.
+    certificate_end: Mutex<Option<Timestamp>>,
 }
 
 impl Http {
@@ -159,7 +165,25 @@ impl Http {
         let secrets = Files { what: "secrets", endpoint, paths: files.clone() };
         let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
         let bodies = Arc::new(Semaphore::new(BODIES));
-        Ok(Self { clients, signing_keys, bodies, target: client::target(&options), options })
+        let (target, certificate_end) = (client::target(&options), Mutex::default());
+        Ok(Self { clients, signing_keys, bodies, certificate_end, target, options })
+    }
+
+    /// Whether there is a way to the endpoint: its name, a connection, TLS. `HEAD` without credentials, body and query tells it
+    /// nothing, and whatever it answers, or whether it does, is no matter: then there was a way.
+    async fn reach(&self) -> Option<Fault> {
+        let mut target = self.target.clone();
+        target.set_query(None);
+        let request = self.clients.get().head(target).timeout(LOOK.min(self.options.timeout));
+        match request.header(HOST, authority(&self.options.url)).send().await {
+            Ok(response) => {
+                let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
+                let end = shown.and_then(certificate::end);
+                *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+                None
+            }
+            Err(error) => Some(fault::of(&error)).filter(Fault::is_before_sending),
+        }
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -292,6 +316,19 @@ impl Driver for Http {
 
     fn confirms_later(&self) -> bool {
         self.options.confirmed_within.is_some()
+    }
+
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async {
+            let credentials = self.authorization().err().map(|why| Finding { host: None, why });
+            let fault = self.reach().await;
+            let fault = fault.and_then(|fault| Finding::of(&fault.outcome()));
+            Some(credentials.into_iter().chain(fault).collect())
+        })
+    }
+
+    fn certificate_end(&self) -> Option<Timestamp> {
+        *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {

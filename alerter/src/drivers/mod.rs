@@ -142,6 +142,11 @@ pub trait Driver: Send + Sync + fmt::Debug {
         Box::pin(async { None })
     }
 
+    /// When the certificate ends that the endpoint showed at the last [`Driver::check`], where that is known.
+    fn certificate_end(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;

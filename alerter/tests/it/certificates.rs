@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, CidrSubnet, DnType,
@@ -25,6 +26,8 @@ pub(crate) struct Ca(CertifiedIssuer<'static, KeyPair>, TempDir);
 pub(crate) enum Peculiar {
     Nothing,
     Expired,
+    /// In ten days and an hour.
+    EndsSoon,
     NotYetValid,
     OtherName,
     /// For all names that are one label longer than `recovery.example`.
@@ -86,6 +89,9 @@ impl Ca {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         match peculiar {
             Peculiar::Expired => params.not_after = date_time_ymd(2001, 1, 1),
+            Peculiar::EndsSoon => {
+                params.not_after = (SystemTime::now() + Duration::from_secs(10 * 86_400 + 3600)).into();
+            }
             Peculiar::NotYetValid => params.not_before = date_time_ymd(4000, 1, 1),
             Peculiar::OtherPurpose => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
             Peculiar::Nothing | Peculiar::OtherName | Peculiar::Wildcard => {}

@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use alerter::drivers::http::{self, Http};
 use alerter::drivers::masakari::{Masakari, Options, WhichName};
 use alerter::drivers::{Driver, Named};
 use alerter::online;
 use marks::cib::Cib;
 use marks::host::HostName;
+use reqwest::Url;
 use serde_json::Value;
 
+use crate::certificates::{Ca, Peculiar};
 use crate::config;
+use crate::endpoint::{Endpoint, OK};
 use crate::openstack::Site;
 use crate::route::SECRET;
 
@@ -111,11 +115,77 @@ async fn what_stands_in_the_way_of_all_is_one_line() {
     assert_eq!(found(&driver, &both()).await, ["credentials"]);
 }
 
+/// An endpoint of `http` is looked at: its name, a connection, TLS, and when its certificate ends. The broken variants do not ask
+/// it, or send it a mark.
+#[tokio::test]
+async fn an_http_endpoint_is_looked_at_and_told_nothing() {
+    let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
+    let at = |acceptor| {
+        Endpoint::tls(acceptor, |mut peer| async move {
+            peer.request().await;
+            peer.say(OK).await;
+        })
+    };
+    for (acceptor, words, days) in [
+        (ours.endpoint(Peculiar::Nothing), vec![], None),
+        (ours.endpoint(Peculiar::EndsSoon), vec![], Some(10)),
+        (ours.endpoint(Peculiar::Expired), vec!["tls-expired"], None),
+        (ours.endpoint(Peculiar::OtherName), vec!["tls-name"], None),
+        (theirs.endpoint(Peculiar::Nothing), vec!["tls-unknown-ca"], None),
+    ] {
+        let endpoint = at(acceptor).await;
+        let url = format!("https://{}/v1/host-failures", endpoint.address);
+        let configuration = format!(
+            "[store]\nregister = \"none\"\n[http.desk]\nurl = \"{url}?token={SECRET}\"\nca-file = \"{}\"\n",
+            ours.file().display()
+        );
+        let site = config::Site::new("").with("alerter.toml", configuration);
+        let answers = online::ask(&site.settings(), Err("no cluster is asked".to_owned())).await;
+        let desk = &answers.routes[0];
+        let found: Vec<_> = desk.findings.iter().map(|one| one.kind).collect();
+        assert_eq!((desk.asked, &found), (true, &words));
+        assert_eq!(desk.certificate_ends.is_some(), words.is_empty(), "{words:?}");
+        assert_eq!(answers.warnings.len(), usize::from(days.is_some()), "{:?}", answers.warnings);
+        let soon = days.map(|days| format!("(in {days} day(s)): renew it")).unwrap_or_default();
+        assert!(answers.warnings.concat().ends_with(&soon) && answers.is_clear() == words.is_empty());
+        let asked = endpoint.requests();
+        assert_eq!(asked.len(), usize::from(words.is_empty()));
+        for request in asked {
+            let request = text(&request);
+            assert!(request.starts_with("HEAD /v1/host-failures HTTP/1.1\r\n"), "{request}");
+            assert!(request.ends_with("\r\n\r\n") && !request.contains(SECRET), "{request}");
+        }
+    }
+    for (url, word) in [("http://127.0.0.1:1/", "connect"), ("http://recovery.invalid/", "dns")] {
+        let driver = Http::new(http::Options::to(Url::parse(url).unwrap())).unwrap();
+        assert_eq!(found(&driver, &[]).await, [word]);
+    }
+}
+
+/// Only the cluster knows that a host is a virtual machine of its own. The broken variant takes it for a compute host.
+#[tokio::test]
+async fn a_guest_among_the_hosts_is_named() {
+    let guest = r#"<primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain"><meta_attributes id="m">
+        <nvpair id="n" name="remote-node" value="guest1"/></meta_attributes></primitive>"#;
+    let xml = format!(
+        r#"<cib><configuration><crm_config/><nodes/><resources>{guest}</resources><constraints/></configuration><status/></cib>"#
+    );
+    for (matching, kinds) in [("\"compute*\", \"guest1\"", vec!["guest-node"]), ("\"*\"", vec![])] {
+        let text = format!(
+            "[hosts]\ndomain = \"x.org\"\nmatch = [{matching}]\n[exec.desk]\ncommand = [\"/bin/true\"]\n"
+        );
+        let site = config::Site::new("").with("alerter.toml", text);
+        let answers = online::ask(&site.settings(), Ok(Cib::parse(&xml).unwrap())).await;
+        let found: Vec<_> = answers.findings.iter().map(|one| one.kind).collect();
+        assert_eq!(found, kinds, "{matching}: a pattern means the others");
+    }
+}
+
 /// A configuration with a route to the cloud for some hosts, and another one that cannot be asked.
 fn configured(cloud: &Site, more: &str) -> (config::Site, PathBuf) {
     let clouds = cloud.files.path("clouds.yaml");
     let text = format!(
-        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[http.desk]\nurl = \"http://127.0.0.1:1/\"\n{more}",
+        "[hosts]\ndomain = \"my.cloud.com\"\n[masakari.cloud]\nclouds-file = \"{}\"\nhosts = [\"compute*\"]\n[exec.desk]\ncommand = [\"/bin/true\"]\n{more}",
         clouds.display()
     );
     let site = config::Site::new("").with("alerter.toml", text);

@@ -71,6 +71,8 @@ fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
         // Every attempt is one exchange, counted and journalled; the client makes none of its own.
         .retry(retry::never())
         .http1_only()
+        // For `check-config --online`, which says when it ends.
+        .tls_info(true)
         .http1_max_headers(HEADER_FIELDS)
         .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
         .timeout(options.timeout);

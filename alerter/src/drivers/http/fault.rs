@@ -66,6 +66,11 @@ impl Fault {
         }
     }
 
+    /// Whether there is no way to the endpoint, whatever it would say.
+    pub(crate) fn is_before_sending(&self) -> bool {
+        matches!(self, Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_))
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Self::Request => "request",
