@@ -250,7 +250,7 @@ fn who_is_in_a_group_is_said_once() {
     }
 }
 
-/// S0-25: at least a minute for each step, and a route once.
+/// S0-2, S0-25: at least a minute for each step, a route that is there, and each once.
 #[test]
 fn each_mistake_in_who_is_told_has_its_sentence() {
     let step = "a step is { route = \"NAME\", timeout = 600 }";

@@ -253,7 +253,31 @@ mod tests {
     use std::time::Duration;
 
     use crate::journal::Role;
-    use crate::journal::tests::{Home, NOW, fencing};
+    use crate::journal::Verdict;
+    use crate::journal::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
+
+    /// S1-7: an answer is a row where it is another than the one before; the attempts are counted. The broken variant is a row for
+    /// each.
+    #[test]
+    fn answers_that_are_alike_are_counted_and_not_written_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let alike = again(NOW);
+        let Verdict::Again { state, ambiguous, detail, next_due, .. } = alike.clone() else {
+            panic!("it is one")
+        };
+        let other = Verdict::Again { state, ambiguous, kind: "http-503".into(), detail, next_due };
+        let answers = [&alike, &alike, &alike, &other, &acknowledged()];
+        answers.iter().for_each(|verdict| {
+            attempt(&mut journal, mark, "recovery", verdict);
+        });
+        assert_eq!(
+            events(&journal, mark),
+            ["marked", "not-accepted", "not-accepted", "acknowledged", "settled"]
+        );
+        assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts as usize, answers.len());
+    }
 
     #[test]
     fn one_event_is_found_behind_a_row_and_since_a_time() {

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
 use tests::clock::Clock;
 use tests::lab::wait;
 use tests::programs::Site;
@@ -59,7 +58,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
 fn escalations(site: &Site) -> usize {
     let history = json(site, &["history", "compute1"]);
     let words = history.as_array().into_iter().flatten().map(|row| &row["event"]);
-    words.filter(|word| **word == Value::from("escalated")).count() / 2
+    words.filter(|word| **word == "escalated").count() / 2
 }
 
 /// S0-25, S0-26, S0-29, S4-8: the first controller refuses the mark, the second cannot take it now, until its time is over, and the
