@@ -18,6 +18,7 @@ use crate::control::api::Kind;
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::health::Health;
+use crate::intake::account::{self, Account};
 use crate::intake::files;
 use crate::listen::Unserved;
 use crate::metrics::{Figures, Metrics};
@@ -71,6 +72,7 @@ pub struct Shared {
     seen: Mutex<Seen>,
     steering: Mutex<Steering>,
     verdicts: Mutex<HashMap<MarkId, Verdict>>,
+    account: Mutex<Account>,
 }
 
 impl Shared {
@@ -105,6 +107,7 @@ impl Shared {
             seen: Mutex::default(),
             steering: Mutex::default(),
             verdicts: Mutex::default(),
+            account: Mutex::default(),
         }
     }
 
@@ -160,6 +163,11 @@ impl Shared {
         self.verdicts.lock().expect("a panic anywhere ends the whole daemon")
     }
 
+    /// Which fencings and sightings have an end that can be shown.
+    pub fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
     /// The newest CIB that could be read.
     pub fn cib(&self) -> Option<Arc<Cib>> {
         self.seen().cib.clone()
@@ -188,6 +196,7 @@ impl Shared {
         let stranded = self.stranded();
         let stranded = stranded.iter().map(|(route, marks)| stranded::sentence(route, *marks));
         reasons.extend(stranded.map(|why| (Kind::Stranded, why)));
+        reasons.extend(account::sentence(self).map(|why| (Kind::Unaccounted, why)));
         reasons.extend(self.seen().reasons().into_iter().map(|(word, why)| (Kind::of_fault(word), why)));
         reasons
     }

@@ -1,5 +1,6 @@
 //! What a mark is and where it is kept. No async, no HTTP, few dependencies.
 
+pub mod account;
 pub mod chain;
 pub mod child;
 pub mod cib;

@@ -26,11 +26,19 @@ pub enum Rule {
     Past,
     /// Another host has a mark of its id.
     IdTaken,
+    /// The cluster has no such host.
+    UnknownHost,
+    /// Pacemaker remembers it from before the first alerter of this cluster.
+    BeforeInstallation,
+    /// It is `node_fenced` of a fencing that was confirmed by hand: the history has its own word of that.
+    ConfirmedByHand,
+    /// It is `node_fenced` of a host that is a member: it is left over.
+    Member,
 }
 
 impl Rule {
     /// Every one.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 14] = [
         Self::Made,
         Self::OwnMark,
         Self::AlreadyDown,
@@ -41,6 +49,10 @@ impl Rule {
         Self::NotCovered,
         Self::Past,
         Self::IdTaken,
+        Self::UnknownHost,
+        Self::BeforeInstallation,
+        Self::ConfirmedByHand,
+        Self::Member,
     ];
 
     /// The word in the journal.
@@ -56,6 +68,10 @@ impl Rule {
             Self::NotCovered => "not-covered",
             Self::Past => "past",
             Self::IdTaken => "id-taken",
+            Self::UnknownHost => "unknown-host",
+            Self::BeforeInstallation => "before-installation",
+            Self::ConfirmedByHand => "confirmed-by-hand",
+            Self::Member => "member",
         }
     }
 
@@ -85,6 +101,7 @@ mod tests {
         assert!(Rule::ALL.is_sorted());
         let aside: Vec<&str> =
             Rule::ALL.into_iter().filter(|rule| !rule.has_mark()).map(Rule::as_str).collect();
-        assert_eq!(aside, ["not-covered", "past", "id-taken"]);
+        assert_eq!(aside[..3], ["not-covered", "past", "id-taken"]);
+        assert_eq!(aside[3..], ["unknown-host", "before-installation", "confirmed-by-hand", "member"]);
     }
 }

@@ -61,6 +61,8 @@ pub struct Story {
     pub marks: Vec<Listed>,
     /// Every route must tell every outage.
     pub routes: Vec<String>,
+    /// What the active alerter says has no end that can be shown.
+    pub unaccounted: Vec<String>,
 }
 
 /// What a scenario declares beforehand; nothing else is excused.
@@ -111,6 +113,8 @@ pub fn audit(story: &Story, excused: &Excused) -> Vec<String> {
         }
     }
     all_settled(story, excused, &mut findings);
+    let gaps = story.unaccounted.iter();
+    findings.extend(gaps.map(|one| format!("a record has no end that can be shown: {one}")));
     findings
 }
 
@@ -256,6 +260,7 @@ mod tests {
             told,
             marks: vec![listed("1", "a", "acknowledged"), listed("2", "b", "acknowledged")],
             routes: vec!["r".to_owned(), "s".to_owned()],
+            unaccounted: Vec::new(),
         }
     }
 
@@ -271,6 +276,13 @@ mod tests {
     fn a_kept_promise_has_no_findings() {
         assert_eq!(audit(&good(), &Excused::default()), Vec::<String>::new());
         assert_eq!(audit(&Story::default(), &Excused::default()), Vec::<String>::new());
+    }
+
+    /// Also where everything was sent and acknowledged.
+    #[test]
+    fn what_does_not_add_up_is_found() {
+        let story = Story { unaccounted: vec!["f.1 of a: mark-gone".to_owned()], ..good() };
+        only(&audit(&story, &Excused::default()), "no end that can be shown: f.1 of a");
     }
 
     #[test]

@@ -242,6 +242,7 @@ mod tests {
             groups: Vec::new(),
             orders: Vec::new(),
             reasons: Vec::new(),
+            unaccounted: Vec::new(),
         };
         let wait = |name: Option<&str>| {
             let options = cli::SendTest { route: name.map(str::to_owned), notice: None, reason: None };

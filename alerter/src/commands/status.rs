@@ -22,15 +22,18 @@ use super::{
 };
 use crate::cli::{self, Cli};
 use crate::config;
-use crate::control::api::{Daemon, Health};
+use crate::control::api::{Daemon, Health, Unaccounted};
 use crate::control::client;
 use crate::daemon::socket_path;
+use crate::intake::account;
 use crate::log;
 
 /// What the examples and `setup` call the alerter's resource.
 const USUAL_RESOURCE: &str = "alerter";
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
+/// Where no daemon says what does not add up, the journal's last day is looked at.
+const HORIZON: Duration = Duration::from_secs(24 * 3600);
 const OCF_NOT_RUNNING: u8 = 7;
 const OCF_DEGRADED: u8 = 190;
 
@@ -97,6 +100,8 @@ pub(super) struct Status {
     /// Settled marks that a route which is not required has not taken yet.
     pub(super) settled_still_tried: usize,
     pub(super) damaged: usize,
+    /// Records of fencings that have no end that can be shown.
+    pub(super) unaccounted: usize,
     pub(super) journal_bytes: u64,
     /// Seconds for which the oldest open mark waits that nobody has decided to hold.
     pub(super) oldest_seconds: Option<u64>,
@@ -145,9 +150,20 @@ struct Read {
     new: Vec<Fencing>,
     elsewhere: Vec<Fencing>,
     damaged: Vec<Damage>,
+    unaccounted: Vec<Unaccounted>,
     orders: Vec<Decision>,
     tried: Vec<Tried>,
     bytes: u64,
+}
+
+impl Read {
+    /// A daemon knows of more than the journal what adds up.
+    fn with_word_of(mut self, daemon: Option<&Daemon>) -> Self {
+        if let Some(daemon) = daemon {
+            self.unaccounted.clone_from(&daemon.unaccounted);
+        }
+        self
+    }
 }
 
 /// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
@@ -156,7 +172,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let (look, now) = (Look::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
     let controller = controller();
     let (read, unknown) = match read(&site, &look, &controller, now) {
-        Ok(read) => (read, None),
+        Ok(read) => (read.with_word_of(daemon.as_ref()), None),
         Err(error) => (Read::default(), Some(error.to_string())),
     };
     let settings = config::load(&cli.config);
@@ -191,6 +207,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         orders: &read.orders,
         new: &read.new,
         damaged: &read.damaged,
+        unaccounted: &read.unaccounted,
         tried: &read.tried,
     };
     let troubles = trouble::troubles(&sight);
@@ -254,6 +271,10 @@ fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Re
         new: new.here,
         elsewhere: new.elsewhere,
         damaged,
+        unaccounted: journal
+            .map(|journal| account::of_journal(journal, HORIZON, now))
+            .transpose()?
+            .unwrap_or_default(),
         orders: decide::in_force(journal, look, now)?,
         tried: journal.map(Journal::tried).transpose()?.unwrap_or_default(),
         bytes: journal.map_or(0, Journal::size),
@@ -316,6 +337,7 @@ fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Stat
         without_route: routes.map(stranded),
         settled_still_tried: read.settled,
         damaged: read.damaged.len(),
+        unaccounted: read.unaccounted.len(),
         journal_bytes: read.bytes,
         oldest_seconds: oldest.map(|at| now.since(at).as_secs()),
         orders: read.orders.iter().map(screen::order).collect(),

@@ -10,9 +10,10 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::account;
 use super::report::{DeliveryReport, HeldReport, MarkReport};
 use super::text::{span, time};
-use crate::control::api::{Daemon, Kind, RouteStatus};
+use crate::control::api::{Daemon, Kind, RouteStatus, Unaccounted};
 use crate::control::client;
 use crate::policy::{Hold, why};
 
@@ -109,6 +110,8 @@ pub(super) struct Sight<'a> {
     /// Fencings without a mark.
     pub(super) new: &'a [Fencing],
     pub(super) damaged: &'a [Damage],
+    /// Records of fencings that have no end that can be shown.
+    pub(super) unaccounted: &'a [Unaccounted],
     /// What routes said when a daemon ran here last.
     pub(super) tried: &'a [Tried],
 }
@@ -124,13 +127,14 @@ pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {
     all.extend(of_cluster(sight));
     all.extend(of_routes(sight));
     all.extend(of_marks(sight));
+    all.extend(account::troubles(sight));
     all.extend(of_orders(sight));
     all.extend(of_age(sight, &all));
     all.sort_by_key(|trouble| std::cmp::Reverse(trouble.level));
     all
 }
 
-fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
+pub(super) fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
     Trouble {
         level,
         kind: kind.to_owned(),
@@ -340,7 +344,8 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
     let is_file_wrong = sight.config.is_some_and(|(_, problems)| !problems.is_empty());
     let made;
     let (kind, level, then) = match kind {
-        Kind::Route => return None,
+        // Each is spoken of by itself.
+        Kind::Route | Kind::Unaccounted => return None,
         Kind::Stranded => return of_stranded(why, sight),
         // It is said of the file itself.
         Kind::Reload if is_file_wrong => return None,
@@ -523,14 +528,11 @@ impl Several {
     }
 
     fn named(&self) -> String {
-        self.named_of(NAMED)
+        several(&self.hosts())
     }
 
     fn named_of(&self, most: usize) -> String {
-        let hosts = self.hosts();
-        let more = hosts.len().saturating_sub(most);
-        let named = hosts[..hosts.len() - more].join(", ");
-        if more > 0 { format!("{named} and {more} more") } else { named }
+        some(&self.hosts(), most)
     }
 
     /// What stands behind a command: the host, or the first of several.
@@ -544,6 +546,17 @@ impl Several {
             || then.contains(&format!(" {} --", self.target()));
         if self.hosts().len() > 1 && is_named { format!("{then}; the same for each host") } else { then }
     }
+}
+
+/// Some of the hosts by name; the others are counted.
+pub(super) fn several(hosts: &[String]) -> String {
+    some(hosts, NAMED)
+}
+
+fn some(hosts: &[String], most: usize) -> String {
+    let more = hosts.len().saturating_sub(most);
+    let named = hosts[..hosts.len() - more].join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
 }
 
 fn of_marks(sight: &Sight<'_>) -> Vec<Trouble> {
@@ -854,7 +867,7 @@ pub(super) mod tests {
     static NO_SECRETS: std::sync::OnceLock<BTreeMap<String, String>> = std::sync::OnceLock::new();
     pub(in crate::commands) const MINUTE: Duration = Duration::from_secs(60);
 
-    fn daemon() -> Daemon {
+    pub(in crate::commands) fn daemon() -> Daemon {
         Daemon {
             version: "0".into(),
             pid: 1,
@@ -865,6 +878,7 @@ pub(super) mod tests {
             groups: Vec::new(),
             orders: Vec::new(),
             reasons: Vec::new(),
+            unaccounted: Vec::new(),
         }
     }
 
@@ -885,7 +899,7 @@ pub(super) mod tests {
         }
     }
 
-    fn sight<'a>(daemon: Option<&'a Daemon>, open: &'a [MarkReport]) -> Sight<'a> {
+    pub(in crate::commands) fn sight<'a>(daemon: Option<&'a Daemon>, open: &'a [MarkReport]) -> Sight<'a> {
         Sight {
             now: NOW,
             limits: Limits::default(),
@@ -906,6 +920,7 @@ pub(super) mod tests {
             orders: &[],
             new: &[],
             damaged: &[],
+            unaccounted: &[],
             tried: &[],
         }
     }

@@ -1,5 +1,6 @@
 //! What is said over the control socket: HTTP/1.1 with JSON.
 
+use marks::account::Gap;
 use serde::{Deserialize, Serialize};
 
 use crate::steer::groups::GroupStatus;
@@ -40,6 +41,8 @@ pub enum Kind {
     Reload,
     /// Marks wait for a route that is not configured any more.
     Stranded,
+    /// Fencings have no end that can be shown.
+    Unaccounted,
     /// The cluster has no quorum, or that cannot be asked for.
     Quorum,
     /// The register, the CIB or the fencing history cannot be read or written.
@@ -90,6 +93,24 @@ pub struct Daemon {
     /// The reasons of `health` once more, each with what it is about; empty where a former version answers.
     #[serde(default)]
     pub reasons: Vec<Reason>,
+    /// Fencings and sightings that have no end that can be shown.
+    #[serde(default)]
+    pub unaccounted: Vec<Unaccounted>,
+}
+
+/// A fencing, or what Pacemaker said of one, that has no end that can be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unaccounted {
+    /// What tells it apart: a fencing's key in the register, or witness, host and operation or time.
+    pub record: String,
+    /// The host's node name; absent where the row is damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// When it says that the host was fenced, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// What does not add up.
+    pub kind: Gap,
 }
 
 /// What the daemon has seen of the cluster.

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::extract::connect_info::Connected;
@@ -38,7 +38,7 @@ use super::{decisions, events, reload, remote};
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
-use crate::intake::roll;
+use crate::intake::{account, roll};
 use crate::listen;
 use crate::plain::blanked;
 use crate::shared::Shared;
@@ -238,6 +238,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         groups,
         orders,
         reasons: named.into_iter().map(|(kind, message)| Reason { kind, message }).collect(),
+        unaccounted: account::unaccounted(shared, Instant::now()),
     })
 }
 

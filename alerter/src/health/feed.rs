@@ -8,6 +8,7 @@ use marks::time::Timestamp;
 
 use super::check::Check;
 use super::manager::Fault;
+use crate::intake::account;
 use crate::shared::Shared;
 
 /// The loop comes round at least so often, whatever there is to do.
@@ -85,8 +86,9 @@ fn queue(shared: &Shared) -> Option<String> {
     let counted = shared.figures();
     let figures = &counted.journal;
     let of = |state| figures.marks.of(state) > 0;
-    let known: [(bool, &str); 5] = [
+    let known: [(bool, &str); 6] = [
         (of(State::Quarantined) || shared.damaged() > 0, DAMAGED),
+        (account::sentence(shared).is_some(), UNACCOUNTED),
         (of(State::Parked), PARKED),
         (figures.without_route > 0, WITHOUT_ROUTE),
         (!shared.stranded().is_empty(), STRANDED),
@@ -98,6 +100,8 @@ fn queue(shared: &Shared) -> Option<String> {
 
 const DAMAGED: &str =
     "the journal has damaged rows, which are neither sent nor dropped: look at `nova-host-alerter list`";
+const UNACCOUNTED: &str =
+    "a record of a fencing has no end that can be shown: look at `nova-host-alerter status`";
 const PARKED: &str = "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints";
 const WITHOUT_ROUTE: &str =
     "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes";

@@ -9,7 +9,7 @@ use marks::cib::Cib;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Outage, Taken};
+use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Outage, Taken, key_of};
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Entries, Key};
 use marks::rule::Rule;
@@ -19,6 +19,7 @@ use tracing::{error, info, warn};
 use super::coverage::{self, Coverage};
 use super::credible::Reason;
 use super::fold::{Circumstances, Fate, Known};
+use super::ledger::{Left, Source};
 use super::naming::{Clash, Names};
 use super::start::{self, Serving};
 use super::{outage, register, roll};
@@ -268,6 +269,7 @@ impl<'a> Intake<'a> {
     fn fold_fencings(&mut self, entries: Option<&Entries>) -> Done {
         let fencings = self.journal.unfolded_fencings()?;
         self.shared.report_damage(&fencings.damaged);
+        self.shared.account().ledger.begin(Source::Fencings);
         for fencing in &fencings.sound {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let mark = MarkId::from(fencing.id);
@@ -282,6 +284,7 @@ impl<'a> Intake<'a> {
             let ended = stands(Key::Settled(mark)) || self.was_seen(&Key::Settled(mark))?;
             self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
         }
+        self.shared.account().ledger.end(Source::Fencings);
         Ok(())
     }
 
@@ -322,7 +325,8 @@ impl<'a> Intake<'a> {
                 self.past.insert(fencing.node.clone());
                 self.journal.pass_over(fencing, &before(&fencing.node, fencing.asked_at), now)
             }
-            Fate::Wait(_) | Fate::Ignore => Ok(()),
+            Fate::Wait(patience) => self.leave_fencing(fencing, Left::Waits(patience)),
+            Fate::Ignore(rule) => self.leave_fencing(fencing, Left::Aside(rule)),
         }
     }
 
@@ -330,13 +334,20 @@ impl<'a> Intake<'a> {
     fn mark(&mut self, fencing: &Fencing, row: &MarkRow, clash: Option<&Clash>) -> Done {
         match self.find(row.id)? {
             None => self.make(row, clash, Taken::Fencing(fencing)),
-            Some(Err(_)) => Ok(()),
+            Some(Err(_)) => self.leave_fencing(fencing, Left::Blocked(row.id)),
             Some(Ok(_)) => {
                 let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
                 error!(mark = %fencing.id, host = %fencing.node, "{reason}");
                 self.journal.set_aside(fencing, (Rule::IdTaken, &reason), self.around.now)
             }
         }
+    }
+
+    /// Nothing is written down of it: the account wants to know why.
+    fn leave_fencing(&self, fencing: &Fencing, left: Left) -> Done {
+        let named = (key_of(fencing.id), &fencing.node, fencing.asked_at);
+        self.shared.account().ledger.note(Source::Fencings, named, left, self.instant);
+        Ok(())
     }
 
     /// What stands under a mark's id. A damaged row is reported, and is in nobody's way.

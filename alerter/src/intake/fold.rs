@@ -75,8 +75,8 @@ pub(super) enum Fate {
     Past,
     /// Its outage may be marked by something better yet, until it has been known for so long.
     Wait(Duration),
-    /// Nothing, and nothing is noted.
-    Ignore,
+    /// Nothing, by this rule, and nothing is noted in the journal.
+    Ignore(Rule),
 }
 
 impl Circumstances<'_> {
@@ -112,7 +112,8 @@ impl Circumstances<'_> {
             // A host that the cluster does not know may be configured again before its evidence is too old.
             Coverage::Unknown if from_alert && !is_forgotten() => return Fate::Wait(KEPT),
             Coverage::Unknown if from_alert => return Fate::Past,
-            Coverage::Not | Coverage::Unknown => return Fate::Ignore,
+            Coverage::Not => return Fate::Ignore(Rule::NotCovered),
+            Coverage::Unknown => return Fate::Ignore(Rule::UnknownHost),
         }
         match outage::of_sighting(sighting, seen.connections, outages, self.reach()) {
             Some(same) if !outage::is_over(same.outage, sighting.at, self.reach()) => {
@@ -128,10 +129,10 @@ impl Circumstances<'_> {
         let from_alert = matches!(sighting.witness, Witness::Alert(_));
         // `alert_mark` writes nothing before it is installed; Pacemaker's own memory reaches back further.
         if !from_alert && sighting.at < self.watermark {
-            return Fate::Ignore;
+            return Fate::Ignore(Rule::BeforeInstallation);
         }
         if self.is_forgotten(sighting.at) {
-            return if from_alert { Fate::Past } else { Fate::Ignore };
+            return if from_alert { Fate::Past } else { Fate::Ignore(Rule::Past) };
         }
         // The history has no id that all controllers share: let a witness that has one come first.
         let patience = match sighting.witness {
@@ -567,7 +568,7 @@ mod tests {
         assert_eq!(standing(fate(true, false, &young)), Some("outcome-unknown"), "the register was lost");
         assert_eq!(fate(true, true, &young), Fate::Past, "it was seen that its mark had ended");
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9501, witness), &[]);
-        assert_eq!((seen(alert()), seen(Witness::History)), (Fate::Past, Fate::Ignore));
+        assert_eq!((seen(alert()), seen(Witness::History)), (Fate::Past, Fate::Ignore(Rule::Past)));
     }
 
     /// W21: fencings that bypass the agent.
@@ -599,7 +600,8 @@ mod tests {
     #[test]
     fn what_pacemaker_remembers_from_before_the_installation_is_not_told() {
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", 4_999, witness), &[]);
-        assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (Fate::Ignore, Fate::Ignore));
+        let aside = Fate::Ignore(Rule::BeforeInstallation);
+        assert_eq!((seen(Witness::History), seen(Witness::NodeFenced)), (aside.clone(), aside));
         assert!(matches!(seen(alert()), Fate::Mark(..)), "nobody kept alerts before the installation");
     }
 

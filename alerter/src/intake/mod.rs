@@ -1,11 +1,13 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `credible`, `fold`, `naming`, `outage` and `roll`; the others write down what these decide.
+//! `coverage`, `credible`, `fold`, `ledger`, `naming`, `outage` and `roll`; the others write down what these decide.
 
+pub mod account;
 pub mod apply;
 mod coverage;
 mod credible;
 pub mod files;
 mod fold;
+mod ledger;
 mod members;
 mod naming;
 mod outage;

@@ -9,10 +9,12 @@ use marks::id::MarkId;
 use marks::journal::{Outage, Taken};
 use marks::rule::Rule;
 use marks::time::CLOCK_SKEW;
+use tracing::error;
 
 use super::apply::{Done, Intake, before};
 use super::files;
 use super::fold::{self, Fate};
+use super::ledger::{Left, Source};
 use super::outage::{self, Connection, Connections};
 use crate::cluster::View;
 
@@ -26,6 +28,7 @@ impl Intake<'_> {
         let Some(Ok(history)) = &view.history else {
             return self.ask_for_history();
         };
+        self.shared.account().ledger.begin(Source::Memory);
         for sighting in history {
             self.take_in_sighting(sighting)?;
         }
@@ -34,10 +37,13 @@ impl Intake<'_> {
             // It does not say who fenced; and of a host that is a member it is a leftover or a confirmation by hand.
             let confirmed =
                 by_hand.iter().any(|hand| is_same_event(hand, &sighting)) || self.was_confirmed(&sighting)?;
-            if !confirmed && cib.membership(&sighting.node) == Some(false) {
-                self.take_in_sighting(&sighting)?;
-            }
+            match cib.membership(&sighting.node) {
+                _ if confirmed => self.leave(&sighting, Left::Aside(Rule::ConfirmedByHand))?,
+                Some(false) => self.take_in_sighting(&sighting)?,
+                _ => self.leave(&sighting, Left::Aside(Rule::Member))?,
+            };
         }
+        self.shared.account().ledger.end(Source::Memory);
         Ok(())
     }
 
@@ -72,7 +78,12 @@ impl Intake<'_> {
     fn take_in_files(&mut self, cib: &Cib) -> Done {
         let (directory, reading) = match self.read_files() {
             Ok(read) => read,
-            Err(EvidenceError::Missing { .. }) => return Ok(()),
+            Err(EvidenceError::Missing { .. }) => {
+                // What was seen there is gone with it.
+                self.shared.account().ledger.begin(Source::Files);
+                self.shared.account().ledger.end(Source::Files);
+                return Ok(());
+            }
             Err(error) => {
                 self.shared.seen().note_evidence(vec![error.to_string()]);
                 return Ok(());
@@ -81,11 +92,13 @@ impl Intake<'_> {
         self.shared.seen().note_evidence(files::complaints(&reading));
         self.note_joins(&reading.joins, cib);
         reading.joins.iter().for_each(|found| files::remove(&directory, &found.name));
+        self.shared.account().ledger.begin(Source::Files);
         for found in &reading.sound {
             if self.take_in_file(found)? {
                 files::remove(&directory, &found.name);
             }
         }
+        self.shared.account().ledger.end(Source::Files);
         Ok(())
     }
 
@@ -111,7 +124,12 @@ impl Intake<'_> {
                 Some(Ok(known)) if known.node == row.node => {
                     self.join(sighting, (row.id, Rule::OwnMark)).map(|()| true)
                 }
-                Some(_) => Ok(false),
+                Some(Err(_)) => self.leave(sighting, Left::Blocked(row.id)),
+                Some(Ok(_)) => {
+                    let reason = format!("{} is not marked: another host has a mark of this id", row.node);
+                    error!(mark = %row.id, host = %row.node, "{reason}");
+                    self.keep_aside(sighting, Rule::IdTaken, &reason)
+                }
             },
             Fate::SetAside => {
                 let reason = format!("{} is not covered by [hosts] match and is not told", sighting.node);
@@ -126,9 +144,9 @@ impl Intake<'_> {
                 if self.shared.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
                     self.compare_clocks(sighting);
                 }
-                Ok(false)
+                self.leave(sighting, Left::Waits(patience))
             }
-            Fate::Ignore => Ok(false),
+            Fate::Ignore(rule) => self.leave(sighting, Left::Aside(rule)),
         }
     }
 
@@ -144,6 +162,13 @@ impl Intake<'_> {
                 seen.compare_ahead(&format!("what Pacemaker said of {node} here"), sighting.at, now);
             }
         }
+    }
+
+    /// Nothing is written down of it: the account wants to know why.
+    fn leave(&self, sighting: &Sighting, left: Left) -> Done<bool> {
+        let named = (sighting.key(), &sighting.node, sighting.at);
+        self.shared.account().ledger.note(source_of(sighting), named, left, self.instant);
+        Ok(false)
     }
 
     fn keep_aside(&mut self, sighting: &Sighting, rule: Rule, reason: &str) -> Done<bool> {
@@ -209,6 +234,13 @@ impl Intake<'_> {
             }
         }
         Ok(())
+    }
+}
+
+fn source_of(sighting: &Sighting) -> Source {
+    match sighting.witness {
+        Witness::Alert(_) => Source::Files,
+        Witness::History | Witness::NodeFenced => Source::Memory,
     }
 }
 

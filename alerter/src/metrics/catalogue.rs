@@ -128,6 +128,9 @@ pub const ALL: &[Metric] = &[
     metric!(Gauge "marks_without_route" [] "Open marks that no configured route can tell.", |sight, s| {
         s.add(&[], sight.figures.journal.without_route)
     }),
+    metric!(Gauge "unaccounted_records" [] "Fencings, and what Pacemaker said of them, that have no end that can be shown; `nova-host-alerter status` names each.", |sight, s| {
+        s.add(&[], sight.unaccounted)
+    }),
     metric!(Gauge "holds" ["reason"] "Open marks by what holds them; a mark is counted for each of its reasons.", |sight, s| {
         let holds = &sight.figures.journal.holds;
         Hold::ALL.into_iter().map(Hold::as_str).try_for_each(|word| {

@@ -13,6 +13,8 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::intake::account;
+use crate::moment::Moment;
 use crate::shared::Shared;
 use crate::steer::groups::{GroupFigures, Groups};
 
@@ -161,6 +163,7 @@ impl Counting {
             }
             _ => {
                 let counted = journal.figures(&routes, None, now)?;
+                account::look(journal, shared, Moment::now())?;
                 self.whole = Some((Instant::now(), routes));
                 counted
             }

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Instant;
 
 use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
 use super::{Figures, OUTCOMES};
+use crate::intake::account;
 use crate::shared::Shared;
 
 /// What the daemon knows.
@@ -24,6 +26,8 @@ pub(super) struct Sight {
     pub(super) reasons: usize,
     pub(super) is_unwritable: bool,
     pub(super) damaged: usize,
+    /// Records of fencings that have no end that can be shown.
+    pub(super) unaccounted: usize,
     /// In bytes.
     pub(super) journal_limit: u64,
     /// By route and outcome.
@@ -80,6 +84,7 @@ impl Sight {
             reasons: shared.reasons(now).len(),
             is_unwritable: shared.journal_trouble().is_some(),
             damaged: shared.damaged(),
+            unaccounted: account::unaccounted(shared, Instant::now()).len(),
             journal_limit: shared.settings().history.max_bytes,
             attempts,
             register_errors: metrics.register_errors(),

@@ -13,6 +13,7 @@ use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_k
 use super::{About, Condition, Conditions, Key, What, held_back};
 use crate::cluster::missed_sentence;
 use crate::delivery::trouble::Trouble;
+use crate::intake::account;
 use crate::policy;
 use crate::shared::Shared;
 use crate::stranded;
@@ -62,11 +63,12 @@ impl Sight {
     /// What the engine and the others have seen.
     pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
         let settings = shared.settings();
+        let gap = account::sentence(shared).map(|why| ("unaccounted", why));
         let cluster = shared.cluster.as_ref().map(|_| {
             let seen = shared.seen();
             ClusterSight {
                 has_register: seen.register.is_some(),
-                reasons: seen.named_reasons(),
+                reasons: seen.named_reasons().map(|reasons| reasons.into_iter().chain(gap).collect()),
                 without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
                 has_cib: seen.cib.is_some(),
                 missed: seen.missed(),

@@ -1,6 +1,7 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
+mod account;
 mod accounts;
 mod advice;
 mod api;

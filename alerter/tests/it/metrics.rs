@@ -135,6 +135,22 @@ fn figures_are_what_the_journal_has() {
     assert!(found["nova_host_alerter_counted_time_seconds"] >= found["nova_host_alerter_start_time_seconds"]);
 }
 
+/// The broken variant counts marks: one that is gone is missed by nobody.
+#[test]
+fn a_record_without_an_end_is_counted() {
+    let place = place();
+    let mut daemon = daemon(&place);
+    daemon.fence("c1", Timestamp::now());
+    let shown = |daemon: &Daemon| {
+        count(daemon);
+        let found = scrape(daemon);
+        (found["nova_host_alerter_unaccounted_records"], found["nova_host_alerter_degraded_reasons"])
+    };
+    assert_eq!(shown(&daemon), (0.0, 0.0));
+    place.tamper("PRAGMA foreign_keys = OFF; DELETE FROM mark");
+    assert_eq!(shown(&daemon), (1.0, 1.0));
+}
+
 /// The journal's thread hangs in a disk, and holds the plan meanwhile. The broken variant asks it: the groups are counted when
 /// it is free again.
 #[test]

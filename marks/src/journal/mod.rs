@@ -3,6 +3,7 @@
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
 
+mod account;
 mod attempts;
 mod callbacks;
 mod chains;
@@ -54,6 +55,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use uuid::Uuid;
 
+pub use account::key_of;
 pub use attempts::{Ended, Recorded, Turned, Verdict};
 pub use callbacks::{Callback, Heard, Says};
 pub use chains::Advanced;

@@ -13,12 +13,12 @@ use crate::id::{MarkId, OperationId};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
-const COLUMNS: &str = "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest";
+pub(super) const COLUMNS: &str = "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest";
 
 /// A sighting with the mark that it belongs to; none where it was set aside.
-struct Kept {
-    sighting: Sighting,
-    mark: Option<MarkId>,
+pub(super) struct Kept {
+    pub(super) sighting: Sighting,
+    pub(super) mark: Option<MarkId>,
 }
 
 impl Journal {
@@ -182,7 +182,7 @@ fn digest(sighting: &Sighting, mark: Option<MarkId>) -> Vec<u8> {
         .finish()
 }
 
-fn decode(row: &Row<'_>) -> Checked<Kept> {
+pub(super) fn decode(row: &Row<'_>) -> Checked<Kept> {
     let damage = || Damage { table: "sighting", key: printable_key(row) };
     let kept = decode_unchecked(row).ok_or_else(damage)?;
     let digest_there: Vec<u8> = row.get(7).map_err(|_| damage())?;

@@ -22,7 +22,17 @@ pub(crate) fn story(cluster: &Cluster, before: &Before) -> anyhow::Result<Story>
         told: told(cluster, before)?,
         marks: cluster.marks_since(before)?.into_iter().map(crate::cluster::Mark::listed).collect(),
         routes: ROUTES.map(|(name, _)| name.to_owned()).to_vec(),
+        unaccounted: unaccounted(cluster)?,
     })
+}
+
+/// What the active alerter says has no end that can be shown.
+fn unaccounted(cluster: &Cluster) -> anyhow::Result<Vec<String>> {
+    let status = cluster.on_active(&["nova-host-alerter", "status", "--json"])?;
+    let status: Value = serde_json::from_str(&status)?;
+    let gaps =
+        status["daemon"]["unaccounted"].as_array().context("status does not say what does not add up")?;
+    Ok(gaps.iter().map(ToString::to_string).collect())
 }
 
 /// Every `off` of a compute host that a power device did, and every return of such a host.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use alerter::config::Group;
+use alerter::intake::account;
 use alerter::policy::rules::Limit;
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;
@@ -148,6 +149,9 @@ impl Audit {
     /// Before every look at what is due: what is held is exactly what is in force.
     pub(super) fn look(&mut self, world: &World, daemon: &Daemon) {
         self.tally.passes += 1;
+        for gap in account::audit(&daemon.journal, &daemon.shared, world.clock.moment()).unwrap() {
+            self.wrong(world, format!("a record has no end that can be shown: {gap:?}"));
+        }
         self.refresh(world, &daemon.journal);
         self.latest = self.latest.max(world.clock.wall());
         self.watch_groups(world, daemon);

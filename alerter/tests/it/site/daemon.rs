@@ -7,7 +7,7 @@ use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::confirmation;
 use alerter::drivers::{self, Kind, Step};
-use alerter::intake::{apply, start};
+use alerter::intake::{account, apply, start};
 use alerter::shared::Shared;
 use alerter::steer;
 use alerter::store::Store;
@@ -97,6 +97,7 @@ impl Alerter {
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
         apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.moment())?;
+        assert_eq!(account::audit(&self.journal, &self.shared, site.moment())?, []);
         steer::steer(&mut self.journal, &self.shared, site.now)
     }
 

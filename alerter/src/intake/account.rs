@@ -1,0 +1,99 @@
+//! Whether everything adds up: each fencing and each sighting has one end (design, section 6, accounting).
+
+use std::time::{Duration, Instant};
+
+use marks::account::{Gap, Record, Trace, end_of};
+use marks::journal::{Journal, JournalError};
+use marks::time::Timestamp;
+
+use super::ledger::Ledger;
+use crate::control::api::Unaccounted;
+use crate::moment::Moment;
+use crate::shared::Shared;
+
+/// What is accounted for: the intake's ledger, and of the journal what does not add up by itself.
+#[derive(Debug, Default)]
+pub struct Account {
+    pub(super) ledger: Ledger,
+    journal: Vec<Record>,
+    /// The journal when it was looked at.
+    version: Option<(i64, i64)>,
+}
+
+/// Looks at the fencings and sightings in the journal.
+///
+/// # Errors
+/// As any read.
+pub fn look(journal: &Journal, shared: &Shared, now: Moment) -> Result<(), JournalError> {
+    let records = journal.records(now.wall - shared.settings().intake.horizon)?;
+    let mut account = shared.account();
+    let undecided = records.iter().filter(|record| record.trace == Trace::Nothing);
+    let undecided =
+        undecided.filter_map(|record| Some((record.key.clone(), record.node.as_ref()?, record.at?)));
+    account.ledger.note_undecided(undecided, now.instant);
+    account.journal = of_themselves(records, now.instant);
+    Ok(())
+}
+
+/// Those that have no end, whatever the intake says: rows of the journal alone.
+fn of_themselves(mut records: Vec<Record>, now: Instant) -> Vec<Record> {
+    records.retain(|record| record.trace != Trace::Nothing && end_of(record, now).is_err());
+    records
+}
+
+/// What does not add up now, by what is in memory: [`look`] looks at the journal. While the alerter may not act every record
+/// waits for that, which is said by itself.
+pub fn unaccounted(shared: &Shared, now: Instant) -> Vec<Unaccounted> {
+    let acts =
+        shared.cluster.is_none() || shared.seen().view.as_ref().is_some_and(|view| view.permits().is_ok());
+    let account = shared.account();
+    let ledger = account.ledger.records();
+    let all = gaps(account.journal.iter().chain(&ledger), now);
+    all.into_iter().filter(|one| acts || one.kind != Gap::Overdue).collect()
+}
+
+/// That something does not add up, in one sentence.
+pub fn sentence(shared: &Shared) -> Option<String> {
+    let count = unaccounted(shared, Instant::now()).len();
+    let message = || {
+        format!(
+            "{count} record(s) of fencings have no end that can be shown: look at `nova-host-alerter status`"
+        )
+    };
+    (count > 0).then(message)
+}
+
+/// The same of a journal alone, where no daemon runs that could say what waits.
+///
+/// # Errors
+/// As any read.
+pub fn of_journal(
+    journal: &Journal,
+    horizon: Duration,
+    now: Timestamp,
+) -> Result<Vec<Unaccounted>, JournalError> {
+    let instant = Instant::now();
+    Ok(gaps(of_themselves(journal.records(now - horizon)?, instant).iter(), instant))
+}
+
+/// Both, for those who look at each step: the journal where it has changed.
+///
+/// # Errors
+/// As any read.
+pub fn audit(journal: &Journal, shared: &Shared, now: Moment) -> Result<Vec<Unaccounted>, JournalError> {
+    let version = journal.version()?;
+    if shared.account().version != Some(version) {
+        look(journal, shared, now)?;
+        shared.account().version = Some(version);
+    }
+    Ok(unaccounted(shared, now.instant))
+}
+
+fn gaps<'r>(records: impl Iterator<Item = &'r Record>, now: Instant) -> Vec<Unaccounted> {
+    let gap = |record: &Record| {
+        let kind = end_of(record, now).err()?;
+        let host = record.node.as_ref().map(ToString::to_string);
+        Some(Unaccounted { record: record.key.clone(), host, at: record.at.map(|at| at.0), kind })
+    };
+    records.filter_map(gap).collect()
+}

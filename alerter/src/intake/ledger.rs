@@ -1,0 +1,158 @@
+//! What the intake has seen of fencings and not written down: what waits, and what a rule sets aside at each look. Lost with
+//! the daemon: what is still there is seen again.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use marks::account::{Record, Trace, Waiting};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::rule::Rule;
+use marks::time::Timestamp;
+
+/// The alerter looks every two seconds: a fencing of which it has decided nothing for so long was passed over.
+const LOOK: Duration = Duration::from_secs(120);
+
+/// Where records come from; each look at a source replaces all that was noted of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The journal's fencings, as the intake has left them.
+    Fencings,
+    /// The files of `alert_mark`.
+    Files,
+    /// What Pacemaker remembers: its history and `node_fenced`.
+    Memory,
+    /// The journal's fencings that have no end, as the account has found them.
+    Journal,
+}
+
+/// What became of a record that has no row of its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It waits until it has been known for so long.
+    Waits(Duration),
+    /// A rule sets it aside at each look.
+    Aside(Rule),
+    /// The mark that it would make is there, and its row is damaged.
+    Blocked(MarkId),
+}
+
+/// A record by what tells it apart, with its host and its time.
+pub(crate) type Named<'r> = (String, &'r HostName, Timestamp);
+
+#[derive(Clone, Debug)]
+struct Entry {
+    node: HostName,
+    at: Timestamp,
+    first_seen: Instant,
+    left: Left,
+}
+
+/// All of it. A look that a fault cuts off leaves what it has not come to as it was.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    now: BTreeMap<(Source, String), Entry>,
+    before: BTreeMap<(Source, String), Entry>,
+}
+
+impl Ledger {
+    /// A look at a source begins.
+    pub(crate) fn begin(&mut self, source: Source) {
+        let (mut of_source, others) =
+            std::mem::take(&mut self.now).into_iter().partition(|((of, _), _)| *of == source);
+        self.now = others;
+        self.before.append(&mut of_source);
+    }
+
+    /// What it has left without a row.
+    pub(crate) fn note(&mut self, source: Source, (key, node, at): Named<'_>, left: Left, now: Instant) {
+        let key = (source, key);
+        let first_seen = self.before.remove(&key).map_or(now, |before| before.first_seen);
+        self.now.insert(key, Entry { node: node.clone(), at, first_seen, left });
+    }
+
+    /// It has ended: what was not met again is over.
+    pub(crate) fn end(&mut self, source: Source) {
+        self.before.retain(|(of, _), _| *of != source);
+    }
+
+    /// Fencings that have no end in the journal.
+    pub(crate) fn note_undecided<'r>(&mut self, records: impl Iterator<Item = Named<'r>>, now: Instant) {
+        self.begin(Source::Journal);
+        records.for_each(|record| self.note(Source::Journal, record, Left::Waits(LOOK), now));
+        self.end(Source::Journal);
+    }
+
+    /// Every record of it, once.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let all = self.before.iter().chain(&self.now);
+        // What the intake says of a fencing goes before that the journal does not know it.
+        let is_known = |key: &String| self.now.contains_key(&(Source::Fencings, key.clone()));
+        let own = all.filter(|((source, key), _)| *source != Source::Journal || !is_known(key));
+        own.map(|((_, key), entry)| record(key, entry)).collect()
+    }
+}
+
+fn record(key: &str, entry: &Entry) -> Record {
+    let trace = match entry.left {
+        Left::Waits(lasts) => Trace::Waits(Waiting { since: entry.first_seen, lasts }),
+        Left::Aside(rule) => Trace::Aside(rule),
+        Left::Blocked(mark) => Trace::Blocked(mark),
+    };
+    Record { key: key.to_owned(), node: Some(entry.node.clone()), at: Some(entry.at), trace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn note(ledger: &mut Ledger, source: Source, key: &str, left: Left, now: Instant) {
+        let node = HostName::parse("compute1").unwrap();
+        ledger.note(source, (key.to_owned(), &node, Timestamp(0)), left, now);
+    }
+
+    fn waits(ledger: &Ledger) -> Vec<(String, Duration, Instant)> {
+        let of = |record: Record| match record.trace {
+            Trace::Waits(waiting) => Some((record.key, waiting.lasts, waiting.since)),
+            _ => None,
+        };
+        ledger.records().into_iter().filter_map(of).collect()
+    }
+
+    /// The broken variant begins each look with the wait: what is put off again and again never ends.
+    #[test]
+    fn a_wait_is_counted_from_first_sight() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        for look in 0..5 {
+            ledger.begin(Source::Files);
+            note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND * 10), now + SECOND * look);
+            ledger.end(Source::Files);
+        }
+        assert_eq!(waits(&ledger), [("alert 1".to_owned(), SECOND * 10, now)]);
+    }
+
+    #[test]
+    fn what_a_look_does_not_meet_again_is_over_and_another_source_stays() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        note(&mut ledger, Source::Files, "alert 1", Left::Waits(SECOND), now);
+        note(&mut ledger, Source::Memory, "history 1", Left::Aside(Rule::Past), now);
+        ledger.begin(Source::Files);
+        assert_eq!(ledger.records().len(), 2, "a fault has cut it off");
+        ledger.begin(Source::Files);
+        ledger.end(Source::Files);
+        assert_eq!(ledger.records().len(), 1);
+    }
+
+    #[test]
+    fn what_the_intake_says_of_a_fencing_goes_before_that_nobody_has_decided() {
+        let (mut ledger, now) = (Ledger::default(), Instant::now());
+        let node = HostName::parse("compute1").unwrap();
+        ledger.note_undecided([("f.1".to_owned(), &node, Timestamp(0))].into_iter(), now);
+        assert_eq!(waits(&ledger), [("f.1".to_owned(), LOOK, now)]);
+        let mark = marks::id::FencingId::generate().into();
+        note(&mut ledger, Source::Fencings, "f.1", Left::Blocked(mark), now);
+        assert!(waits(&ledger).is_empty() && ledger.records().len() == 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! Every fencing and every sighting has one end that can be shown; what has none is found.
+
+use std::time::{Duration, Instant};
+
+use alerter::intake::account;
+use alerter::moment::Moment;
+use marks::account::Gap;
+use marks::evidence::Action;
+use marks::time::Timestamp;
+use serde_json::Value;
+
+use crate::routes::{Place, route};
+use crate::site::{Alerter, Site, lacks_evidence};
+
+/// Host and kind of what does not add up so long from now.
+fn gaps(alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
+    let found = account::unaccounted(&alerter.shared(), Instant::now() + Duration::from_secs(later));
+    found.into_iter().map(|one| (one.host.unwrap(), one.kind)).collect()
+}
+
+fn look(alerter: &Alerter) {
+    account::look(&alerter.journal, &alerter.shared(), Moment::now()).unwrap();
+}
+
+/// One host that is sent, with all that Pacemaker says of it.
+fn furnished() -> (Site, Alerter) {
+    let mut site = Site::new(&["compute1", "compute2"]);
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 40);
+    site.assert_all_told();
+    look(&alerter);
+    assert_eq!(gaps(&alerter, 3600), [], "everything adds up, at any time");
+    (site, alerter)
+}
+
+/// A mark is taken out of the journal by hand. The broken variant asks the marks alone, and is content.
+#[test]
+fn a_record_whose_mark_was_taken_away_is_found() {
+    if lacks_evidence() {
+        return;
+    }
+    let (site, alerter) = furnished();
+    site.tamper("ctl1", "PRAGMA foreign_keys = OFF; DELETE FROM mark");
+    look(&alerter);
+    let found = gaps(&alerter, 0);
+    assert!(found.len() > 1, "the fencing and its sightings: {found:?}");
+    assert!(found.iter().all(|one| *one == ("compute1".to_owned(), Gap::MarkGone)), "{found:?}");
+}
+
+/// The word that a fencing was taken in is lost. It is decided anew at the next look; where there is none, it is found.
+#[test]
+fn a_fencing_that_nobody_decides_about_is_found() {
+    if lacks_evidence() {
+        return;
+    }
+    let (site, mut alerter) = furnished();
+    site.tamper("ctl1", "DELETE FROM folded");
+    look(&alerter);
+    assert_eq!((gaps(&alerter, 0), gaps(&alerter, 100)), (vec![], vec![]), "the next look decides");
+    assert_eq!(gaps(&alerter, 200), [("compute1".to_owned(), Gap::Overdue)]);
+    alerter.take_in(&site);
+    look(&alerter);
+    assert_eq!(gaps(&alerter, 200), []);
+}
+
+/// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant has no end of a wait: nobody
+/// hears of evidence that is never decided about.
+#[test]
+fn a_sighting_that_waits_past_its_time_is_found() {
+    if lacks_evidence() {
+        return;
+    }
+    let (site, mut alerter) = furnished();
+    site.alert("compute2", Action::Off, 0, "ctl1");
+    alerter.take_in(&site);
+    assert_eq!((gaps(&alerter, 0), gaps(&alerter, 30)), (vec![], vec![]), "it waits");
+    assert_eq!(gaps(&alerter, 60), [("compute2".to_owned(), Gap::Overdue)]);
+}
+
+/// What a rule sets aside without a row has an end too: what Pacemaker remembers of a controller that was fenced.
+#[test]
+fn what_is_set_aside_at_each_look_adds_up() {
+    if lacks_evidence() {
+        return;
+    }
+    let (mut site, mut alerter) = furnished();
+    site.alert("ctl2", Action::Off, 0, "ctl1");
+    site.remember("ctl2", false);
+    alerter.run(&mut site, 40);
+    assert_eq!(gaps(&alerter, 3600), []);
+}
+
+/// Where no daemon runs `status` looks at the journal itself.
+#[test]
+fn status_says_what_does_not_add_up_and_is_silent_where_all_does() {
+    let place = Place::new();
+    let mut daemon = place.start(&route("recovery", ""));
+    for host in ["compute1", "compute2"] {
+        daemon.fence(host, Timestamp::now());
+    }
+    let status = || -> Value { serde_json::from_str(&place.status(&["status", "--json"])).unwrap() };
+    let said = |status: &Value| -> Vec<Value> {
+        let all = status["troubles"].as_array().unwrap().iter();
+        all.filter(|one| one["kind"] == "unaccounted").cloned().collect()
+    };
+    let before = status();
+    assert_eq!((&before["unaccounted"], said(&before)), (&0.into(), vec![]));
+    place.tamper("PRAGMA foreign_keys = OFF; DELETE FROM mark WHERE node = 'compute1'");
+    let after = status();
+    let found = said(&after);
+    assert_eq!((&after["unaccounted"], found.len()), (&1.into(), 1), "{after}");
+    assert_eq!((&found[0]["hosts"][0], &found[0]["level"]), (&"compute1".into(), &"critical".into()));
+}
