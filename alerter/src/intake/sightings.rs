@@ -179,8 +179,11 @@ impl Intake<'_> {
         let outages = self.outages(&sighting.node)?;
         let connections = self.connections(&sighting.node, &outages)?;
         let waited = self.shared.seen().waiting.waited(&sighting.key(), self.instant);
-        // What lies ahead of this clock happened by now at the latest.
-        let sighting = &Sighting { at: sighting.at.min(self.around.now), ..sighting.clone() };
+        // What lies ahead by more than clocks may differ happened by now at the latest. Else the time is kept: the id and the
+        // bytes of its mark are to be the same on every controller.
+        let now = self.around.now;
+        let at = if sighting.at > now + CLOCK_SKEW { now } else { sighting.at };
+        let sighting = &Sighting { at, ..sighting.clone() };
         let seen = fold::Seen { sighting, connections: &connections, waited };
         Ok(self.around.fate_of_sighting(&seen, &outages))
     }
