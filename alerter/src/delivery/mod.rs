@@ -95,25 +95,33 @@ fn outdated(verdict: Verdict) -> Verdict {
     }
 }
 
-/// What an exchange says of its endpoint.
-fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) {
-    let wish = match outcome {
+/// How long an endpoint asks to be left alone.
+fn wish(outcome: &Outcome) -> Option<Duration> {
+    match outcome {
         Outcome::Wait(_) => None,
         _ => outcome.failure().and_then(|failure| failure.after),
-    };
-    let sign = match outcome {
+    }
+}
+
+/// What an exchange says of its endpoint.
+pub fn sign_of(outcome: &Outcome) -> Sign {
+    match outcome {
         // It works, whatever it has against this mark.
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
         Outcome::Held(_) | Outcome::Wait(_) | Outcome::Rejected(_) => Sign::Takes,
         Outcome::Unreachable(_) => Sign::Unreachable,
-        Outcome::Retry(_) if wish.is_some() => Sign::Throttles,
+        Outcome::Retry(_) if wish(outcome).is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
         Outcome::Refused(_) => Sign::Refuses,
-    };
+    }
+}
+
+fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) {
     let mut lanes = shared.lanes();
     if let Some(lane) = lanes.get_mut(&due.delivery.route) {
         lane.ended(due.mark.id);
         lane.endpoint.took(took);
+        let (sign, wish) = (sign_of(outcome), wish(outcome));
         lane.endpoint.end(&due.mark.node, sign, wish, Instant::now(), fastrand::f64());
     }
 }

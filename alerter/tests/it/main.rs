@@ -68,6 +68,7 @@ mod operators;
 mod probes;
 mod probes_keeper;
 mod probes_keys;
+mod promise;
 mod pruning;
 mod register;
 mod register_lost;

@@ -32,7 +32,7 @@ fn site() -> Site {
 
 fn die(site: &mut Site) {
     site.lost.insert(NODE);
-    site.outages.push(Outage { host: NODE, began: site.now, ended: None });
+    site.outages.push(Outage { host: NODE, began: site.now, ended: None, ids: Default::default() });
     site.advance(1.0);
 }
 

@@ -14,7 +14,7 @@ use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{DueDelivery, HeldMark, Journal, MarkRow};
-use marks::mark::{Doubt, Proof, Settlement, Standing};
+use marks::mark::{Settlement, Standing};
 use marks::register::Scope;
 use marks::time::Timestamp;
 
@@ -32,8 +32,10 @@ const WAIT_LIMIT: u64 = 180_000;
 const PARKED_LIMIT: u64 = 1_000_000;
 /// How often that is looked at, in milliseconds.
 const WAIT_CHECK: u64 = 60_000;
-/// Clocks of controllers differ by less.
-const SKEW: i64 = 5;
+/// Clocks of controllers that differ make times as uncertain as this.
+const SKEWED: Duration = Duration::from_secs(125);
+/// What is fenced within this time of what somebody forged cannot be told from it (`coalesce`).
+const NEAR: Duration = Duration::from_secs(180);
 
 /// What is counted for the report.
 #[derive(Clone, Debug, Default)]
@@ -63,6 +65,7 @@ pub(super) struct Audit {
     slack: Duration,
     is_loud: bool,
     loses_controllers: bool,
+    loses_register: bool,
     groups: Vec<Watched>,
     /// Marks as the journal has them, read as they change.
     rows: BTreeMap<MarkId, MarkRow>,
@@ -86,7 +89,12 @@ pub(super) struct Audit {
 impl Audit {
     pub(super) fn new(story: &Story, is_loud: bool) -> Self {
         Self {
-            slack: if story.sets_clock { UNSURE } else { Duration::ZERO },
+            slack: match (story.skews == [0; 3], story.sets_clock) {
+                (false, _) => SKEWED,
+                (true, true) => UNSURE,
+                (true, false) => Duration::ZERO,
+            },
+            loses_register: story.loses_register(),
             is_loud,
             loses_controllers: story.loses_controllers(),
             groups: vec![Watched::default(); story.groups.len()],
@@ -158,6 +166,10 @@ impl Audit {
         let held = daemon.journal.holds().unwrap();
         self.note_news(world, &held);
         for row in self.open() {
+            // What becomes of a host that lives is said of what is notified.
+            if world.forged.contains(&row.id) {
+                continue;
+            }
             self.look_at(world, daemon, &row, held.get(&row.id));
             let is_free = !held.contains_key(&row.id) && row.standing.doubt().is_none();
             if is_free {
@@ -415,6 +427,16 @@ impl Audit {
         if first.body != attempt.body {
             self.wrong(world, format!("{mark} was told to {route} in other bytes than before"));
         }
+        let (text, node) = (String::from_utf8_lossy(&attempt.body), &attempt.node);
+        let is_true = text.contains(&format!("\"{node}.example.org\"")) && !text.contains("false");
+        if !is_true {
+            self.wrong(world, format!("{route} was told of {node} what nobody configured: {text}"));
+        }
+        let host = world.index_of[node];
+        let has_failed = world.outages.iter().any(|outage| outage.host == host);
+        if !world.whose.contains_key(&mark) && !(world.forged.contains(&mark) && has_failed) {
+            self.wrong(world, format!("{route} was told of {node}, which was not fenced"));
+        }
     }
 
     /// P11: what is done behind an acknowledgement is done only where the mark was told.
@@ -476,8 +498,8 @@ impl Audit {
     ) -> Option<u64> {
         let receiver = world.receivers.get(&delivery.route)?;
         let last = delivery.last.as_ref().map(|last| last.kind.as_str());
-        let is_own_fault = matches!(last, Some("http-422" | "refused" | ACCEPTED))
-            || receiver.rejects.as_ref() == Some(&row.node);
+        let is_own_fault =
+            matches!(last, Some("http-422" | "refused" | ACCEPTED)) || receiver.rejects.contains(&row.node);
         let turn = delivery.chain.and_then(|step| step.since());
         if !delivery.state.may_be_sent() || receiver.mood != Mood::Takes || is_own_fault {
             return None;
@@ -510,43 +532,46 @@ impl Audit {
                 ),
             );
         }
-        for outage in &world.outages {
-            self.end_of(world, daemon, outage);
+        for (rank, outage) in world.outages.iter().enumerate() {
+            self.end_of(world, daemon, (rank, outage));
         }
         let rows: Vec<MarkRow> = self.rows.values().cloned().collect();
         rows.iter().for_each(|row| self.agrees(world, daemon, row));
     }
 
-    fn end_of(&mut self, world: &World, daemon: &Daemon, outage: &Outage) {
+    /// An operator looks at a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or
+    /// a controller that was lost can leave one.
+    pub(super) fn doubted(&mut self, world: &World, row: &MarkRow) {
+        let is_lost = self.loses_controllers || self.loses_register;
+        // Fenced once more after its outage was notified: nobody knows whether it had been back.
+        if !is_lost && world.whose.contains_key(&row.id) && !is_told_otherwise(world, row) {
+            let word = row.standing.as_str();
+            self.wrong(
+                world,
+                format!("{} ({}) is held ({word}) although Pacemaker says it", row.node, row.id),
+            );
+        }
+    }
+
+    fn end_of(&mut self, world: &World, daemon: &Daemon, (rank, outage): (usize, &Outage)) {
         let host = &world.hosts[outage.host].name;
-        let fits = |row: &&MarkRow| {
-            let at = row.failure_time.seconds();
-            let is_after = at >= outage.began.seconds() - SKEW;
-            row.node == *host && is_after && outage.ended.is_none_or(|end| at <= end.seconds() + SKEW)
+        // What somebody forged just before cannot be told from it.
+        let near = |row: &MarkRow| row.failure_time.distance(outage.began) <= NEAR + self.slack;
+        let is_own = |row: &&MarkRow| match world.whose.get(&row.id) {
+            Some(own) => *own == rank,
+            None => row.node == *host && near(row) && is_told(world, row.id),
         };
-        let rows: Vec<MarkRow> = self.rows.values().filter(fits).cloned().collect();
-        // Of two outages that touch, a mark belongs to the nearer one.
-        let nearest = |row: &&MarkRow| {
-            let distance = |other: &Outage| other.began.distance(row.failure_time);
-            let own = world.outages.iter().filter(|other| other.host == outage.host);
-            own.min_by_key(|other| distance(other)).is_some_and(|other| other.began == outage.began)
-        };
-        let own: Vec<&MarkRow> = rows.iter().filter(nearest).collect();
+        let rows: Vec<MarkRow> = self.rows.values().filter(is_own).cloned().collect();
+        let own: Vec<&MarkRow> = rows.iter().collect();
         match own.as_slice() {
             [] => self.wrong(world, format!("{host} was fenced at {} and has no mark", outage.began)),
             [_] => {}
             several => {
-                // What came again without a return was held, and an operator answers for the rest.
-                let is_asked = |row: &&&MarkRow| {
-                    let again = Standing::Doubtful(Doubt::FencedAgain);
-                    row.standing == again || row.standing == Standing::Proven(Proof::Operator)
-                };
-                let several: Vec<&&MarkRow> = several.iter().filter(|row| !is_asked(row)).collect();
-                if several.len() < 2 {
-                    return own.into_iter().for_each(|row| self.is_done(world, daemon, row));
-                }
                 let told = several.iter().filter(|row| is_told(world, row.id)).count();
-                if told > 1 || !self.loses_controllers {
+                let is_lost = self.loses_controllers || self.loses_register;
+                let mut others = several.iter().filter(|row| !is_told(world, row.id));
+                let are_ended = others.all(|row| world.dismissed.contains(&row.id));
+                if (told > 1 && !self.loses_register) || !(is_lost || are_ended) {
                     self.wrong(
                         world,
                         format!("one outage of {host} has {} marks, {told} told", several.len()),
@@ -577,7 +602,7 @@ impl Audit {
             Settlement::Acknowledged => is_told,
             Settlement::Dismissed => world.dismissed.contains(&id),
             Settlement::Cancelled => deliveries.iter().all(|d| d.is_step() || d.state == State::Cancelled),
-            Settlement::Expired => self.loses_controllers,
+            Settlement::Expired => is_told_otherwise(world, row),
         };
         if !is_right {
             let states: Vec<String> =
@@ -606,6 +631,13 @@ impl Audit {
             self.wrong(world, format!("{} is in doubt for ever", row.node));
         }
     }
+}
+
+/// Whether the outage of a mark was told under another one.
+pub(super) fn is_told_otherwise(world: &World, row: &MarkRow) -> bool {
+    let own = world.whose.get(&row.id);
+    let mut others = world.whose.iter().filter(|(id, outage)| **id != row.id && Some(*outage) == own);
+    others.any(|(id, _)| is_told(world, *id))
 }
 
 fn is_told(world: &World, mark: MarkId) -> bool {

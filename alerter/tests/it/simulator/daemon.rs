@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
-use alerter::delivery::endpoint::{Endpoint, Sign};
+use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::lane::{FRESH, Lane};
 use alerter::delivery::schedule;
 use alerter::delivery::trouble::Troubles;
-use alerter::delivery::{confirmation, of_this_host};
+use alerter::delivery::{confirmation, of_this_host, sign_of};
 use alerter::drivers::event::{self, TimeFormat};
 use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome, Step};
 use alerter::intake::{apply, start};
@@ -156,6 +156,7 @@ pub(super) struct Daemon {
 impl Daemon {
     /// What `run` does before its first look.
     pub(super) fn start(world: &mut World, controller: usize, broken: Broken) -> Self {
+        world.clock.active = controller;
         let open = || Journal::open(&world.journal(controller), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&world.settings(controller), &KINDS).unwrap();
@@ -325,17 +326,11 @@ impl Daemon {
 
     /// As `delivery` notes what an exchange says of its endpoint.
     fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) {
-        let sign = match &flight.outcome {
-            Outcome::Unreachable(_) => Sign::Unreachable,
-            Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,
-            Outcome::Refused(_) => Sign::Refuses,
-            _ => Sign::Takes,
-        };
         let mut lanes = self.shared.lanes();
         if let Some(lane) = lanes.get_mut(&flight.due.delivery.route) {
             lane.ended(flight.due.mark.id);
             lane.endpoint.took(took);
-            lane.endpoint.end(&flight.due.mark.node, sign, None, now.instant, random);
+            lane.endpoint.end(&flight.due.mark.node, sign_of(&flight.outcome), None, now.instant, random);
         }
     }
 
@@ -519,11 +514,12 @@ impl Daemon {
             audit.step(world, due);
             return (Outcome::Acknowledged { reference: None }, takes);
         }
-        if receiver.rejects.as_ref() == Some(&due.mark.node) {
+        if receiver.rejects.contains(&due.mark.node) {
             return (Outcome::Rejected(failure("http-422")), takes);
         }
         receiver.got.insert(mark);
-        let attempt = Attempt { mark, body: due.delivery.body.clone() };
+        receiver.told.entry(due.mark.node.clone()).or_insert(at);
+        let attempt = Attempt { mark, node: due.mark.node.clone(), body: due.delivery.body.clone() };
         if !receiver.confirms_later {
             receiver.has.insert(mark);
         }

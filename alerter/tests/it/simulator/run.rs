@@ -1,14 +1,15 @@
 //! Plays a story: the clock jumps from one event to the next, and the alerter passes at each.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
+use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Callback as Confirmation, MarkRow, Says};
 use marks::register::{About, Decision, Ending, Scope};
 
-use super::audit::{Audit, Tally};
+use super::audit::{Audit, Tally, is_told_otherwise};
 use super::daemon::{Broken, Callback, Daemon};
 use super::story::{Cut, Event, Scale, Story};
 use super::world::{Mood, Order, World, mix};
@@ -28,6 +29,8 @@ pub(super) struct Played {
     pub(super) tally: Tally,
     /// Milliseconds.
     pub(super) lasted: u64,
+    /// When the first route was told of each host, in milliseconds since the story began.
+    pub(super) told: BTreeMap<HostName, u64>,
 }
 
 struct Run {
@@ -46,7 +49,12 @@ struct Run {
 
 /// Plays the story of a seed.
 pub(super) fn play(seed: u64, scale: Scale, broken: Broken, is_loud: bool) -> Played {
-    let story = Story::new(seed, scale);
+    play_story(Story::new(seed, scale), broken, is_loud)
+}
+
+/// Plays a story.
+pub(super) fn play_story(story: Story, broken: Broken, is_loud: bool) -> Played {
+    let seed = story.seed;
     let mut audit = Audit::new(&story, is_loud);
     let mut world = World::new(&story);
     if is_loud {
@@ -70,7 +78,8 @@ pub(super) fn play(seed: u64, scale: Scale, broken: Broken, is_loud: bool) -> Pl
     run.until(story.rest);
     run.come_to_rest();
     let lasted = run.world.clock.now;
-    Played { violations: run.audit.violations, tally: run.audit.tally, lasted }
+    let told = run.world.receivers.values().next().map(|first| first.told.clone()).unwrap_or_default();
+    Played { violations: run.audit.violations, tally: run.audit.tally, lasted, told }
 }
 
 impl Run {
@@ -187,15 +196,25 @@ impl Run {
 
     fn happens(&mut self, event: Event) {
         self.audit.say(&self.world, || format!("{event:?}"));
-        let now = self.world.clock.now;
         match event {
             Event::Fences { host, by } => self.fence(host, by),
             Event::Returns { host, to } => self.bring_back(host, to),
             Event::Turns { route, mood } => self.turn(route, mood),
-            Event::Rejects { route, host } => {
-                let node = host.map(|host| self.world.hosts[host].name.clone());
-                let receiver = self.world.receivers.values_mut().nth(route).unwrap();
-                (receiver.rejects, receiver.fine_since) = (node, now);
+            Event::Rejects { route, hosts } => {
+                let names = hosts.into_iter().map(|host| self.world.hosts[host].name.clone()).collect();
+                self.world.receivers.values_mut().nth(route).unwrap().rejects = names;
+            }
+            Event::Empties { all_but_one_in } => {
+                let rng = &mut self.rng;
+                self.world.register.retain(|_, _| all_but_one_in.is_some_and(|n| rng.u8(..n) == 0));
+            }
+            Event::Monitors => {
+                let all = (0..3).filter(|at| !self.world.lost.contains(at)).collect::<Vec<_>>();
+                all.into_iter().for_each(|at| self.world.monitor(at));
+            }
+            Event::Forges { forgery, host, rank } => {
+                let open = self.open_mark(rank);
+                self.world.forge(forgery, host, open.as_ref());
             }
             Event::Dies { cut, to } => self.cut = Some((cut, to)),
             Event::Loses { controller } => self.lose(controller),
@@ -258,7 +277,11 @@ impl Run {
             Event::Resumes => self.end_order(false),
             Event::EndsMaintenance => self.end_order(true),
             Event::ReleasesGroup { group } => self.release_group(group),
-            Event::Releases { rank } => self.open_mark(rank).iter().for_each(|row| self.release(row.id)),
+            // Nobody believes what was forged.
+            Event::Releases { rank } => {
+                let row = self.open_mark(rank).filter(|row| !self.world.forged.contains(&row.id));
+                row.iter().for_each(|row| self.release(row.id));
+            }
             Event::Unmarks { rank } => self.open_mark(rank).iter().for_each(|row| self.unmark(row.id)),
             Event::Damages { rank } => self.open_mark(rank).iter().for_each(|row| self.damage(row.id)),
             _ => {}
@@ -353,7 +376,8 @@ impl Run {
         self.world.lost.clear();
         let now = self.world.clock.now;
         for receiver in self.world.receivers.values_mut() {
-            (receiver.mood, receiver.rejects) = (Mood::Takes, None);
+            receiver.mood = Mood::Takes;
+            receiver.rejects.clear();
             receiver.fine_since = now;
         }
         self.world.clock.now += SETTLING;
@@ -398,9 +422,14 @@ impl Run {
         for row in daemon.journal.open_marks().unwrap().sound {
             let deliveries = daemon.journal.deliveries_of(row.id).unwrap();
             let held = daemon.journal.hold_of(row.id).unwrap();
-            if !deliveries.damaged.is_empty() {
+            let is_doubted = row.standing.doubt().is_some();
+            if is_doubted {
+                self.audit.doubted(&self.world, &row);
+            }
+            let is_known = self.world.forged.contains(&row.id) || is_told_otherwise(&self.world, &row);
+            if !deliveries.damaged.is_empty() || (is_doubted && is_known) {
                 unmark.push(row.id);
-            } else if row.standing.doubt().is_some() || held.is_some_and(|held| held.words[0] == "confirm") {
+            } else if is_doubted || held.is_some_and(|held| held.words[0] == "confirm") {
                 release.push(row.id);
             } else if deliveries.sound.iter().any(|d| d.state.as_str() == "held" && !d.waits_in_chain()) {
                 let_go.push(row.id);

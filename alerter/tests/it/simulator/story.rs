@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 
-use super::world::{Mood, Receiver};
+use super::world::{Forgery, Kind, Mood, Receiver, mix};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -29,12 +29,13 @@ impl RouteOf {
             mood: Mood::Takes,
             fine_since: 0,
             denied: false,
-            rejects: None,
+            rejects: Default::default(),
             pace: self.pace,
             confirms_later: self.confirms_later,
             has: Default::default(),
             got: Default::default(),
             first: Default::default(),
+            told: Default::default(),
         }
     }
 }
@@ -57,10 +58,22 @@ pub(super) enum Event {
         route: usize,
         mood: Mood,
     },
-    /// It does not take this host's message any more, or takes everybody's again.
+    /// It does not take these hosts' messages; of none, it takes everybody's again.
     Rejects {
         route: usize,
-        host: Option<usize>,
+        hosts: Vec<usize>,
+    },
+    /// attrd has lost everything, or all but one in so many entries.
+    Empties {
+        all_but_one_in: Option<u8>,
+    },
+    /// `fence_mark` looks after the register on every controller.
+    Monitors,
+    /// Somebody who can write the register writes what is not so.
+    Forges {
+        forgery: Forgery,
+        host: usize,
+        rank: usize,
     },
     /// The alerter is killed at this point of its next pass; the next one starts on a controller, or where it was.
     Dies {
@@ -148,6 +161,10 @@ pub(super) struct Story {
     pub(super) rest: u64,
     /// Whether the wall clock is ever set.
     pub(super) sets_clock: bool,
+    /// By how many milliseconds the clocks of the controllers are ahead.
+    pub(super) skews: [i64; 3],
+    /// What hosts are to the cluster; those without an entry are remote nodes.
+    pub(super) kinds: Vec<Kind>,
 }
 
 /// How large a cloud may be.
@@ -155,11 +172,13 @@ pub(super) struct Story {
 pub(super) struct Scale {
     pub(super) hours: u64,
     pub(super) most_hosts: usize,
+    /// Clocks differ, registers are lost, entries forged, hosts are cluster nodes, and endpoints refuse some of them.
+    pub(super) is_hard: bool,
 }
 
 impl Story {
     pub(super) fn new(seed: u64, scale: Scale) -> Self {
-        let mut rng = Rng::with_seed(super::world::mix(seed));
+        let mut rng = Rng::with_seed(mix(seed));
         let rest = scale.hours * HOUR;
         let routes = routes(&mut rng);
         let sizes = sizes(&mut rng, scale);
@@ -182,10 +201,46 @@ impl Story {
             events: Vec::new(),
             rest,
             sets_clock: rng.u8(..4) == 0,
+            skews: [0; 3],
+            kinds: Vec::new(),
         };
         story.happen(&mut rng);
+        if scale.is_hard {
+            story.surround(&mut Rng::with_seed(mix(seed ^ 0x0dd_ba11)));
+        }
         story.events.sort_by_key(|(at, _)| *at);
         story
+    }
+
+    /// One group of hosts, half a dozen of whom the one route does not take, or none; all fail within a second.
+    pub(super) fn of_rejected(hosts: usize, rejected: usize) -> Self {
+        let names = (0..hosts).map(|at| (format!("h{at}"), 0)).collect();
+        let route = RouteOf {
+            name: "route0".into(),
+            confirms_later: false,
+            goes_on: false,
+            if_returned: "deliver",
+            pace: 100,
+        };
+        let settings = format!("[hosts]\ndomain = \"example.org\"\n{}", route_table(&route));
+        let fences = |host| (60_000 + 20 * host as u64, Event::Fences { host, by: Some(host % 3) });
+        let rejects = (1_000, Event::Rejects { route: 0, hosts: (0..rejected).collect() });
+        Self {
+            seed: 0,
+            settings,
+            hosts: names,
+            groups: vec!["default".into()],
+            routes: vec![route],
+            events: std::iter::once(rejects).chain((0..hosts).map(fences)).collect(),
+            rest: 20 * MINUTE,
+            sets_clock: false,
+            skews: [0; 3],
+            kinds: Vec::new(),
+        }
+    }
+
+    pub(super) fn loses_register(&self) -> bool {
+        self.events.iter().any(|(_, event)| matches!(event, Event::Empties { .. }))
     }
 
     pub(super) fn loses_controllers(&self) -> bool {
@@ -209,6 +264,45 @@ impl Story {
         }
         self.operators(rng, hours);
         self.controllers(rng, hours);
+    }
+
+    /// What the cluster and others do to the alerter: a story has little of it, and most have something.
+    fn surround(&mut self, rng: &mut Rng) {
+        if rng.u8(..4) == 0 {
+            self.skews = [0; 3].map(|_: i64| rng.i64(-59_000..=60_000));
+        }
+        if rng.u8(..4) == 0 {
+            self.have_cluster_nodes(rng);
+        }
+        if rng.u8(..3) == 0 {
+            let (route, at) = (rng.usize(..self.routes.len()), self.at(rng));
+            let hosts = (0..rng.usize(3..10)).map(|_| self.host(rng)).collect();
+            self.add(at, Event::Rejects { route, hosts });
+            self.add(at + rng.u64(HOUR..2 * HOUR), Event::Rejects { route, hosts: Vec::new() });
+        }
+        if rng.u8(..4) == 0 {
+            for _ in 0..rng.usize(1..=3) {
+                let at = self.at(rng);
+                self.add(at, Event::Empties { all_but_one_in: rng.bool().then(|| rng.u8(2..5)) });
+                self.add(at + rng.u64(1_000..10 * MINUTE), Event::Monitors);
+            }
+        }
+        if rng.u8(..3) == 0 {
+            for _ in 0..rng.usize(1..=6) {
+                let (at, host, rank) = (self.at(rng), self.host(rng), rng.usize(..6));
+                self.add(at, Event::Forges { forgery: *rng.choice(&Forgery::ALL).unwrap(), host, rank });
+            }
+        }
+    }
+
+    /// Hosts that run the cluster too, which the configuration has to name.
+    fn have_cluster_nodes(&mut self, rng: &mut Rng) {
+        let kind = if rng.bool() { Kind::Flag } else { Kind::Epoch };
+        let few = |_| if rng.u8(..3) == 0 { kind } else { Kind::Remote };
+        self.kinds = self.hosts.iter().map(few).collect();
+        let own = self.hosts.iter().zip(&self.kinds).filter(|(_, kind)| **kind != Kind::Remote);
+        let own: Vec<&str> = own.map(|((name, _), _)| name.as_str()).chain(["r*"]).collect();
+        self.settings = self.settings.replacen("[hosts]\n", &format!("[hosts]\nmatch = {own:?}\n"), 1);
     }
 
     fn at(&self, rng: &mut Rng) -> u64 {
@@ -273,8 +367,8 @@ impl Story {
         let end = at + rng.u64(MINUTE..3 * HOUR);
         if rng.u8(..4) == 0 {
             let host = self.host(rng);
-            self.add(at, Event::Rejects { route, host: Some(host) });
-            self.add(end, Event::Rejects { route, host: None });
+            self.add(at, Event::Rejects { route, hosts: vec![host] });
+            self.add(end, Event::Rejects { route, hosts: Vec::new() });
             return;
         }
         let moods = [Mood::Refuses, Mood::TimesOut, Mood::Busy, Mood::Denies];

@@ -12,30 +12,38 @@ use std::time::{Duration, Instant};
 use alerter::moment::Moment;
 use marks::cib::Cib;
 use marks::evidence::{Sighting, Witness};
-use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::journal::{Journal, Role};
-use marks::register::{Entries, Entry, Key, Scope};
+use marks::journal::{Journal, MarkRow, Role};
+use marks::mark::{Mark, Settlement, Source};
+use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Returned, Scope, Settled};
 use marks::time::Timestamp;
 use tempfile::TempDir;
 
 use super::story::Story;
+use crate::site::stands;
 
 pub(super) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
+/// By whose clock Pacemaker dates its fencing history, `node_fenced` and `in_ccm`.
+const DC: usize = 0;
 
 /// When every story begins: what the real clock says has no part in it.
 const BEGINNING: Timestamp = Timestamp(4_000_000_000_000);
 /// The word of an attribute that asks not to tell of a host.
 const SKIP: &str = "host-failure-skip";
 
-/// Both clocks of the controllers; the wall clock can be set.
+/// The controllers' clocks: the monotonic one, and a wall clock each.
 pub(super) struct Clock {
     base: Instant,
     /// Milliseconds since the story began.
     pub(super) now: u64,
-    /// By how many milliseconds the wall clock was set.
+    /// By how many milliseconds the wall clocks were set.
     pub(super) set: i64,
+    /// By how many milliseconds the wall clock of each controller is ahead.
+    skews: [i64; 3],
+    /// Where the alerter runs, or ran last.
+    pub(super) active: usize,
 }
 
 impl Clock {
@@ -43,7 +51,18 @@ impl Clock {
         Moment { instant: self.base + Duration::from_millis(self.now), wall: self.wall() }
     }
 
+    /// The alerter's.
     pub(super) fn wall(&self) -> Timestamp {
+        self.of(self.active)
+    }
+
+    /// A controller's.
+    fn of(&self, controller: usize) -> Timestamp {
+        Timestamp(self.right().0 + self.skews[controller])
+    }
+
+    /// One that is right.
+    fn right(&self) -> Timestamp {
         Timestamp(BEGINNING.0 + self.now.cast_signed() + self.set)
     }
 
@@ -64,10 +83,25 @@ impl Clock {
     }
 }
 
+/// What a host is to the cluster, and how the cluster says whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Remote,
+    /// A cluster node; `in_ccm` is true or false (before 2.1.7).
+    Flag,
+    /// The same; `in_ccm` says since when, and 0 for not (2.1.7 and later).
+    Epoch,
+}
+
 /// A compute host, as the cluster sees it.
 pub(super) struct Host {
     pub(super) name: HostName,
     pub(super) group: usize,
+    kind: Kind,
+    /// Since when it is there, by the DC's clock, epoch seconds.
+    joined: i64,
+    /// Pacemaker has forgotten what it did since it joined.
+    is_forgotten: bool,
     pub(super) is_up: bool,
     /// `node_fenced`, epoch seconds; 0 where it is not.
     fenced: i64,
@@ -106,6 +140,7 @@ pub(super) enum Mood {
 #[derive(Clone, Debug)]
 pub(super) struct Attempt {
     pub(super) mark: MarkId,
+    pub(super) node: HostName,
     pub(super) body: Vec<u8>,
 }
 
@@ -116,8 +151,8 @@ pub(super) struct Receiver {
     pub(super) fine_since: u64,
     /// It has refused everybody before.
     pub(super) denied: bool,
-    /// Whose message it does not take.
-    pub(super) rejects: Option<HostName>,
+    /// Whose messages it does not take.
+    pub(super) rejects: BTreeSet<HostName>,
     /// Milliseconds that an exchange takes.
     pub(super) pace: u64,
     /// It takes the message first and says later whether it has the mark.
@@ -128,6 +163,30 @@ pub(super) struct Receiver {
     pub(super) got: BTreeSet<MarkId>,
     /// The first attempt of each mark.
     pub(super) first: BTreeMap<MarkId, Attempt>,
+    /// When it was first told of a host, in milliseconds since the story began.
+    pub(super) told: BTreeMap<HostName, u64>,
+}
+
+/// What somebody writes who can write the register and is no alerter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forgery {
+    /// An open mark has ended, says a controller that does not exist.
+    Ends,
+    /// The host of an open mark is back; it is not.
+    Returns,
+    /// The next fencing has a mark already, of another name.
+    OtherName,
+    /// The same, on other disks.
+    OtherDisks,
+    /// A host that lives was fenced.
+    Lives,
+    /// The same, in many years.
+    Future,
+}
+
+impl Forgery {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Ends, Self::Returns, Self::OtherName, Self::OtherDisks, Self::Lives, Self::Future];
 }
 
 /// What an operator decided that holds marks back.
@@ -152,6 +211,12 @@ pub(super) struct World {
     pub(super) lost: BTreeSet<usize>,
     pub(super) receivers: BTreeMap<String, Receiver>,
     pub(super) outages: Vec<Outage>,
+    /// The outage of each id that an honest mark may have.
+    pub(super) whose: BTreeMap<MarkId, usize>,
+    /// The ids of marks that somebody forged.
+    pub(super) forged: BTreeSet<MarkId>,
+    /// What stands beside the next fencing.
+    beside: Option<Forgery>,
     /// When a host was fenced last, in milliseconds since the story began.
     pub(super) fenced: u64,
     /// What is in force, by what operators did.
@@ -168,11 +233,14 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(story: &Story) -> Self {
         let directory = tempfile::Builder::new().tempdir_in(memory()).unwrap();
-        let clock = Clock { base: Instant::now(), now: 0, set: 0 };
-        let connected = (clock.wall() - Duration::from_secs(3600)).seconds();
-        let host = |(name, group): &(String, usize)| Host {
+        let clock = Clock { base: Instant::now(), now: 0, set: 0, skews: story.skews, active: 0 };
+        let connected = (clock.of(0) - Duration::from_secs(3600)).seconds();
+        let host = |(rank, (name, group)): (usize, &(String, usize))| Host {
             name: HostName::parse(name).unwrap(),
             group: *group,
+            kind: story.kinds.get(rank).copied().unwrap_or(Kind::Remote),
+            joined: connected,
+            is_forgotten: false,
             is_up: true,
             fenced: 0,
             connections: vec![(0, 7, connected)],
@@ -180,7 +248,7 @@ impl World {
             changed: 0,
             status: String::new(),
         };
-        let mut hosts: Vec<Host> = story.hosts.iter().map(host).collect();
+        let mut hosts: Vec<Host> = story.hosts.iter().enumerate().map(host).collect();
         hosts.iter_mut().for_each(Host::write_status);
         let index_of = hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), at)).collect();
         let mut world = Self {
@@ -194,6 +262,9 @@ impl World {
             lost: BTreeSet::new(),
             receivers: story.routes.iter().map(|route| (route.name.clone(), route.receiver())).collect(),
             outages: Vec::new(),
+            whose: BTreeMap::new(),
+            forged: BTreeSet::new(),
+            beside: None,
             fenced: 0,
             orders: Vec::new(),
             group_releases: BTreeMap::new(),
@@ -260,40 +331,114 @@ impl World {
 
     /// A host dies and Pacemaker fences it; `fence_mark` runs on a controller, where it is configured.
     pub(super) fn fence(&mut self, host: usize, by: Option<usize>) {
-        let now = self.clock.wall();
         let was_up = std::mem::replace(&mut self.hosts[host].is_up, false);
         if was_up {
-            self.outages.push(Outage { host, began: now, ended: None });
+            self.outages.push(Outage { host, began: self.clock.right(), ended: None });
         }
+        // The DC has seen it leave by then.
+        self.touch(host);
+        let outage = self.outages.iter().rposition(|outage| outage.host == host).unwrap();
         if let Some(by) = by {
-            self.mark(by, host, was_up);
+            let id = self.mark(by, host);
+            self.whose.insert(id.into(), outage);
         }
-        let node = self.hosts[host].name.clone();
-        self.history.push(Sighting { node, witness: Witness::History, at: now, by_human: false });
-        self.hosts[host].fenced = now.seconds();
+        let (node, at) = (self.hosts[host].name.clone(), self.clock.of(DC));
+        self.whose.insert(MarkId::of_node_fenced(&node, at.seconds()), outage);
+        self.history.push(Sighting { node, witness: Witness::History, at, by_human: false });
+        (self.hosts[host].fenced, self.hosts[host].is_forgotten) = (at.seconds(), true);
         self.touch(host);
         self.fenced = self.clock.now;
     }
 
-    fn mark(&mut self, by: usize, host: usize, was_up: bool) {
-        let (now, id) = (self.clock.wall(), FencingId::parse(&self.id()).unwrap());
-        let node = self.hosts[host].name.clone();
-        let incarnation = self.hosts[host].incarnation();
-        let fencing = Fencing {
+    fn mark(&mut self, by: usize, host: usize) -> FencingId {
+        let fencing = self.fencing(by, host);
+        let id = fencing.id;
+        if let Some(forgery) = self.beside.take() {
+            let mut entry = self.entry_of(&fencing);
+            match forgery {
+                Forgery::OtherDisks => entry.mark.on_shared_storage = false,
+                _ => entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
+            }
+            self.publish(Entry::Mark(entry));
+        }
+        self.agents[by].append_fencing(&fencing).unwrap();
+        self.monitor(by);
+        id
+    }
+
+    fn fencing(&mut self, by: usize, host: usize) -> Fencing {
+        let (now, id) = (self.clock.of(by), FencingId::parse(&self.id()).unwrap());
+        let (node, cib) = (self.hosts[host].name.clone(), self.cib());
+        Fencing {
             id,
-            node,
             plug: None,
             asked_at: now,
             committed_at: now + Duration::from_millis(30),
             seen_by: CONTROLLERS[by].to_owned(),
             origin: Origin::Fencer,
-            incarnation,
-            already_down: Some(!was_up),
+            incarnation: cib.incarnation_of(&node),
+            already_down: cib.fenced_before(&node),
+            node,
             given_domain: None,
             given_shared_storage: None,
+        }
+    }
+
+    /// A mark as an alerter would make it.
+    fn entry_of(&self, fencing: &Fencing) -> MarkEntry {
+        let mark = Mark {
+            id: fencing.id.into(),
+            node: fencing.node.clone(),
+            fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
+            on_shared_storage: true,
+            failure_time: fencing.asked_at,
+            generated_time: fencing.committed_at,
         };
-        self.agents[by].append_fencing(&fencing).unwrap();
-        self.publish(Entry::Fencing(fencing));
+        let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.asked_at);
+        MarkEntry { mark, source: Source::Fencing, incarnation, made_by: CONTROLLERS[1].into(), made_at }
+    }
+
+    /// What `fence_mark` does at each `monitor` and at the end of each `off`: what its journal has and the register lacks is
+    /// published.
+    pub(super) fn monitor(&mut self, controller: usize) {
+        let since = self.clock.of(controller) - Duration::from_secs(86_400);
+        let waiting = self.agents[controller].unpublished(since).unwrap().sound;
+        let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
+        waiting.into_iter().map(Entry::Fencing).for_each(|entry| self.publish(entry));
+        self.agents[controller].note_published(Register::Attrd, &keys).unwrap();
+        let since = self.clock.of(controller) - KEPT;
+        let lost = self.agents[controller].unsettled(Register::Attrd, since).unwrap().sound;
+        for fencing in lost {
+            if !stands(&fencing, &self.register) {
+                self.publish(Entry::Again(fencing));
+            }
+        }
+    }
+
+    /// Somebody writes what no alerter wrote; `open` is a mark that is not settled.
+    pub(super) fn forge(&mut self, forgery: Forgery, host: usize, open: Option<&MarkRow>) {
+        let (at, by) = (self.clock.wall(), CONTROLLERS[2].to_owned());
+        match (forgery, open) {
+            (Forgery::Ends, Some(row)) => {
+                let how = Settlement::Acknowledged;
+                self.publish(Entry::Settled(Settled { mark: row.id, how, at, by: "ctl9".to_owned() }));
+            }
+            (Forgery::Returns, Some(row)) if !self.hosts[self.index_of[&row.node]].is_up => {
+                self.publish(Entry::Returned(Returned { mark: row.id, at, by }));
+            }
+            (Forgery::OtherName | Forgery::OtherDisks, _) => self.beside = Some(forgery),
+            (Forgery::Lives | Forgery::Future, _) if self.hosts[host].is_up => {
+                let fencing = self.fencing(2, host);
+                self.forged.insert(fencing.id.into());
+                if forgery == Forgery::Lives {
+                    return self.publish(Entry::Fencing(fencing));
+                }
+                let mut entry = self.entry_of(&fencing);
+                entry.mark.failure_time = at + Duration::from_secs(10 * 365 * 86_400);
+                self.publish(Entry::Mark(entry));
+            }
+            _ => {}
+        }
     }
 
     /// An entry is written once.
@@ -303,8 +448,13 @@ impl World {
 
     /// A host is back: its remote resource runs on that controller.
     pub(super) fn bring_back(&mut self, host: usize, to: usize) {
-        let now = self.clock.wall();
-        self.hosts[host].connect(to, now.seconds());
+        let (now, dc) = (self.clock.right(), self.clock.of(DC).seconds());
+        self.hosts[host].connect(to, self.clock.of(to).seconds());
+        (self.hosts[host].joined, self.hosts[host].is_forgotten) = (dc, false);
+        // Whoever had connected it before has stopped its resource since; clocks that agree need not know that.
+        if self.clock.skews != [0; 3] {
+            self.hosts[host].connections.retain(|(there, ..)| *there == to);
+        }
         self.touch(host);
         for outage in self.outages.iter_mut().filter(|outage| outage.host == host && outage.ended.is_none()) {
             outage.ended = Some(now);
@@ -314,7 +464,8 @@ impl World {
     /// A controller's power fails: another one connects the hosts that it had connected.
     pub(super) fn lose(&mut self, controller: usize) {
         self.lost = [controller].into();
-        let (next, now) = (self.living(controller), self.clock.wall().seconds());
+        let next = self.living(controller);
+        let now = self.clock.of(next).seconds();
         for at in 0..self.hosts.len() {
             let host = &mut self.hosts[at];
             let newest =
@@ -362,13 +513,21 @@ impl World {
         for host in &self.hosts {
             let name = &host.name;
             let attribute = if host.is_skipped { skip_attribute() } else { String::new() };
-            write!(nodes, r#"<node id="{name}" uname="{name}" type="remote">{attribute}</node>"#).unwrap();
-            write!(resources, r#"<primitive id="{name}" class="ocf" provider="pacemaker" type="remote"/>"#)
+            if host.kind == Kind::Remote {
+                write!(nodes, r#"<node id="{name}" uname="{name}" type="remote">{attribute}</node>"#)
+                    .unwrap();
+                write!(
+                    resources,
+                    r#"<primitive id="{name}" class="ocf" provider="pacemaker" type="remote"/>"#
+                )
                 .unwrap();
+            } else {
+                write!(nodes, r#"<node id="{name}" uname="{name}">{attribute}</node>"#).unwrap();
+            }
             states.push_str(&host.status);
         }
         format!(
-            "<cib><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"
+            r#"<cib dc-uuid="0"><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"#
         )
     }
 }
@@ -388,25 +547,40 @@ impl Host {
         (self.is_up, self.fenced) = (true, 0);
     }
 
-    /// Its newest connection.
-    fn incarnation(&self) -> Option<Incarnation> {
-        let newest = self.connections.iter().max_by_key(|(_, call, second)| (*second, *call));
-        newest.map(|(there, call, second)| Incarnation::new(CONTROLLERS[*there], *call, *second))
-    }
-
     fn write_connections(&self, controller: usize, into: &mut String) {
         let name = &self.name;
+        if self.kind != Kind::Remote {
+            return;
+        }
         for (_, call, second) in self.connections.iter().filter(|(there, ..)| *there == controller) {
             write!(into, r#"<lrm_resource id="{name}" class="ocf" provider="pacemaker" type="remote"><lrm_rsc_op id="{name}" operation="start" rc-code="0" call-id="{call}" last-rc-change="{second}"/></lrm_resource>"#).unwrap();
         }
     }
 
     fn write_status(&mut self) {
-        let (name, is_up, fenced) = (&self.name, self.is_up, self.fenced);
-        self.status = format!(
-            r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{is_up}" node_fenced="{fenced}"/>"#
-        );
+        let (name, is_up, fenced, joined) = (&self.name, self.is_up, self.fenced, self.joined);
+        let word = if is_up { "member" } else { "down" };
+        let own = match self.kind {
+            Kind::Remote => format!(r#"remote_node="true" in_ccm="{is_up}" node_fenced="{fenced}""#),
+            Kind::Flag => {
+                let crmd = if is_up { "online" } else { "offline" };
+                format!(r#"in_ccm="{is_up}" crmd="{crmd}" join="{word}" expected="{word}""#)
+            }
+            Kind::Epoch => {
+                let since = if is_up { joined } else { 0 };
+                format!(r#"in_ccm="{since}" crmd="{since}" join="{word}" expected="{word}""#)
+            }
+        };
+        let work = if self.kind == Kind::Remote || self.is_forgotten { String::new() } else { probe(joined) };
+        self.status = format!(r#"<node_state id="{name}" uname="{name}" {own}>{work}</node_state>"#);
     }
+}
+
+/// What a cluster node does first of all when it has joined.
+fn probe(second: i64) -> String {
+    format!(
+        r#"<lrm><lrm_resources><lrm_resource id="power" class="stonith" type="fence_ipmilan"><lrm_rsc_op id="power_last_0" operation="monitor" rc-code="7" call-id="5" last-rc-change="{second}"/></lrm_resource></lrm_resources></lrm>"#
+    )
 }
 
 /// A number that looks like any other (splitmix64).

@@ -1,7 +1,7 @@
 //! An alerter of the model: the real journal, intake, policy and upkeep, in the engine's order, without its waits.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
@@ -16,12 +16,16 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, Role, Room, Verdict};
 use marks::register::{Entry, Register, Tools};
+use marks::time::Timestamp;
 use serde_json::Value;
 
 use super::{ROUTES, Site, Told};
 
 /// How long a mark waits for the register.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often Pacemaker's fencing history is read.
+const HISTORY: Duration = Duration::from_secs(10);
 
 /// One daemon.
 pub(crate) struct Alerter {
@@ -30,6 +34,7 @@ pub(crate) struct Alerter {
     shared: Arc<Shared>,
     /// Marks of an older daemon were compared with the register; set beforehand by the broken variant of a test.
     pub(crate) settled_in: bool,
+    history_read: Option<Timestamp>,
     /// Sends to both routes without asking the journal whether it may: the broken variant of the audit's tests.
     pub(crate) is_reckless: bool,
 }
@@ -45,14 +50,15 @@ impl Alerter {
         let open = || Journal::open(&site.journal(controller), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&site.settings(controller), kinds).unwrap();
-        let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
+        let cluster = Cluster::start(settings.store.register, Tools::default()).unwrap();
         let mut shared = Shared::new(settings, store, cluster);
         shared.controller = controller.to_owned();
-        *shared.started() = site.now;
+        let now = site.clock(controller);
+        *shared.started() = now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        start::catch_up(&mut journal, &shared, site.now).unwrap();
-        journal.recover(site.now).unwrap();
-        Self { controller, journal, shared, settled_in: false, is_reckless: false }
+        start::catch_up(&mut journal, &shared, now).unwrap();
+        journal.recover(now).unwrap();
+        Self { controller, journal, shared, settled_in: false, history_read: None, is_reckless: false }
     }
 
     /// One pass of the engine: look, take in, keep the register up, tell; and what was acknowledged goes into the register.
@@ -81,38 +87,49 @@ impl Alerter {
     /// Looks and takes in, without telling.
     pub(crate) fn take_in(&mut self, site: &Site) {
         self.look(site, false).unwrap();
-        if std::mem::take(&mut self.shared.seen().history_wanted) || site.now.seconds() % 10 < 2 {
+        let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
+        if std::mem::take(&mut self.shared.seen().history_wanted) || is_due {
             self.look(site, true).unwrap();
+            self.history_read = Some(site.now);
         }
+    }
+
+    /// Its controller's clock.
+    fn now(&self, site: &Site) -> Timestamp {
+        site.clock(self.controller)
     }
 
     /// One look; gives the fault that cut it off.
     pub(crate) fn look(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
+        let (now, moment) = (self.now(site), site.moment(self.controller));
+        if self.shared.cluster.is_none() {
+            apply::take_in_at(&mut self.journal, &self.shared, None, moment)?;
+            return steer::steer(&mut self.journal, &self.shared, now);
+        }
         let view = Arc::new(View {
-            taken: Instant::now(),
+            taken: moment.instant,
             quorum: Ok(site.quorum),
             entries: Ok(site.entries()),
             cib: Ok(Arc::new(site.cib())),
             history: with_history.then(|| Ok(site.history.clone())),
         });
         self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), site.moment())?;
-        assert_eq!(account::audit(&self.journal, &self.shared, site.moment())?, []);
-        steer::steer(&mut self.journal, &self.shared, site.now)
+        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), moment)?;
+        assert_eq!(account::audit(&self.journal, &self.shared, moment)?, []);
+        steer::steer(&mut self.journal, &self.shared, now)
     }
 
     /// Writes what the register lacks.
     pub(crate) fn keep_up(&mut self, site: &mut Site) {
-        if !site.quorum {
+        if !site.quorum || self.shared.cluster.is_none() {
             return;
         }
-        let entries = site.entries();
+        let (entries, now) = (site.entries(), self.now(site));
         if !std::mem::replace(&mut self.settled_in, true) {
             let register = Register::Attrd;
-            start::settle_strangers(&mut self.journal, &self.shared, register, &entries, site.now).unwrap();
+            start::settle_strangers(&mut self.journal, &self.shared, register, &entries, now).unwrap();
         }
-        let wanted =
-            cluster::bounded(self.journal.entries(site.now - cluster::KEPT, self.controller).unwrap());
+        let wanted = cluster::bounded(self.journal.entries(now - cluster::KEPT, self.controller).unwrap());
         if !site.register_is_mute {
             for entry in cluster::missing(&wanted, &entries) {
                 site.publish(entry);
@@ -133,7 +150,7 @@ impl Alerter {
         for route in &routes {
             while let Some(due) = self.begin(site, route) {
                 let verdict = if site.down.contains(route.as_str()) {
-                    refused(site)
+                    refused_at(self.now(site))
                 } else {
                     self.arrive(site, &due);
                     self.taken(&due)
@@ -145,14 +162,15 @@ impl Alerter {
 
     /// Begins the next attempt that is due on a route.
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
-        let gate = Gate { register: Register::Attrd, waited_since: site.now - PATIENCE };
-        let gate = (!self.is_reckless).then_some(gate);
+        let now = self.now(site);
+        let gate = Gate { register: Register::Attrd, waited_since: now - PATIENCE };
+        let gate = (!self.is_reckless && self.shared.cluster.is_some()).then_some(gate);
         let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
         let room = [Room { terms, ..Room::of(route, 1) }];
         if !self.is_reckless {
-            steer::keep_up(&mut self.journal, &self.shared, (&room, gate), site.now).unwrap();
+            steer::keep_up(&mut self.journal, &self.shared, (&room, gate), now).unwrap();
         }
-        let mut turned = self.journal.turn(&[], &room, gate, site.now).unwrap();
+        let mut turned = self.journal.turn(&[], &room, gate, now).unwrap();
         assert!(turned.damaged.is_empty());
         turned.begun.pop()
     }
@@ -173,6 +191,8 @@ impl Alerter {
             id: text(&body["id"]),
             body: due.delivery.body.clone(),
             node: host.split('.').next().unwrap().to_owned(),
+            fqdn: host.clone(),
+            on_shared_storage: body["payload"]["on_shared_storage"].as_bool().unwrap(),
             failure_time: body["payload"]["failure_time"].as_i64().unwrap(),
             at: site.now,
         });
@@ -180,8 +200,9 @@ impl Alerter {
 
     pub(crate) fn finish(&mut self, site: &Site, due: &DueDelivery, verdict: &Verdict) {
         let (mark, route) = (due.mark.id, due.delivery.route.clone());
-        let ended = Ended { mark, route, verdict: verdict.clone(), at: site.now };
-        self.journal.turn(&[ended], &[], None, site.now).unwrap();
+        let now = self.now(site);
+        let ended = Ended { mark, route, verdict: verdict.clone(), at: now };
+        self.journal.turn(&[ended], &[], None, now).unwrap();
     }
 
     /// The recovery controller took it; what the route does then is made with that.
@@ -203,6 +224,22 @@ impl Alerter {
         self.shared.damage_of(table).len()
     }
 
+    /// Whether a mark waits for somebody, and says why: in doubt, without a name, or by a rule of the policy.
+    pub(crate) fn is_held(&self, mark: MarkId) -> bool {
+        let open = self.journal.mark(mark).unwrap().filter(|row| row.settled.is_none());
+        open.is_some_and(|row| {
+            row.standing.doubt().is_some()
+                || row.told().is_none()
+                || self.journal.hold_of(mark).unwrap().is_some()
+        })
+    }
+
+    /// The marks of a host that are held.
+    pub(crate) fn held(&self, host: &str) -> Vec<MarkId> {
+        let marks = self.marks(host).into_iter().map(|row| row.id);
+        marks.filter(|mark| self.is_held(*mark)).collect()
+    }
+
     /// The words of their standings.
     pub(crate) fn standings(&self, host: &str) -> Vec<&'static str> {
         self.marks(host).iter().map(|mark| mark.standing.as_str()).collect()
@@ -210,12 +247,12 @@ impl Alerter {
 
     /// `nova-host-alerter release`.
     pub(crate) fn release(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release(mark, "I looked", "alice", site.now).unwrap().is_some());
+        assert!(self.journal.release(mark, "I looked", "alice", self.now(site)).unwrap().is_some());
     }
 
     /// The same for what a route keeps back.
     pub(crate) fn release_held(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.release_held(mark, "I looked", "alice", site.now).unwrap() > 0);
+        assert!(self.journal.release_held(mark, "I looked", "alice", self.now(site)).unwrap() > 0);
     }
 
     /// The routes and states of a mark's deliveries.
@@ -226,7 +263,7 @@ impl Alerter {
 
     /// `nova-host-alerter unmark`.
     pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
-        assert!(self.journal.dismiss(mark, "it lives", "alice", site.now).unwrap());
+        assert!(self.journal.dismiss(mark, "it lives", "alice", self.now(site)).unwrap());
     }
 }
 
@@ -237,11 +274,15 @@ pub(crate) fn taken() -> Verdict {
 
 /// The connection was refused: tried again after two seconds.
 pub(crate) fn refused(site: &Site) -> Verdict {
+    refused_at(site.now)
+}
+
+fn refused_at(now: Timestamp) -> Verdict {
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,
         kind: "refused".into(),
         detail: "connection refused".into(),
-        next_due: site.now + Duration::from_secs(2),
+        next_due: now + Duration::from_secs(2),
     }
 }

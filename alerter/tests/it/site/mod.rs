@@ -10,15 +10,16 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alerter::intake::files;
+use alerter::moment;
 use marks::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome, Sighting, Witness};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
-use marks::id::{FencingId, OperationId};
+use marks::id::{FencingId, MarkId, OperationId};
 use marks::journal::{Journal, Role};
-use marks::register::{Entries, Entry, Key};
+use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
 use nix::unistd::{User, geteuid};
 use tempfile::TempDir;
@@ -27,7 +28,7 @@ use crate::left_out::leave_out;
 
 pub(crate) use audit::Outage;
 pub(crate) use daemon::{Alerter, PATIENCE, refused, taken};
-pub(crate) use world::Host;
+pub(crate) use world::{Host, Kind};
 
 pub(crate) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 /// Two routes, so that one can be down while the other takes what is told.
@@ -44,6 +45,8 @@ pub(crate) struct Told {
     pub(crate) node: String,
     /// Epoch seconds.
     pub(crate) failure_time: i64,
+    pub(crate) fqdn: String,
+    pub(crate) on_shared_storage: bool,
     pub(crate) at: Timestamp,
 }
 
@@ -57,9 +60,14 @@ impl fmt::Debug for Told {
 /// The cluster and what happened in it. Parts of it are public: a test breaks them as it likes.
 pub(crate) struct Site {
     directory: TempDir,
+    /// The right time.
     pub(crate) now: Timestamp,
-    /// The monotonic clock, and what the other one said then.
-    begun: alerter::moment::Moment,
+    /// When the site began, by the right time and by the monotonic clock.
+    began: (Timestamp, Instant),
+    /// By how many milliseconds controllers' clocks are ahead of the right time; those that are not named are right.
+    pub(crate) skews: BTreeMap<&'static str, i64>,
+    /// By whose clock Pacemaker dates its fencing history and `node_fenced`.
+    pub(crate) dc: &'static str,
     /// What the alerters and agents see of the register.
     pub(crate) register: BTreeMap<Key, Entry>,
     /// Nothing can be written into the register.
@@ -93,7 +101,9 @@ impl Site {
         let site = Self {
             directory: tempfile::Builder::new().tempdir_in(memory()).unwrap(),
             now,
-            begun: alerter::moment::Moment { wall: now, ..alerter::moment::Moment::now() },
+            began: (now, Instant::now()),
+            skews: BTreeMap::new(),
+            dc: "ctl1",
             register: BTreeMap::new(),
             register_is_mute: false,
             quorum: true,
@@ -182,14 +192,53 @@ impl Site {
         self.home(controller).join("alerter.toml")
     }
 
-    pub(crate) fn advance(&mut self, seconds: f64) {
-        self.now = self.now + Duration::from_secs_f64(seconds);
+    /// A controller's clock.
+    pub(crate) fn clock(&self, controller: &str) -> Timestamp {
+        Timestamp(self.now.0 + self.skews.get(controller).copied().unwrap_or_default())
     }
 
-    /// Now, by both clocks: they go alike.
-    pub(crate) fn moment(&self) -> alerter::moment::Moment {
-        let instant = self.begun.instant + self.now.since(self.begun.wall);
-        alerter::moment::Moment { instant, wall: self.now }
+    /// Both clocks of a controller.
+    pub(crate) fn moment(&self, controller: &str) -> moment::Moment {
+        moment::Moment { instant: self.began.1 + self.now.since(self.began.0), wall: self.clock(controller) }
+    }
+
+    /// By how many seconds two clocks differ at most.
+    fn skew(&self) -> i64 {
+        let all = || CONTROLLERS.iter().map(|name| self.clock(name).0);
+        (all().max().unwrap_or_default() - all().min().unwrap_or_default()).div_euclid(1000) + 1
+    }
+
+    /// Makes a host a cluster node, which the configuration has to name.
+    pub(crate) fn make_cluster_node(&mut self, host: &'static str, kind: Kind) {
+        self.hosts.get_mut(host).unwrap().kind = kind;
+        self.replace("[hosts]", &format!("[hosts]\nmatch = [\"{host}\"]"));
+    }
+
+    /// There is no register, and no cluster is asked.
+    pub(crate) fn live_without_register(&self) {
+        self.replace("[store]", "[store]\nregister = \"none\"");
+    }
+
+    /// Changes this in every controller's configuration.
+    pub(crate) fn replace(&self, from: &str, to: &str) {
+        for controller in CONTROLLERS {
+            let file = self.settings(controller);
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.contains(from), "{text}");
+            fs::write(file, text.replace(from, to)).unwrap();
+        }
+    }
+
+    /// What is known of the outage that a host is in: one of its marks may have this id.
+    fn may_be_called(&mut self, host: &str, id: MarkId) {
+        let open = self.outages.iter_mut().rev().find(|outage| outage.host == host);
+        if let Some(outage) = open.filter(|outage| outage.ended.is_none()) {
+            outage.ids.insert(id);
+        }
+    }
+
+    pub(crate) fn advance(&mut self, seconds: f64) {
+        self.now = self.now + Duration::from_secs_f64(seconds);
     }
 
     /// A journal as a command of that controller opens it.
@@ -219,8 +268,8 @@ impl Site {
             id: FencingId::generate(),
             node: HostName::parse(host).unwrap(),
             plug: None,
-            asked_at: self.now,
-            committed_at: self.now + Duration::from_millis(30),
+            asked_at: self.clock(controller),
+            committed_at: self.clock(controller) + Duration::from_millis(30),
             seen_by: controller.to_owned(),
             origin: Origin::Fencer,
             incarnation: self.incarnation(host),
@@ -237,9 +286,35 @@ impl Site {
 
     pub(crate) fn mark(&mut self, controller: &'static str, fencing: &Fencing) {
         assert!(!self.lost.contains(controller), "nothing runs on a lost controller");
+        self.may_be_called(fencing.node.as_str(), fencing.id.into());
         self.open(controller).append_fencing(fencing).unwrap();
-        if !self.register_is_mute && self.quorum {
-            self.publish(Entry::Fencing(fencing.clone()));
+        self.monitor(controller);
+    }
+
+    /// `fence_mark` where there is no register: it knows nothing of the cluster either.
+    pub(crate) fn record(&mut self, controller: &'static str, host: &'static str) {
+        let fencing = Fencing { incarnation: None, already_down: None, ..self.fencing(controller, host) };
+        self.may_be_called(host, fencing.id.into());
+        self.open(controller).append_fencing(&fencing).unwrap();
+    }
+
+    /// What `fence_mark` does at each `monitor` and at the end of each `off`: what its journal has and the register lacks is
+    /// published, or published again.
+    pub(crate) fn monitor(&mut self, controller: &'static str) {
+        if self.register_is_mute || !self.quorum || self.lost.contains(controller) {
+            return;
+        }
+        let mut journal = self.open(controller);
+        let waiting =
+            journal.unpublished(self.clock(controller) - Duration::from_secs(86_400)).unwrap().sound;
+        let keys: Vec<String> = waiting.iter().map(|fencing| Key::Fencing(fencing.id).to_string()).collect();
+        waiting.into_iter().map(Entry::Fencing).for_each(|entry| self.publish(entry));
+        journal.note_published(Register::Attrd, &keys).unwrap();
+        let lost = journal.unsettled(Register::Attrd, self.clock(controller) - KEPT).unwrap().sound;
+        for fencing in lost {
+            if !stands(&fencing, &self.register) {
+                self.publish(Entry::Again(fencing));
+            }
         }
     }
 
@@ -251,14 +326,18 @@ impl Site {
     /// A host dies: an outage begins. The cluster takes a moment to see it.
     pub(crate) fn die(&mut self, host: &'static str) {
         self.hosts.get_mut(host).unwrap().member = Some(false);
-        self.outages.push(Outage { host, began: self.now, ended: None });
+        self.outages.push(Outage { host, began: self.now, ended: None, ids: BTreeSet::new() });
     }
 
     /// Pacemaker ends its operation: alerts on all controllers, the history, and `node_fenced`.
     pub(crate) fn seen_fenced(&mut self, host: &'static str) -> OperationId {
         let operation = self.alert(host, Action::Off, 0, "ctl1");
+        let (node, at) = (HostName::parse(host).unwrap(), self.clock(self.dc).seconds());
+        self.may_be_called(host, MarkId::of_operation(&node, operation));
+        self.may_be_called(host, MarkId::of_node_fenced(&node, at));
         self.remember(host, false);
-        self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
+        let known = self.hosts.get_mut(host).unwrap();
+        (known.fenced, known.work) = (at, None);
         operation
     }
 
@@ -266,13 +345,13 @@ impl Site {
     pub(crate) fn confirm(&mut self, host: &'static str) {
         self.alert(host, Action::Off, 0, "a human");
         self.remember(host, true);
-        self.hosts.get_mut(host).unwrap().fenced = self.now.seconds();
+        self.hosts.get_mut(host).unwrap().fenced = self.clock(self.dc).seconds();
     }
 
     /// The fencing history gains an operation.
     pub(crate) fn remember(&mut self, host: &str, by_human: bool) {
         let node = HostName::parse(host).unwrap();
-        let at = Timestamp::from_seconds(self.now.seconds());
+        let at = Timestamp::from_seconds(self.clock(self.dc).seconds());
         self.history.push(Sighting { node, witness: Witness::History, at, by_human });
     }
 
@@ -297,7 +376,7 @@ impl Site {
             action,
             outcome: Outcome::from_rc(rc),
             operation,
-            at: Moment::from_micros(u64::try_from(self.now.0).unwrap() * 1000).unwrap(),
+            at: Moment::from_micros(u64::try_from(self.clock(controller).0).unwrap() * 1000).unwrap(),
             executor: Label::lossy(executor),
             client: Label::lossy("pacemaker-controld"),
             origin: Label::lossy("ctl1"),
@@ -310,11 +389,11 @@ impl Site {
 
     /// `alert_mark` runs on every controller that is there: a controller has joined.
     pub(crate) fn alert_of_join(&self, node: &str) {
-        let at = Moment::from_micros(u64::try_from(self.now.0).unwrap() * 1000).unwrap();
-        let join = Join { node: HostName::parse(node).unwrap(), at };
         let owner = User::from_name(OWNER).unwrap().unwrap().uid;
         for controller in CONTROLLERS.into_iter().filter(|controller| !self.lost.contains(controller)) {
             let directory = self.home(controller).join("evidence");
+            let at = Moment::from_micros(u64::try_from(self.clock(controller).0).unwrap() * 1000).unwrap();
+            let join = Join { node: HostName::parse(node).unwrap(), at };
             let name = Directory::open(&directory, owner).unwrap().write_join(&join).unwrap();
             chown(directory.join(name.as_str()), Some(owner.as_raw()), None).unwrap();
         }
@@ -327,8 +406,16 @@ impl Site {
 
     /// A host is back: its remote resource runs on that controller.
     pub(crate) fn back(&mut self, host: &'static str, controller: &'static str) {
-        let now = self.now;
-        self.hosts.get_mut(host).unwrap().come_back(controller, now.seconds());
+        let (now, second) = (self.now, self.clock(controller).seconds());
+        let joined = self.clock(self.dc).seconds();
+        let known = self.hosts.get_mut(host).unwrap();
+        match known.kind {
+            Kind::Remote => known.come_back(controller, second),
+            Kind::Flag | Kind::Epoch => {
+                known.join(joined);
+                self.alert_of_join(host);
+            }
+        }
         for outage in self.outages.iter_mut().filter(|o| o.host == host && o.ended.is_none()) {
             outage.ended = Some(now);
         }
@@ -346,7 +433,30 @@ impl Site {
 
     /// What the audit says, in one text; empty where every promise was kept.
     pub(crate) fn audit(&self) -> Vec<String> {
-        audit::complaints(&self.outages, &self.told)
+        audit::complaints(&self.outages, &self.told, self.skew())
+    }
+
+    /// What the promise wants, whoever keeps it: every outage is told, or held by the alerter that is active now with a reason
+    /// that everybody sees, where `may_be_held`; what is told is true; and nothing waits for ever where nobody sees it.
+    pub(crate) fn promise(&self, alerter: &Alerter, may_be_held: bool) -> Vec<String> {
+        let held = self.outages.iter().filter(|outage| outage.ids.iter().any(|id| alerter.is_held(*id)));
+        let excused: BTreeSet<String> = match may_be_held {
+            true => held.flat_map(|o| ROUTES.map(|route| audit::untold(o, route))).collect(),
+            false => BTreeSet::new(),
+        };
+        let mut wrong: Vec<String> = self.audit().into_iter().filter(|it| !excused.contains(it)).collect();
+        let is_true =
+            |told: &&Told| told.fqdn == format!("{}.example.org", told.node) && told.on_shared_storage;
+        let untrue = self.told.iter().filter(|told| !is_true(told));
+        wrong.extend(untrue.map(|told| format!("{told:?} says what nobody configured")));
+        let waiting = self.evidence_on(alerter.controller);
+        if waiting > 0 {
+            wrong.push(format!(
+                "{waiting} pieces of evidence wait on {} and nobody sees it",
+                alerter.controller
+            ));
+        }
+        wrong
     }
 
     /// Every fenced host was told once to every route.
@@ -366,6 +476,13 @@ impl Site {
         }
         ids
     }
+}
+
+/// Whether the register says anything of a fencing or of its mark.
+pub(crate) fn stands(fencing: &Fencing, register: &BTreeMap<Key, Entry>) -> bool {
+    let mark = fencing.id.into();
+    let keys = [Key::Fencing(fencing.id), Key::Again(fencing.id), Key::Mark(mark), Key::Settled(mark)];
+    keys.iter().any(|key| register.contains_key(key))
 }
 
 /// Whether this machine has Pacemaker's user and may write as it.

@@ -6,9 +6,25 @@ use marks::cib::Cib;
 
 use super::{CONTROLLERS, Site};
 
+/// What a host is to the cluster, and how the cluster says whether it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A remote node: `node_fenced` says that it was fenced, and the history of its resource when it was connected.
+    Remote,
+    /// A cluster node that runs instances too; `in_ccm` is true or false (before 2.1.7).
+    Flag,
+    /// The same; `in_ccm` says since when, and 0 for not (2.1.7 and later).
+    Epoch,
+}
+
 /// A compute host, as the cluster sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
+    pub(crate) kind: Kind,
+    /// Since when it is there, by the DC's clock, epoch seconds.
+    pub(crate) joined: i64,
+    /// When a cluster node did its first work since it joined; Pacemaker forgets that with its fencing.
+    pub(crate) work: Option<i64>,
     /// `in_ccm`; none where the cluster says nothing.
     pub(crate) member: Option<bool>,
     /// `node_fenced`, epoch seconds; 0 where it is not.
@@ -19,7 +35,15 @@ pub(crate) struct Host {
 
 impl Host {
     pub(super) fn connected(controller: &'static str, second: i64) -> Self {
-        Self { member: Some(true), fenced: 0, connections: vec![(controller, 7, second)] }
+        let connections = vec![(controller, 7, second)];
+        Self {
+            kind: Kind::Remote,
+            joined: second,
+            work: Some(second),
+            member: Some(true),
+            fenced: 0,
+            connections,
+        }
     }
 
     /// Each controller remembers the newest start.
@@ -28,6 +52,45 @@ impl Host {
         self.connections.retain(|(there, _, _)| *there != controller);
         self.connections.push((controller, call, second));
         (self.member, self.fenced) = (Some(true), 0);
+    }
+
+    /// A cluster node has joined.
+    pub(super) fn join(&mut self, second: i64) {
+        (self.member, self.joined, self.work) = (Some(true), second, Some(second));
+    }
+
+    fn in_ccm(&self) -> Option<String> {
+        let is_member = self.member?;
+        Some(match self.kind {
+            Kind::Epoch if is_member => self.joined.to_string(),
+            Kind::Epoch => "0".to_owned(),
+            Kind::Flag | Kind::Remote => is_member.to_string(),
+        })
+    }
+
+    /// Its line in the status section.
+    fn state(&self, name: &str) -> String {
+        let Some(in_ccm) = self.in_ccm() else { return String::new() };
+        let fenced = self.fenced;
+        match (self.kind, self.member == Some(true)) {
+            (Kind::Remote, _) => {
+                format!(
+                    r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{in_ccm}" node_fenced="{fenced}"/>"#
+                )
+            }
+            (kind, is_member) => {
+                let word = if is_member { "member" } else { "down" };
+                let crmd = match (kind, is_member) {
+                    (Kind::Epoch, _) => in_ccm.clone(),
+                    (_, true) => "online".to_owned(),
+                    (_, false) => "offline".to_owned(),
+                };
+                format!(
+                    r#"<node_state id="{name}" uname="{name}" in_ccm="{in_ccm}" crmd="{crmd}" join="{word}" expected="{word}"><lrm><lrm_resources>{}</lrm_resources></lrm></node_state>"#,
+                    self.work.map_or_else(String::new, probe)
+                )
+            }
+        }
     }
 
     /// Another controller connects a host that is there.
@@ -55,8 +118,12 @@ impl Site {
         let (mut nodes, mut resources, mut states) = (String::new(), String::new(), String::new());
         for (id, name) in CONTROLLERS.iter().enumerate() {
             write!(nodes, r#"<node id="{id}" uname="{name}"/>"#).unwrap();
-            let histories: String =
-                self.hosts.iter().map(|(host, state)| history(host, state, name)).collect();
+            let histories: String = self
+                .hosts
+                .iter()
+                .filter(|(_, state)| state.kind == Kind::Remote)
+                .map(|(host, state)| history(host, state, name))
+                .collect();
             let own = self.own_work.get(name).map_or_else(String::new, |second| probe(*second));
             write!(
                 states,
@@ -66,15 +133,19 @@ impl Site {
             .unwrap();
         }
         for (name, host) in &self.hosts {
-            write!(resources, r#"<primitive id="{name}" class="ocf" provider="pacemaker" type="remote"/>"#)
-                .unwrap();
-            if let Some(member) = host.member {
-                let fenced = host.fenced;
-                write!(states, r#"<node_state remote_node="true" id="{name}" uname="{name}" in_ccm="{member}" node_fenced="{fenced}"/>"#).unwrap();
+            match host.kind {
+                Kind::Remote => write!(
+                    resources,
+                    r#"<primitive id="{name}" class="ocf" provider="pacemaker" type="remote"/>"#
+                )
+                .unwrap(),
+                Kind::Flag | Kind::Epoch => write!(nodes, r#"<node id="{name}" uname="{name}"/>"#).unwrap(),
             }
+            states.push_str(&host.state(name));
         }
+        let dc = CONTROLLERS.iter().position(|name| *name == self.dc).unwrap();
         format!(
-            "<cib><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"
+            r#"<cib dc-uuid="{dc}"><configuration><crm_config/><nodes>{nodes}</nodes><resources>{resources}</resources><constraints/></configuration><status>{states}</status></cib>"#
         )
     }
 }
