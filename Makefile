@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack simulate man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
+.PHONY: help deps build test test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -38,6 +38,9 @@ HOURS ?= 10
 simulate: ## hours of a cloud at virtual time, from seeds (SEEDS=1000 HOURS=10); SEED=17 plays one again, with a log
 	@SEED=$(SEED) SEEDS=$(or $(SEEDS),1000) FIRST=$(FIRST) HOURS=$(or $(HOURS),10) HOSTS=10000 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=8 \
 	$(CARGO) test --locked --release --quiet -p alerter --test it -- --exact simulator::simulate --nocapture
+
+mutants: ## every old rule that broke the promise is put back and must be found by a test (some minutes); ONLY=age chooses
+	$(CARGO) run --locked --quiet -p tests --bin mutants -- $(ONLY)
 
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins

@@ -8,6 +8,7 @@ pub mod faults;
 pub mod installed;
 pub mod lab;
 mod left_out;
+pub mod mutants;
 pub mod openstack;
 pub mod programs;
 pub mod receiver;

@@ -19,6 +19,7 @@ mod left_out;
 mod logs;
 mod manual;
 mod metrics;
+mod mutants;
 mod notice;
 mod ocf;
 mod operator;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         manual::completed(),
         metrics::group(),
         metrics::shipped(),
+        mutants::group(),
         notice::group(),
         ocf::group(),
         operator::group(),

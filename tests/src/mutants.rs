@@ -1,0 +1,141 @@
+//! Old rules that broke the promise, each as a change of a few words: `make mutants` puts them back one by one, and a story of
+//! the alerter's tests must find each.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// One old rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutant {
+    /// What was broken.
+    pub name: &'static str,
+    /// Where it is put back.
+    pub changes: &'static [Change],
+    /// The tests that are asked, as words that their names hold.
+    pub tests: &'static [&'static str],
+}
+
+/// A change of one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// The file, from the root of the project.
+    pub file: &'static str,
+    /// The text of today, which stands there once.
+    pub today: &'static str,
+    /// The text of the old rule.
+    pub before: &'static str,
+}
+
+/// All of them.
+pub const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "A: what an endpoint has against one host parks the route",
+        changes: &[Change {
+            file: "alerter/src/delivery/mod.rs",
+            today: "Outcome::Held(_) | Outcome::Wait(_) | Outcome::Rejected(_) => Sign::Takes,",
+            before: "Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,\n        Outcome::Rejected(_) => Sign::Refuses,",
+        }],
+        tests: &["whom_an_endpoint_refuses_delays_nobody_else"],
+    },
+    Mutant {
+        name: "B3: clocks that differ by more than five seconds prove nothing",
+        changes: &[Change {
+            file: "alerter/src/intake/outage.rs",
+            today: "rule.is_sure() || claimed <= sighting.at + CLOCK_SKEW",
+            before: "(rule.is_sure() && false) || claimed <= sighting.at + GRAIN",
+        }],
+        tests: &["clocks_that_differ"],
+    },
+    Mutant {
+        name: "B4: what is dated in the future waits until then",
+        changes: &[Change {
+            file: "alerter/src/intake/fold.rs",
+            today: "if seen.waited < patience {",
+            before: "if self.now.since(sighting.at) < patience {",
+        }],
+        tests: &["what_is_dated_in_the_future"],
+    },
+    Mutant {
+        name: "B4: a first start in the future silences what happens before",
+        changes: &[Change {
+            file: "alerter/src/intake/register.rs",
+            today: "partition(|mark| is_ahead(mark.at, now))",
+            before: "partition(|mark| is_ahead(mark.at, now) && false)",
+        }],
+        tests: &["a_first_start_in_the_future"],
+    },
+    Mutant {
+        name: "B5: an outage that nothing proves takes in what comes much later",
+        changes: &[Change {
+            file: "alerter/src/intake/outage.rs",
+            today: "(is_believed(outage) || is_within(at, outage, reach.widest()))",
+            before: "(is_believed(outage) || is_within(at, outage, reach.widest()) || true)",
+        }],
+        tests: &["a_failure_is_not_folded"],
+    },
+    Mutant {
+        name: "B6: a cluster node has no incarnation, and is back when its outage is long over",
+        changes: &[
+            Change {
+                file: "marks/src/cib/operations.rs",
+                today: "return self.own_work_of(host);",
+                before: "return self.own_work_of(host).filter(|_| false);",
+            },
+            Change {
+                file: "alerter/src/intake/members.rs",
+                today: "let Some(at) = return_from(&outage, &life, now, coalesce) else {",
+                before: "let is_over = now.since(outage.newest) > coalesce;\n            let Some(at) = return_from(&outage, &life, now, coalesce).filter(|_| is_over) else {",
+            },
+        ],
+        tests: &["a_cluster_node_that_comes_back"],
+    },
+    Mutant {
+        name: "B7: fenced again a day later joins what was told",
+        changes: &[Change {
+            file: "alerter/src/intake/outage.rs",
+            today: "outage.settled.is_some() && at.since(outage.newest) > reach.widest()",
+            before: "outage.settled.is_some() && at.since(outage.newest) > reach.widest() && false",
+        }],
+        tests: &["a_fencing_a_day_after"],
+    },
+    Mutant {
+        name: "B8: without a register a fencing joins what was acknowledged",
+        changes: &[Change {
+            file: "alerter/src/intake/outage.rs",
+            today: "&& !(reach.alone && is_told())",
+            before: "&& !(reach.alone && is_told() && false)",
+        }],
+        tests: &["without_a_register_a_fencing"],
+    },
+];
+
+/// Why a mutant is none any more, a sentence for each place; nothing where it is one.
+pub fn misfits(root: &Path, mutant: &Mutant) -> Vec<String> {
+    let says = |change: &Change| Some(format!("{}: {}", mutant.name, misfit(root, change)?));
+    mutant.changes.iter().filter_map(says).collect()
+}
+
+fn misfit(root: &Path, change: &Change) -> Option<String> {
+    let Change { file, today, before } = change;
+    match fs::read_to_string(root.join(file)) {
+        Err(e) => Some(format!("{file} cannot be read ({e})")),
+        Ok(text) => match text.matches(today).count() {
+            _ if today == before => Some("the old rule is that of today".to_owned()),
+            1 => None,
+            count => Some(format!("its text stands {count} times in {file}, and should stand once")),
+        },
+    }
+}
+
+/// Puts the old rule into a copy of the project, or takes it out again.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn put(root: &Path, mutant: &Mutant, is_old: bool) -> io::Result<()> {
+    mutant.changes.iter().try_for_each(|change| {
+        let path = root.join(change.file);
+        let (from, to) = if is_old { (change.today, change.before) } else { (change.before, change.today) };
+        fs::write(&path, fs::read_to_string(&path)?.replacen(from, to, 1))
+    })
+}
