@@ -372,14 +372,13 @@ impl<'a> Intake<'a> {
     /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew. And
     /// what is proven long after goes only where the host is surely down.
     pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
-        let Some(row) = self.find_sound(mark)?.filter(|row| row.settled.is_none()) else { return Ok(()) };
+        let Some(row) = self.find_sound(mark)?.filter(MarkRow::wants_proof) else { return Ok(()) };
         match row.standing.doubt() {
-            None => return Ok(()),
             Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
             // That it was fenced is known; whether it had been back is not.
             Some(Doubt::FencedAgain) if proof != Proof::Operator => return Ok(()),
             Some(_) if !fresh && !self.around.may_go_late(&row.node, row.failure_time) => return Ok(()),
-            Some(_) => {}
+            _ => {}
         }
         if self.journal.prove(mark, proof, self.around.now)? {
             self.shared.seen().news = true;
@@ -421,7 +420,7 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
             info!(mark = %id, host = %node, "the register says that {node} was fenced: it is held (unproven) until Pacemaker says so too");
         }
         (_, Standing::Doubtful(Doubt::FencedAgain)) => {
-            error!(mark = %id, host = %node, "{node} was fenced again long after its last mark had ended, and nothing shows that it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id}`");
+            error!(mark = %id, host = %node, "{node} was fenced again long after its last mark had ended, and nothing shows that it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`");
         }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();

@@ -568,7 +568,10 @@ mod tests {
         assert_eq!(standing(fate(true, false, &young)), Some("outcome-unknown"), "the register was lost");
         assert_eq!(fate(true, true, &young), Fate::Past, "it was seen that its mark had ended");
         let seen = |witness| Scene::gone().seen(NOW, &sighting("compute1", NOW - 9501, witness), &[]);
-        assert_eq!((seen(alert()), seen(Witness::History)), (Fate::Past, Fate::Ignore(Rule::Past)));
+        assert_eq!(
+            (seen(alert()), seen(Witness::History)),
+            (Fate::Past, Fate::Ignore(Rule::BeforeInstallation))
+        );
     }
 
     /// W21: fencings that bypass the agent.
@@ -625,7 +628,7 @@ mod tests {
         for node in ["ctl2", "guest1"] {
             assert_eq!((fate(&scene, node), seen(&scene, node)), (Fate::SetAside, Fate::SetAside), "{node}");
         }
-        assert_eq!(seen(&scene, "stranger"), Fate::Wait(rules().horizon));
+        assert_eq!(seen(&scene, "stranger"), Fate::Wait(KEPT));
         assert!(matches!(fate(&scene, "stranger"), Fate::Mark(..)), "the fencer had a level for it");
         scene.hosts.matching = Some(HostPatterns::parse("*").unwrap());
         assert_eq!(fate(&scene, "ctl2"), Fate::SetAside);

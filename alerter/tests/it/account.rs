@@ -1,9 +1,8 @@
 //! Every fencing and every sighting has one end that can be shown; what has none is found.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use alerter::intake::account;
-use alerter::moment::Moment;
 use marks::account::Gap;
 use marks::evidence::Action;
 use marks::time::Timestamp;
@@ -12,14 +11,15 @@ use serde_json::Value;
 use crate::routes::{Place, route};
 use crate::site::{Alerter, Site, lacks_evidence};
 
-/// Host and kind of what does not add up so long from now.
-fn gaps(alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
-    let found = account::unaccounted(&alerter.shared(), Instant::now() + Duration::from_secs(later));
+/// Host and kind of what does not add up so long from the site's present.
+fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
+    let then = site.moment("ctl1").instant + Duration::from_secs(later);
+    let found = account::unaccounted(&alerter.shared(), then);
     found.into_iter().map(|one| (one.host.unwrap(), one.kind)).collect()
 }
 
-fn look(alerter: &Alerter) {
-    account::look(&alerter.journal, &alerter.shared(), Moment::now()).unwrap();
+fn look(site: &Site, alerter: &Alerter) {
+    account::look(&alerter.journal, &alerter.shared(), site.moment("ctl1")).unwrap();
 }
 
 /// One host that is sent, with all that Pacemaker says of it.
@@ -30,8 +30,8 @@ fn furnished() -> (Site, Alerter) {
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
     site.assert_all_told();
-    look(&alerter);
-    assert_eq!(gaps(&alerter, 3600), [], "everything adds up, at any time");
+    look(&site, &alerter);
+    assert_eq!(gaps(&site, &alerter, 3600), [], "everything adds up, at any time");
     (site, alerter)
 }
 
@@ -43,8 +43,8 @@ fn a_record_whose_mark_was_taken_away_is_found() {
     }
     let (site, alerter) = furnished();
     site.tamper("ctl1", "PRAGMA foreign_keys = OFF; DELETE FROM mark");
-    look(&alerter);
-    let found = gaps(&alerter, 0);
+    look(&site, &alerter);
+    let found = gaps(&site, &alerter, 0);
     assert!(found.len() > 1, "the fencing and its sightings: {found:?}");
     assert!(found.iter().all(|one| *one == ("compute1".to_owned(), Gap::MarkGone)), "{found:?}");
 }
@@ -57,12 +57,16 @@ fn a_fencing_that_nobody_decides_about_is_found() {
     }
     let (site, mut alerter) = furnished();
     site.tamper("ctl1", "DELETE FROM folded");
-    look(&alerter);
-    assert_eq!((gaps(&alerter, 0), gaps(&alerter, 100)), (vec![], vec![]), "the next look decides");
-    assert_eq!(gaps(&alerter, 200), [("compute1".to_owned(), Gap::Overdue)]);
+    look(&site, &alerter);
+    assert_eq!(
+        (gaps(&site, &alerter, 0), gaps(&site, &alerter, 100)),
+        (vec![], vec![]),
+        "the next look decides"
+    );
+    assert_eq!(gaps(&site, &alerter, 200), [("compute1".to_owned(), Gap::Overdue)]);
     alerter.take_in(&site);
-    look(&alerter);
-    assert_eq!(gaps(&alerter, 200), []);
+    look(&site, &alerter);
+    assert_eq!(gaps(&site, &alerter, 200), []);
 }
 
 /// Evidence of a fencing that no agent was asked for waits for ten seconds. The broken variant has no end of a wait: nobody
@@ -75,8 +79,8 @@ fn a_sighting_that_waits_past_its_time_is_found() {
     let (site, mut alerter) = furnished();
     site.alert("compute2", Action::Off, 0, "ctl1");
     alerter.take_in(&site);
-    assert_eq!((gaps(&alerter, 0), gaps(&alerter, 30)), (vec![], vec![]), "it waits");
-    assert_eq!(gaps(&alerter, 60), [("compute2".to_owned(), Gap::Overdue)]);
+    assert_eq!((gaps(&site, &alerter, 0), gaps(&site, &alerter, 30)), (vec![], vec![]), "it waits");
+    assert_eq!(gaps(&site, &alerter, 60), [("compute2".to_owned(), Gap::Overdue)]);
 }
 
 /// What a rule sets aside without a row has an end too: what Pacemaker remembers of a controller that was fenced.
@@ -89,7 +93,7 @@ fn what_is_set_aside_at_each_look_adds_up() {
     site.alert("ctl2", Action::Off, 0, "ctl1");
     site.remember("ctl2", false);
     alerter.run(&mut site, 40);
-    assert_eq!(gaps(&alerter, 3600), []);
+    assert_eq!(gaps(&site, &alerter, 3600), []);
 }
 
 /// Where no daemon runs `status` looks at the journal itself.

@@ -549,12 +549,16 @@ async fn the_cluster_says_who_is_in_which_group() {
             "[groups.rest]: 33% of 1 host(s) is none, so telling of any is held at first: raise max-unhealthy, or set rounding = \"up\""
         ]
     );
-    let twice: Vec<&str> = answers.findings.iter().map(|one| one.host.as_ref().unwrap().as_str()).collect();
-    assert_eq!((twice, answers.findings[0].kind), (vec!["c1"], "groups"));
-    assert!(answers.findings[0].detail.contains("(rack, east)") && !answers.is_clear());
+    // The routes of these groups lead to no endpoint, which is said beside it.
+    let of_groups = |answers: &online::Answers| {
+        let found = answers.findings.iter().filter(|one| one.kind == "groups");
+        found.map(|one| (one.host.as_ref().unwrap().to_string(), one.detail.clone())).collect::<Vec<_>>()
+    };
+    let [(host, detail)] = &of_groups(&answers)[..] else { panic!("{:?}", answers.findings) };
+    assert!(host == "c1" && detail.contains("(rack, east)") && !answers.is_clear());
 
     let mended = site.with("alerter.d/1.toml", "[groups.rack]\nhosts = [\"c2\", \"c5\", \"c6\"]\n");
-    assert!(online::ask(&mended.settings(), cib()).await.is_clear());
+    assert_eq!(of_groups(&online::ask(&mended.settings(), cib()).await), []);
 }
 
 /// A daemon at its start in a cluster, without its engine; it has not looked at the cluster yet.

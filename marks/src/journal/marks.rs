@@ -123,13 +123,15 @@ impl Journal {
         })
     }
 
-    /// Takes the doubt from an open mark: somebody vouches for it now. Says whether there was one.
+    /// Takes the doubt from a mark that is open, or that another alerter notified: somebody vouches for it now, and what follows
+    /// behind an acknowledgement may go. Says whether there was one.
     ///
     /// # Errors
     /// As any write.
     pub fn prove(&mut self, mark: MarkId, proof: Proof, now: Timestamp) -> Result<bool, JournalError> {
         self.write(|transaction| {
-            let Some(row) = load_doubtful(transaction, mark)? else { return Ok(false) };
+            let doubtful = row::load(transaction, mark)?.filter(MarkRow::wants_proof);
+            let Some(row) = doubtful else { return Ok(false) };
             let word = Standing::Proven(proof).as_str();
             let detail = format!("{} is not held as {} any more: {word}", row.node, row.standing.as_str());
             prove(transaction, row, proof, ("proven", &detail, ALERTER), now)?;
@@ -329,11 +331,6 @@ fn marked(row: &MarkRow, of: Taken<'_>) -> String {
         }
         (Some(fqdn), None) => format!("{node} is marked and will be told as {fqdn}: {source}"),
     }
-}
-
-/// An open mark that nobody vouches for yet.
-pub(super) fn load_doubtful(transaction: &Transaction<'_>, mark: MarkId) -> Result<Option<MarkRow>, Fault> {
-    Ok(row::load_open(transaction, mark)?.filter(|row| row.standing.doubt().is_some()))
 }
 
 /// Takes the doubt from a mark, with event, sentence and actor for the history.

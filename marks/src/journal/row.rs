@@ -55,6 +55,13 @@ fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S
 }
 
 impl MarkRow {
+    /// Whether nobody vouches for it yet, and it makes a difference whether somebody does: it may go, or what follows behind its
+    /// acknowledgement may.
+    pub fn wants_proof(&self) -> bool {
+        let is_over = self.settled.is_some_and(|(how, _)| how != Settlement::Acknowledged);
+        self.standing.doubt().is_some() && !is_over
+    }
+
     /// An open mark as an entry of the register tells it: so far nobody else vouches for it.
     pub fn of_entry(entry: &MarkEntry) -> Self {
         let mark = &entry.mark;

@@ -102,7 +102,7 @@ fn each_line_about_a_mark_has_its_id() {
     let site = Site::new(receiver.address()).unwrap();
     let daemon = Daemon::start(&site);
     site.fence("compute1").unwrap();
-    daemon.says("is not accepted by route recovery");
+    daemon.says("is rejected by route recovery");
     let shown: Value = serde_json::from_str(&site.said(&["show", "compute1", "--json"]).unwrap()).unwrap();
     let id = shown[0]["id"].as_str().unwrap_or_else(|| panic!("{shown}")).to_owned();
     alerter(&site, &["release", "compute1", "--reason", "I looked at compute1"]);
