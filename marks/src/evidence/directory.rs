@@ -171,6 +171,9 @@ pub struct Broken {
     pub flaw: Flaw,
 }
 
+/// Names with their inodes, and whether there are more.
+type Listing = (Vec<(Vec<u8>, u64)>, bool);
+
 impl Directory {
     /// Opens a directory that has to belong to `owner` alone (mode 0700); its own name may be no symlink.
     ///
@@ -355,7 +358,7 @@ impl Directory {
     }
 
     /// Up to [`MAX_ENTRIES`] names with their inodes, and whether there are more.
-    fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<(Vec<(Vec<u8>, u64)>, bool), EvidenceError> {
+    fn names(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<Listing, EvidenceError> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         // Opened anew: a duplicate would go on where the last listing ended.
         let listed: OwnedFd =

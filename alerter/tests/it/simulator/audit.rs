@@ -434,7 +434,8 @@ impl Audit {
         }
         let host = world.index_of[node];
         let has_failed = world.outages.iter().any(|outage| outage.host == host);
-        if !world.whose.contains_key(&mark) && !(world.forged.contains(&mark) && has_failed) {
+        let forged_in_vain = world.forged.contains(&mark) && has_failed;
+        if !world.whose.contains_key(&mark) && !forged_in_vain {
             self.wrong(world, format!("{route} was told of {node}, which was not fenced"));
         }
     }
