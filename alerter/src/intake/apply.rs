@@ -380,6 +380,9 @@ impl<'a> Intake<'a> {
             Some(_) if !fresh && !self.around.may_go_late(&row.node, row.failure_time) => return Ok(()),
             _ => {}
         }
+        if proof != Proof::Operator && self.contradicts_its_fencing(&row)? {
+            return Ok(());
+        }
         if self.journal.prove(mark, proof, self.around.now)? {
             self.shared.seen().news = true;
             info!(mark = %mark, "Pacemaker or an operator has confirmed the mark: it may go");

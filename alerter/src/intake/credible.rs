@@ -83,7 +83,7 @@ impl fmt::Display for Reason {
                 };
                 write!(
                     f,
-                    "its {what} is not the one of its fencing, or of this controller's configuration: its mark is held (outcome-unknown)"
+                    "its {what} is not the one of its fencing, or of this controller's configuration: its mark is held"
                 )
             }
         }

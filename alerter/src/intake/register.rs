@@ -14,7 +14,7 @@ use marks::time::Timestamp;
 use tracing::{info, warn};
 
 use super::apply::{Done, Intake};
-use super::credible::{Around, Known, Reason, credible, is_ahead};
+use super::credible::{Around, Known, Reason, What, credible, is_ahead};
 use super::fold::{self, Fate, is_surely_down};
 use super::naming::Clash;
 use crate::shared::Shared;
@@ -380,6 +380,21 @@ impl Intake<'_> {
         row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         (row.made_by, row.made_at) = (entry.made_by.clone(), entry.made_at);
         Ok((row, clash))
+    }
+
+    /// Whether another alerter's mark says something else than its fencing, which was read after it: no proof lets it go.
+    pub(super) fn contradicts_its_fencing(&mut self, row: &MarkRow) -> Done<bool> {
+        if row.source != Source::Fencing || row.made_by == self.shared.controller {
+            return Ok(false);
+        }
+        let (folded, new) = (self.journal.fencings_of(row.id)?, self.journal.unfolded_fencings()?);
+        let own = folded.sound.iter().chain(&new.sound).find(|fencing| MarkId::from(fencing.id) == row.id);
+        let said = |f: &Fencing| (f.asked_at, f.committed_at) == (row.failure_time, row.generated_time);
+        let differs = own.is_some_and(|fencing| !said(fencing));
+        if differs {
+            self.refused.insert(Key::Mark(row.id), Reason::Differs(What::Times));
+        }
+        Ok(differs)
     }
 
     /// Whether no alerter can have made it: it stands under the id of another host's outage, or tells another host.
