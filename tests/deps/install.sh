@@ -6,7 +6,7 @@
 # A killed run leaves /usr/sbin/policy-rc.d in place; the next run mends that.
 set -eu
 
-common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl'
+common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl time'
 # The services of OpenStack that drivers are tested against: their code alone, without what sets them up. On Debian only:
 # elsewhere the releases differ, and the tests that want them say that they are not there.
 openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat uwsgi-core uwsgi-plugin-python3'
@@ -21,7 +21,7 @@ debian_packages="$common resource-agents fence-agents $openstack $watchers $conf
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers"
 # crmsh is not packaged there: what needs it says so.
 fedora_packages="pacemaker corosync pacemaker-remote pacemaker-cli pcs resource-agents fence-agents-all
-    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl $readers"
+    iproute util-linux strace libfaketime libxml2 gcc glibc-devel curl time $readers"
 # An endpoint that costs nothing, and a program that only sends: the same names everywhere.
 bench_packages='nginx wrk'
 # What makes the packages, looks them over, and tries them in a fresh system.
