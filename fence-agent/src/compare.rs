@@ -36,7 +36,10 @@ fn has_ended(fencing: &Fencing, found: &Entries, now: Timestamp) -> bool {
     };
     let is_of = |entry: &Entry| match entry {
         Entry::Mark(entry) => {
-            let is_same = fencing.incarnation.is_some() && entry.incarnation == fencing.incarnation;
+            // A host that was not fenced since it was connected may have had a connection that is forgotten.
+            let is_same = fencing.incarnation.is_some()
+                && entry.incarnation == fencing.incarnation
+                && fencing.already_down != Some(false);
             let is_earlier = entry.mark.failure_time <= fencing.asked_at;
             entry.mark.node == fencing.node && is_same && is_earlier && is_settled(entry.mark.id)
         }

@@ -33,8 +33,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "A: what an endpoint has against one host parks the route",
         changes: &[Change {
             file: "alerter/src/delivery/mod.rs",
-            today: "Outcome::Held(_) | Outcome::Wait(_) | Outcome::Rejected(_) => Sign::Takes,",
-            before: "Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,\n        Outcome::Rejected(_) => Sign::Refuses,",
+            today: "Outcome::Rejected(_) => Sign::Rejects,",
+            before: "Outcome::Rejected(_) => Sign::Refuses,",
         }],
         tests: &["whom_an_endpoint_refuses_delays_nobody_else"],
     },

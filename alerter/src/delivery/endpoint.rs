@@ -23,8 +23,10 @@ const QUICK: Duration = Duration::from_millis(250);
 /// What an exchange says of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It answers as one that takes marks, whatever it has against this one.
+    /// It answers as one that takes marks.
     Takes,
+    /// The same, but it does not take this one.
+    Rejects,
     /// It cannot be reached.
     Unreachable,
     /// It says that it cannot now, or nothing that can be understood in time.
@@ -33,6 +35,13 @@ pub enum Sign {
     Throttles,
     /// It takes no mark until somebody changes something, it says.
     Refuses,
+}
+
+impl Sign {
+    /// Whether it shows that the endpoint works.
+    fn is_well(self) -> bool {
+        matches!(self, Self::Takes | Self::Rejects)
+    }
 }
 
 /// What an exchange has changed.
@@ -208,9 +217,9 @@ impl Endpoint {
         match self.breaker {
             Breaker::Closed if self.is_enough(sign) => Some(self.open(sign, 1, (now, wish, random))),
             Breaker::Closed => None,
-            // It began before the breaker opened, and says nothing new.
-            Breaker::Open(open) if !open.is_half => None,
-            Breaker::Open(_) if sign == Sign::Takes => {
+            // It began before the breaker opened, and says nothing new: but that others are taken, where one was refused.
+            Breaker::Open(open) if !(open.is_half || (open.is_parked && sign.is_well())) => None,
+            Breaker::Open(_) if sign.is_well() => {
                 self.close();
                 Some(Change::Recovered)
             }
@@ -235,9 +244,13 @@ impl Endpoint {
         }
         self.memory.push_back(in_vain);
         match sign {
-            Sign::Takes => {
+            Sign::Takes | Sign::Rejects => {
+                // What is about this host stays so until one of its marks is taken.
+                let is_its_own = sign == Sign::Rejects && self.singled_out.contains(host);
                 self.singled_out.append(&mut self.refused);
-                self.singled_out.remove(host);
+                if !is_its_own {
+                    self.singled_out.remove(host);
+                }
                 self.grow();
             }
             Sign::Refuses => drop(self.refused.insert(host.clone())),
@@ -264,7 +277,7 @@ impl Endpoint {
         let half =
             self.memory.len() == MEMORY && self.memory.iter().filter(|vain| **vain).count() * 2 >= MEMORY;
         match sign {
-            Sign::Takes => false,
+            Sign::Takes | Sign::Rejects => false,
             Sign::Unreachable | Sign::Throttles | Sign::Refuses => true,
             Sign::Busy => in_a_row >= STREAK || half,
         }

@@ -108,7 +108,8 @@ pub fn sign_of(outcome: &Outcome) -> Sign {
     match outcome {
         // It works, whatever it has against this mark.
         Outcome::Acknowledged { .. } | Outcome::Accepted { .. } => Sign::Takes,
-        Outcome::Held(_) | Outcome::Wait(_) | Outcome::Rejected(_) => Sign::Takes,
+        Outcome::Held(_) | Outcome::Wait(_) => Sign::Takes,
+        Outcome::Rejected(_) => Sign::Rejects,
         Outcome::Unreachable(_) => Sign::Unreachable,
         Outcome::Retry(_) if wish(outcome).is_some() => Sign::Throttles,
         Outcome::Retry(_) | Outcome::Unknown(_) => Sign::Busy,

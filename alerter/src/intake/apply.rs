@@ -281,7 +281,9 @@ impl<'a> Intake<'a> {
                 self.shared.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
             }
             let published = self.was_seen(&Key::Fencing(fencing.id))?;
-            let ended = stands(Key::Settled(mark)) || self.was_seen(&Key::Settled(mark))?;
+            // What the agent has noted of an end that nobody believes is no end.
+            let is_refused = self.refused.contains_key(&Key::Settled(mark));
+            let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
         }
         self.shared.account().ledger.end(Source::Fencings);

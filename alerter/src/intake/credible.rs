@@ -91,9 +91,10 @@ impl fmt::Display for Reason {
 }
 
 impl Reason {
-    /// Whether the mark that it ends may have been notified all the same: by a controller that has left the cluster.
+    /// Whether the mark that it ends may have been notified all the same: by a controller that has left the cluster, by this one
+    /// before its journal was set back, or by one whose clock is ahead.
     pub(super) fn leaves_a_doubt(&self) -> bool {
-        matches!(self, Self::Stranger(_))
+        matches!(self, Self::Stranger(_) | Self::NotOurs | Self::Ahead(_))
     }
 }
 

@@ -167,19 +167,20 @@ impl Intake<'_> {
         seen.note_refused(all);
     }
 
-    /// Whether somebody says of a mark that it was notified who is no controller of this cluster any more, or never was.
+    /// Whether the register says of a mark that it was notified, and that is not believed: it may have been all the same.
     pub(super) fn is_spoken_for(&self, mark: MarkId) -> bool {
-        self.refused.iter().any(|(key, reason)| key.mark() == Some(mark) && reason.leaves_a_doubt())
+        self.refused.iter().any(|(key, reason)| key.mark() == Some(mark) && is_doubtful_end(key, reason))
     }
 
     /// A mark from before this daemon's start may have been notified by a controller that was taken out of the cluster since.
     fn doubt_spoken_for(&mut self) -> Done {
-        let doubtful = self.refused.iter().filter(|(_, reason)| reason.leaves_a_doubt());
+        let doubtful = self.refused.iter().filter(|(key, reason)| is_doubtful_end(key, reason));
         let marks: Vec<MarkId> = doubtful.filter_map(|(key, _)| key.mark()).collect();
         for mark in marks {
-            let Some(row) = self.find_sound(mark)?.filter(|row| row.made_at < self.around.started) else {
-                continue;
-            };
+            let started = self.around.started;
+            let may_go = |row: &MarkRow| row.settled.is_none() && row.standing.doubt().is_none();
+            let is_meant = |row: &MarkRow| row.made_at < started && may_go(row);
+            let Some(row) = self.find_sound(mark)?.filter(is_meant) else { continue };
             let is_down = self.around.cib.is_some_and(|cib| is_surely_down(cib, &row.node, row.failure_time));
             if !is_down && row.standing != Standing::Proven(Proof::Operator) {
                 self.journal.doubt(mark, Doubt::OutcomeUnknown, self.around.now)?;
@@ -350,6 +351,7 @@ impl Intake<'_> {
         if self.believes(&Entry::Mark(entry.clone()), &ours)?
             && known.standing == Standing::Doubtful(Doubt::OutcomeUnknown)
             && !self.is_ancient(entry)
+            && !self.is_spoken_for(known.id)
         {
             return self.prove(known.id, Proof::Journal, true);
         }
@@ -412,6 +414,11 @@ impl Intake<'_> {
         };
         Ok(taken || !fits || self.around.names.is_anothers(node, &entry.mark.fqdn))
     }
+}
+
+/// Whether a refused entry says that a mark ended or was taken: it may have been notified.
+fn is_doubtful_end(key: &Key, reason: &Reason) -> bool {
+    matches!(key, Key::Acknowledged(..) | Key::Settled(_)) && reason.leaves_a_doubt()
 }
 
 /// Such a mark ends before a fencing is folded: whether that belongs to it depends on how and when it ended.

@@ -207,7 +207,10 @@ fn begin_due(
         let (count, before) = (found.sound.len() + found.damaged.len(), turned.begun.len());
         turned.damaged.extend(found.damaged);
         for due in found.sound {
-            begin_or_keep(transaction, due, &room, now, turned)?;
+            // The look could not see what begins with it: of a host one at a time.
+            if !is_beside(turned, &due) {
+                begin_or_keep(transaction, due, &room, now, turned)?;
+            }
         }
         let begun = turned.begun.len() - before;
         room.places = if begun == count { 0 } else { room.places - begun };
@@ -215,6 +218,13 @@ fn begin_due(
         room.again = room.again.saturating_sub(begun);
     }
     Ok(())
+}
+
+/// Whether another mark of its host has begun on its route.
+fn is_beside(turned: &Turned, due: &DueDelivery) -> bool {
+    let is_same =
+        |begun: &DueDelivery| begun.delivery.route == due.delivery.route && begun.mark.node == due.mark.node;
+    turned.begun.iter().any(is_same)
 }
 
 fn begin_or_keep(
