@@ -174,7 +174,8 @@ fn every_option_of_the_agent_is_on_its_page() {
 
 /// The variables of an alert that the agent asks for, without what their names begin with.
 fn variables_in(code: &str) -> BTreeSet<String> {
-    let asked = ["text(\"", "get(\"", "number(\"", "says(\""].iter().flat_map(|call| code.split(call).skip(1));
+    let asked =
+        ["text(\"", "get(\"", "number(\"", "says(\""].iter().flat_map(|call| code.split(call).skip(1));
     asked.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
 }
 
