@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 use serde_json::Value;
 
 use crate::routes::{Place, route};
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 /// Host and kind of what does not add up so long from the site's present.
 fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
@@ -24,9 +24,7 @@ fn look(site: &Site, alerter: &Alerter) {
 
 /// One host that is sent, with all that Pacemaker says of it.
 fn furnished() -> (Site, Alerter) {
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
     site.assert_all_told();

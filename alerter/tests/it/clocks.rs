@@ -10,7 +10,7 @@ use marks::register::{Entry, Watermark};
 use marks::rule::Rule;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const DAY: f64 = 86_400.0;
 
@@ -40,9 +40,7 @@ fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
     }
     for says in witnesses() {
         for ahead in [-119, -6, 0, 6, 60, 119] {
-            let mut site = Site::new(&["compute1"]);
-            let mut alerter = Alerter::start(&site, "ctl1");
-            alerter.run(&mut site, 2);
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
             site.die("compute1");
             site.advance(1.0);
             off_elsewhere(&mut site, ahead);
@@ -59,9 +57,7 @@ fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
 /// B3: a clock that is ahead is said, with what to do.
 #[test]
 fn a_clock_that_differs_is_seen_in_status() {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let said = |alerter: &Alerter| {
         let reasons = alerter.shared().seen().reasons();
         reasons.into_iter().filter(|(word, _)| *word == "clock-skew").map(|(_, why)| why).collect::<Vec<_>>()
@@ -81,9 +77,7 @@ fn a_host_that_is_back_is_not_marked_by_a_witness_whose_clock_is_ahead() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     first.run(&mut site, 28);
     assert_eq!(site.told.len(), 2);
@@ -107,9 +101,7 @@ fn what_lies_ahead_waits_no_longer_than_the_grace() {
         return;
     }
     for says in witnesses() {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.die("compute1");
         let now = site.now;
         site.now = now + Duration::from_secs(3600);
@@ -154,9 +146,7 @@ fn a_failure_is_not_folded_into_a_confirmation_that_nothing_proved() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.confirm("compute1");
     alerter.run(&mut site, 24);
     assert_eq!(alerter.standings("compute1"), ["unconfirmed"]);
@@ -177,9 +167,7 @@ fn a_host_that_is_fenced_again_a_day_later_is_held() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     let told = site.told.clone();
@@ -221,9 +209,7 @@ fn what_is_kept_proves_a_mark_whose_record_comes_later() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     site.advance(3600.0);

@@ -5,11 +5,11 @@ use std::time::Duration;
 use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::mark::{Mark, Settlement, Source};
-use marks::register::{Acknowledgement, Entry, Key, MarkEntry, Returned, Settled, Watermark};
+use marks::mark::{Mark, Settlement};
+use marks::register::{Acknowledgement, Entry, Key, Returned, Settled, Watermark};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, ROUTES, Site, lacks_evidence};
+use crate::site::{Alerter, ROUTES, Site, begun, lacks_evidence, mark_of};
 
 fn settled(mark: FencingId, by: &str, at: Timestamp) -> Entry {
     Entry::Settled(Settled { mark: mark.into(), how: Settlement::Acknowledged, at, by: by.into() })
@@ -17,20 +17,6 @@ fn settled(mark: FencingId, by: &str, at: Timestamp) -> Entry {
 
 fn taken(mark: FencingId, route: &str, by: &str, at: Timestamp) -> Entry {
     Entry::Acknowledged(Acknowledgement { mark: mark.into(), route: route.into(), at, by: by.into() })
-}
-
-/// A mark as an honest alerter with the same configuration makes it.
-fn honest(fencing: &Fencing) -> MarkEntry {
-    let mark = Mark {
-        id: fencing.id.into(),
-        node: fencing.node.clone(),
-        fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
-        on_shared_storage: true,
-        failure_time: fencing.asked_at,
-        generated_time: fencing.committed_at,
-    };
-    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.committed_at);
-    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl2".into(), made_at }
 }
 
 fn refused(alerter: &Alerter, key: &Key) -> Option<String> {
@@ -45,9 +31,7 @@ fn a_forged_end_of_an_open_mark() {
         return;
     }
     for (by, restarts) in [("ctl9", false), ("ctl1", false), ("ctl1", true), ("compute1", false)] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.down.extend(ROUTES);
         let fencing = site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
@@ -76,9 +60,7 @@ fn a_forged_end_of_what_is_no_mark_yet() {
     }
     for by in ["ctl9", "ctl1"] {
         for how in [Settlement::Acknowledged, Settlement::Dismissed] {
-            let mut site = Site::new(&["compute1"]);
-            let mut alerter = Alerter::start(&site, "ctl1");
-            alerter.run(&mut site, 2);
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
             let fencing = site.outage("compute1", "ctl2");
             let Entry::Settled(end) = settled(fencing, by, site.now) else { continue };
             site.publish(Entry::Settled(Settled { how, ..end }));
@@ -95,9 +77,7 @@ fn an_end_by_a_controller_that_has_left_the_cluster() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     let fencing = site.outage("compute1", "ctl1");
     first.run(&mut site, 20);
     site.assert_all_told();
@@ -131,13 +111,11 @@ fn a_mark_that_differs_from_its_fencing() {
     ];
     for change in changes {
         for is_late in [false, true] {
-            let mut site = Site::new(&["compute1"]);
-            let mut alerter = Alerter::start(&site, "ctl1");
-            alerter.run(&mut site, 2);
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
             site.die("compute1");
             let fencing = site.fencing("ctl2", "compute1");
             site.mark("ctl2", &fencing);
-            let mut forged = honest(&fencing);
+            let mut forged = mark_of(&fencing, "ctl2");
             change(&mut forged.mark);
             site.publish(Entry::Mark(forged));
             if is_late {
@@ -173,9 +151,7 @@ fn an_honest_mark_of_another_configuration_is_held_and_not_lost() {
         return;
     }
     for is_over in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start(&site, "ctl1");
-        first.run(&mut site, 2);
+        let (mut site, mut first) = begun(&["compute1"], "ctl1");
         if !is_over {
             site.down.extend(ROUTES);
         }
@@ -218,7 +194,7 @@ fn entries_of_a_time_to_come_swallow_nothing() {
         };
         let forged = match case {
             0 => Entry::Watermark(Watermark { id: NoteId::generate(), at: ahead, by: "ctl2".into() }),
-            1 => Entry::Mark(honest(&fencing)),
+            1 => Entry::Mark(mark_of(&fencing, "ctl2")),
             2 => Entry::Fencing(fencing),
             _ => settled(fencing.id, "ctl2", ahead),
         };
@@ -245,9 +221,7 @@ fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let ahead = site.now + Duration::from_secs(150);
     site.publish(Entry::Fencing(Fencing {
         asked_at: ahead,
@@ -294,9 +268,7 @@ fn a_forged_mark_beside_one_that_the_register_never_had() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.down.extend(ROUTES);
     site.die("compute1");
@@ -306,7 +278,7 @@ fn a_forged_mark_beside_one_that_the_register_never_had() {
     site.register_is_mute = false;
     site.down.clear();
     let forged = site.fencing("ctl2", "compute1");
-    site.publish(Entry::Mark(honest(&forged)));
+    site.publish(Entry::Mark(mark_of(&forged, "ctl2")));
     let mut again = Alerter::start(&site, "ctl1");
     again.run(&mut site, 4);
     let own = again.marks("compute1").into_iter().find(|mark| mark.id != forged.id.into()).unwrap();

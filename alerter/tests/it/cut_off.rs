@@ -1,6 +1,6 @@
 //! A pass of the intake that a failed write cut off: the next one does what was left, whatever was in memory.
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const CONNECTIONS: &str = "INSERT ON connection";
 const MARKS: &str = "UPDATE ON mark";
@@ -43,9 +43,7 @@ fn a_host_that_was_back_before_it_was_marked_is_noted_as_back_by_the_next_look()
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let fencing = site.fencing("ctl1", "compute1");
     site.advance(10.0);

@@ -1,6 +1,6 @@
 //! A damaged row of the journal: reported, and in nobody's way.
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const MARK: &str = "UPDATE mark SET fqdn = 'compute9.example.org'";
 /// Its fencing is looked at again, and would make a mark under the same id.
@@ -14,9 +14,7 @@ fn a_damaged_mark_that_stands_in_the_register_keeps_no_other_host_from_being_tol
         return;
     }
     for damage in [MARK, MARK_AND_FOLD] {
-        let mut site = Site::new(&["compute1", "compute2"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
         site.outage("compute1", "ctl1");
         alerter.run(&mut site, 20);
         site.back("compute1", "ctl2");
@@ -41,9 +39,7 @@ fn a_mark_that_lost_its_id_is_made_anew_and_not_told_again() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 20);
     site.tamper("ctl1", "PRAGMA foreign_keys = OFF; UPDATE mark SET id = CAST(x'ff' AS TEXT)");

@@ -7,7 +7,7 @@ use marks::id::{MarkId, NoteId};
 use marks::register::{About, Decision, Ending, Entry, Key, Scope};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -48,9 +48,7 @@ fn take_over(site: &mut Site, from: &'static str, to: &'static str) -> Alerter {
 #[test]
 fn a_pause_and_a_maintenance_hold_on_the_next_controller() {
     for is_broken in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start(&site, "ctl1");
-        first.run(&mut site, 2);
+        let (mut site, mut first) = begun(&["compute1"], "ctl1");
         site.register_is_mute = is_broken;
         let decided = [pause(&site), maintenance(&site)];
         for decision in &decided {
@@ -116,9 +114,7 @@ fn a_decision_and_its_end_come_in_any_order() {
         (vec![&begin], true),
         (vec![&end], false),
     ] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl2");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl2");
         for entry in &order {
             site.publish((*entry).clone());
             alerter.take_in(&site);
@@ -156,9 +152,7 @@ fn a_release_waits_for_its_mark() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let operation = site.seen_fenced("compute1");
     let mark = MarkId::of_operation(&HostName::parse("compute1").unwrap(), operation);
@@ -175,9 +169,7 @@ fn a_release_waits_for_its_mark() {
 #[test]
 fn a_pause_that_was_ended_long_ago_does_not_come_back() {
     for (stood, is_lost, comes_back) in [(true, false, false), (true, true, true), (false, false, true)] {
-        let mut site = Site::new(&["compute1"]);
-        let mut first = Alerter::start(&site, "ctl1");
-        first.run(&mut site, 2);
+        let (mut site, mut first) = begun(&["compute1"], "ctl1");
         let paused = pause(&site);
         site.register_is_mute = !stood;
         assert!(first.journal.decide(&paused).unwrap());

@@ -8,7 +8,7 @@ use marks::id::{FencingId, NoteId};
 use marks::register::{Entry, Watermark};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 /// A release counts on the controller where root gave it; on another one it is only known, since the register can be
 /// written by others, and has to be given again.
@@ -17,9 +17,7 @@ fn a_release_is_given_again_after_a_failover() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let mut fencing = site.fencing("ctl1", "compute1");
     fencing.origin = Origin::Shell;
@@ -47,9 +45,7 @@ fn a_confirmation_of_a_live_host() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.confirm("compute1");
     first.run(&mut site, 60);
     assert_eq!(first.standings("compute1"), ["unconfirmed"]);
@@ -68,9 +64,7 @@ fn a_confirmation_of_a_host_that_is_gone() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     site.advance(30.0);
     site.confirm("compute1");
@@ -88,9 +82,7 @@ fn a_confirmation_stays_one_when_the_history_is_gone() {
         return;
     }
     for moves in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.confirm("compute1");
         alerter.run(&mut site, 60);
         site.history.clear();
@@ -111,9 +103,7 @@ fn a_confirmed_host_fails_later() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.confirm("compute1");
     alerter.run(&mut site, 20);
     site.advance(600.0);
@@ -139,9 +129,7 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
         (false, true, 30.0),
         (true, true, 30.0),
     ] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         if moves {
             site.lost.insert("ctl2");
         }
@@ -159,24 +147,13 @@ fn a_confirmed_host_fails_after_its_mark_was_ended() {
         } else {
             alerter.run(&mut site, 20);
         }
-        fail(&mut site, is_marked);
+        site.fail("compute1", is_marked);
         alerter.run(&mut site, 60);
         let told = format!("to another controller: {moves}, marked: {is_marked}, after {later} s");
         assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
         Alerter::start(&site, "ctl3").run(&mut site, 60);
         assert!(site.audit().is_empty(), "{told}, twice: {:#?}", site.audit());
     }
-}
-
-/// The host dies; the agent marks it, or only Pacemaker tells of it.
-fn fail(site: &mut Site, is_marked: bool) {
-    site.die("compute1");
-    site.advance(1.0);
-    if is_marked {
-        site.off("ctl2", "compute1");
-        site.advance(1.0);
-    }
-    site.seen_fenced("compute1");
 }
 
 /// The same, where nobody ended the held mark, and the register was lost: no age ends it, and it takes in nothing either.
@@ -213,9 +190,7 @@ fn a_host_fails_right_after_its_mark_from_a_shell_was_ended() {
         return;
     }
     for moves in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         let said = Fencing { origin: Origin::Shell, incarnation: None, ..site.fencing("ctl1", "compute1") };
         site.mark("ctl1", &said);
         alerter.run(&mut site, 4);
@@ -226,7 +201,7 @@ fn a_host_fails_right_after_its_mark_from_a_shell_was_ended() {
         if moves {
             alerter = Alerter::start(&site, "ctl2");
         }
-        fail(&mut site, true);
+        site.fail("compute1", true);
         alerter.run(&mut site, 60);
         let told = format!("to another controller: {moves} {:#?}", alerter.marks("compute1"));
         assert!(site.audit().is_empty(), "{told}: {:#?}", site.audit());
@@ -271,9 +246,7 @@ fn a_live_host_that_was_told_is_caught() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.confirm("compute1");
     alerter.run(&mut site, 60);
     let held = alerter.marks("compute1")[0].id;
@@ -288,9 +261,7 @@ fn node_fenced_of_a_member_makes_nothing() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.hosts.get_mut("compute1").unwrap().fenced = site.now.seconds();
     site.advance(120.0);
     alerter.run(&mut site, 20);
@@ -304,9 +275,7 @@ fn failed_fencings_and_unfencings_make_nothing() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.hosts.get_mut("compute1").unwrap().member = Some(false);
     for (action, rc) in [(Action::Off, -62), (Action::Reboot, 1), (Action::On, 0), (Action::On, -5)] {
         site.alert("compute1", action, rc, "ctl2");
@@ -324,9 +293,7 @@ fn a_controller_is_not_told() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.lost.insert("ctl3");
     site.alert("ctl3", Action::Reboot, 0, "ctl1");
     site.remember("ctl3", false);

@@ -9,7 +9,7 @@ use marks::mark::Settlement;
 use marks::register::{Entry, Key, Register};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, PATIENCE, Site, lacks_evidence, refused, taken};
+use crate::site::{Alerter, PATIENCE, Site, begun, lacks_evidence, refused, taken};
 
 const DAY: f64 = 86_400.0;
 
@@ -46,9 +46,7 @@ fn two_controllers_mark_one_outage() {
         return;
     }
     for second in [1.0, 60.0] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl3");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl3");
         site.die("compute1");
         let first = site.off("ctl1", "compute1");
         site.advance(second);
@@ -69,9 +67,7 @@ fn the_controller_that_marked_is_lost() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl2");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl2");
     site.die("compute1");
     let fencing = site.off("ctl1", "compute1");
     site.lost.insert("ctl1");
@@ -91,9 +87,7 @@ fn only_evidence_remains() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 2);
+    let (mut site, mut second) = begun(&["compute1"], "ctl2");
     site.register_is_mute = true;
     site.die("compute1");
     site.off("ctl1", "compute1");
@@ -126,9 +120,7 @@ fn a_record_that_returns_late_joins_the_mark_that_evidence_made() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut second = Alerter::start(&site, "ctl2");
-    second.run(&mut site, 2);
+    let (mut site, mut second) = begun(&["compute1"], "ctl2");
     site.register_is_mute = true;
     site.die("compute1");
     let fencing = site.off("ctl1", "compute1");
@@ -487,9 +479,7 @@ fn an_open_mark_of_an_outage_that_another_alerter_told_ends() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.down.extend(["nova", "backup"]);
     site.die("compute1");
@@ -578,9 +568,7 @@ fn a_mute_register_delays_a_mark_and_loses_none() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.register_is_mute = true;
     site.outage("compute1", "ctl1");
     alerter.pass(&mut site);
@@ -684,9 +672,7 @@ fn an_end_without_its_mark() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut first = Alerter::start(&site, "ctl1");
-    first.run(&mut site, 2);
+    let (mut site, mut first) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     site.seen_fenced("compute1");
     first.run(&mut site, 30);
@@ -702,9 +688,7 @@ fn a_partition() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alone = Alerter::start(&site, "ctl1");
-    alone.run(&mut site, 2);
+    let (mut site, mut alone) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     // Both sides mark; the smaller one cannot write the register.
     site.quorum = false;

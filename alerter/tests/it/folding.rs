@@ -8,7 +8,7 @@ use marks::host::HostName;
 use marks::register::Key;
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 /// W24: the node is fenced again and again, since the fencer never gets its answer. One mark.
 #[test]
@@ -45,9 +45,7 @@ fn three_witnesses_of_one_fencing() {
         (false, true, false),
         (true, false, false),
     ] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         site.die("compute1");
         site.advance(1.0);
         if alert {
@@ -285,9 +283,7 @@ fn clocks_that_differ() {
     }
     for skew in [-4_i64, -1, 0, 1, 4] {
         for quick in [false, true] {
-            let mut site = Site::new(&["compute1"]);
-            let mut alerter = Alerter::start(&site, "ctl1");
-            alerter.run(&mut site, 2);
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
             if quick {
                 site.outage("compute1", "ctl1");
                 alerter.run(&mut site, 30);
@@ -319,9 +315,7 @@ fn one_host_in_two_spellings() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     let fencing = site.fencing("ctl1", "compute1");
     site.mark("ctl1", &Fencing { node: HostName::parse("COMPUTE1").unwrap(), ..fencing });
@@ -341,9 +335,7 @@ fn an_outage_without_a_mark_before_one_with_a_mark() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.die("compute1");
     site.seen_fenced("compute1");
     alerter.run(&mut site, 12);

@@ -6,23 +6,16 @@ use std::time::Duration;
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
-use marks::mark::{Mark, Source};
-use marks::register::{About, Decision, Entry, MarkEntry};
+use marks::register::{About, Decision, Entry};
 
-use crate::site::{Alerter, CONTROLLERS, Site, lacks_evidence};
+use crate::site::{Alerter, CONTROLLERS, Site, begun, lacks_evidence, mark_of};
 
-/// A mark as an alerter would have made it of a fencing.
-fn mark_of(fencing: &Fencing, node: &str, told_as: &str) -> Entry {
-    let mark = Mark {
-        id: fencing.id.into(),
-        node: HostName::parse(node).unwrap(),
-        fqdn: HostName::parse(told_as).unwrap(),
-        on_shared_storage: true,
-        failure_time: fencing.asked_at,
-        generated_time: fencing.committed_at,
-    };
-    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.asked_at);
-    Entry::Mark(MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl1".into(), made_at })
+/// A mark of a fencing under the names of another host.
+fn renamed(fencing: &Fencing, node: &str, told_as: &str) -> Entry {
+    let mut entry = mark_of(fencing, "ctl1");
+    entry.mark.node = HostName::parse(node).unwrap();
+    entry.mark.fqdn = HostName::parse(told_as).unwrap();
+    Entry::Mark(entry)
 }
 
 /// The nodes that were told, each once.
@@ -40,11 +33,9 @@ fn an_entry_of_a_live_host() {
         return;
     }
     for is_mark in [false, true] {
-        let mut site = Site::new(&["compute1"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
         let fencing = site.fencing("ctl1", "compute1");
-        let mark = mark_of(&fencing, "compute1", "compute1.example.org");
+        let mark = renamed(&fencing, "compute1", "compute1.example.org");
         site.publish(if is_mark { mark } else { Entry::Fencing(fencing) });
         alerter.run(&mut site, 60);
         assert_eq!(alerter.standings("compute1"), ["unproven"]);
@@ -84,11 +75,9 @@ fn a_mark_under_the_name_of_another_host() {
         return;
     }
     for is_mark in [false, true] {
-        let mut site = Site::new(&["compute1", "compute2"]);
-        let mut alerter = Alerter::start(&site, "ctl1");
-        alerter.run(&mut site, 2);
+        let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
         let fencing = site.fencing("ctl1", "compute1");
-        let mark = mark_of(&fencing, "compute1", "compute2.example.org");
+        let mark = renamed(&fencing, "compute1", "compute2.example.org");
         let plug = HostName::parse("compute2.example.org").ok();
         site.publish(if is_mark { mark } else { Entry::Fencing(Fencing { plug, ..fencing }) });
         alerter.run(&mut site, 10);
@@ -111,7 +100,7 @@ fn a_mark_under_the_id_of_another_hosts_fencing() {
         site.die("compute1");
         let fencing = site.fencing("ctl1", "compute1");
         site.mark("ctl1", &fencing);
-        site.publish(mark_of(&fencing, "compute2", "compute2.example.org"));
+        site.publish(renamed(&fencing, "compute2", "compute2.example.org"));
         alerter.run(&mut site, 2);
         site.seen_fenced("compute1");
         alerter.run(&mut site, 40);
@@ -125,11 +114,9 @@ fn a_mark_under_the_id_that_evidence_of_another_host_will_make() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1", "compute2"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
     let fencing = site.fencing("ctl1", "compute2");
-    let Entry::Mark(mut forged) = mark_of(&fencing, "compute2", "compute2.example.org") else {
+    let Entry::Mark(mut forged) = renamed(&fencing, "compute2", "compute2.example.org") else {
         panic!("it is an entry of a mark")
     };
     forged.mark.id = MarkId::of_node_fenced(&HostName::parse("compute1").unwrap(), site.now.seconds());
@@ -147,9 +134,7 @@ fn an_entry_that_claims_old_evidence() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.advance(30.0);
     let before = site.now - Duration::from_secs(20);
     site.outage("compute1", "ctl1");
@@ -170,9 +155,7 @@ fn a_word_of_an_operator_that_only_the_register_has() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     for origin in [Origin::Fencer, Origin::Operator] {
         site.publish(Entry::Fencing(Fencing { origin, ..site.fencing("ctl2", "compute1") }));
         alerter.run(&mut site, 20);
@@ -187,9 +170,7 @@ fn a_forged_release() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let fencing = site.fencing("ctl1", "compute1");
     let (mark, at) = (fencing.id.into(), site.now);
     let (actor, reason) = ("alice".to_owned(), "I looked".to_owned());

@@ -2,10 +2,9 @@
 
 use marks::fencing::Fencing;
 use marks::host::HostName;
-use marks::mark::{Mark, Source};
-use marks::register::{Entry, MarkEntry};
+use marks::register::Entry;
 
-use crate::site::{Alerter, ROUTES, Site, lacks_evidence};
+use crate::site::{Alerter, ROUTES, Site, lacks_evidence, mark_of};
 
 const SLIP: &str = r#"{ compute1 = "compute2.example.org" }"#;
 const CORRECTED: &str = r#"{ compute1 = "compute1.example.org" }"#;
@@ -21,16 +20,9 @@ enum KnownFrom {
 
 /// What an alerter wrote that did not look at the other nodes.
 fn careless_mark(fencing: &Fencing) -> Entry {
-    let mark = Mark {
-        id: fencing.id.into(),
-        node: fencing.node.clone(),
-        fqdn: HostName::parse("compute2.example.org").unwrap(),
-        on_shared_storage: true,
-        failure_time: fencing.asked_at,
-        generated_time: fencing.committed_at,
-    };
-    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.asked_at);
-    Entry::Mark(MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl3".into(), made_at })
+    let mut entry = mark_of(fencing, "ctl3");
+    entry.mark.fqdn = HostName::parse("compute2.example.org").unwrap();
+    Entry::Mark(entry)
 }
 
 /// compute1 fails, is fenced, and every alerter has the slip.

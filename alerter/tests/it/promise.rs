@@ -4,30 +4,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use marks::fencing::Incarnation;
+use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::id::NoteId;
-use marks::mark::{Mark, Settlement, Source};
+use marks::mark::Settlement;
 use marks::register::{Entry, MarkEntry, Returned, Settled, Watermark};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, CONTROLLERS, Kind, Site, lacks_evidence};
+use crate::site::{Alerter, CONTROLLERS, Kind, ROUTES, Site, lacks_evidence, mark_of, started};
 
 const HOUR: f64 = 3600.0;
-const BOTH: [&str; 2] = ["nova", "backup"];
 
-/// Stories of defects that are still there.
-const OPEN: &[&str] = &[];
-
-/// What the promise finds wrong in a story; nothing, but for a defect that is still there.
+/// What the promise finds wrong in a story: nothing.
 #[track_caller]
 fn expect(story: &str, wrong: &[String]) {
-    if OPEN.contains(&story) {
-        println!("{wrong:#?}");
-        assert!(!wrong.is_empty(), "{story}: it is mended: take it off the list");
-    } else {
-        assert!(wrong.is_empty(), "{story}: {wrong:#?}");
-    }
+    assert!(wrong.is_empty(), "{story}: {wrong:#?}");
 }
 
 /// Every story begins then: what the real clock says has no part in it.
@@ -39,10 +30,7 @@ fn fresh(hosts: &[&'static str]) -> Site {
 
 /// A site and an alerter on this controller that has looked.
 fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
-    let mut site = fresh(hosts);
-    let mut alerter = Alerter::start(&site, controller);
-    alerter.run(&mut site, 2);
-    (site, alerter)
+    started(fresh(hosts), controller)
 }
 
 /// Passes close together at first, and then fewer and fewer, for so many seconds.
@@ -76,7 +64,7 @@ fn an_untold_mark_does_not_end_by_age() {
     let mut wrong = Vec::new();
     for all_stop in [false, true] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-        site.down.extend(BOTH);
+        site.down.extend(ROUTES);
         site.outage("compute1", "ctl1");
         rest(&mut alerter, &mut site, 60);
         site.advance(60.0 * HOUR);
@@ -104,7 +92,7 @@ fn a_mark_of_another_controller_comes_back_after_the_register_was_lost() {
     let mut wrong = Vec::new();
     for fenced_anew in [false, true] {
         let (mut site, mut first) = begun(&["compute1"], "ctl1");
-        site.down.extend(BOTH);
+        site.down.extend(ROUTES);
         site.lost.insert("ctl2");
         site.outage("compute1", "ctl3");
         rest(&mut first, &mut site, 60);
@@ -137,7 +125,7 @@ fn a_part_of_the_register_that_is_lost_comes_back() {
         let (mut site, mut alerter) = begun(&["compute1", "compute2"], "ctl1");
         site.outage("compute1", "ctl2");
         alerter.run(&mut site, 10);
-        site.down.extend(BOTH);
+        site.down.extend(ROUTES);
         site.outage("compute2", "ctl3");
         alerter.run(&mut site, 20);
         let mut rng = fastrand::Rng::with_seed(seed);
@@ -299,13 +287,7 @@ fn a_failure_is_not_folded_into_a_confirmation_by_hand() {
         rest(&mut alerter, &mut site, 60);
         site.advance(later);
         alerter.run(&mut site, 20);
-        site.die("compute1");
-        site.advance(1.0);
-        if is_marked {
-            site.off("ctl2", "compute1");
-            site.advance(1.0);
-        }
-        site.seen_fenced("compute1");
+        site.fail("compute1", is_marked);
         rest(&mut alerter, &mut site, 120);
         let case = format!("{later} s later, marked {is_marked}");
         wrong.extend(site.promise(&alerter, false).into_iter().map(|it| format!("{case}: {it}")));
@@ -425,7 +407,7 @@ fn an_end_by_a_controller_that_does_not_exist_ends_nothing() {
     for how in [Settlement::Acknowledged, Settlement::Dismissed, Settlement::Expired, Settlement::Cancelled] {
         for comes_first in [false, true] {
             let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
-            site.down.extend(BOTH);
+            site.down.extend(ROUTES);
             site.die("compute1");
             let fencing = site.fencing("ctl2", "compute1");
             let end = Settled { mark: fencing.id.into(), how, at: site.now, by: "ctl9".into() };
@@ -467,7 +449,7 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
             let (mut site, mut alerter) = begun(&["compute1"], "ctl3");
             site.die("compute1");
             let fencing = site.fencing("ctl2", "compute1");
-            let mut entry = entry_of(&site, "compute1", fencing.id.into(), fencing.asked_at);
+            let mut entry = mark_of(&fencing, "ctl1");
             change(&mut entry);
             if comes_first {
                 site.publish(Entry::Mark(entry.clone()));
@@ -486,19 +468,6 @@ fn a_mark_beside_a_real_fencing_says_nothing_else_than_that() {
 }
 
 /// A mark as an alerter would have made it.
-fn entry_of(site: &Site, node: &str, id: marks::id::MarkId, at: Timestamp) -> MarkEntry {
-    let mark = Mark {
-        id,
-        node: HostName::parse(node).unwrap(),
-        fqdn: HostName::parse(&format!("{node}.example.org")).unwrap(),
-        on_shared_storage: true,
-        failure_time: at,
-        generated_time: at,
-    };
-    let incarnation: Option<Incarnation> = site.incarnation(node);
-    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: "ctl1".into(), made_at: site.now }
-}
-
 /// D. A mark of a host that is alive, dated years ahead, takes in nothing of the host's real outage.
 #[test]
 fn a_mark_of_the_future_swallows_nothing() {
@@ -508,18 +477,12 @@ fn a_mark_of_the_future_swallows_nothing() {
     let mut wrong = Vec::new();
     for is_marked in [true, false] {
         let (mut site, mut alerter) = begun(&["compute1"], "ctl3");
-        let forged = site.fencing("ctl1", "compute1");
         let at = site.now + Duration::from_secs(10 * 365 * 86_400);
-        let entry = entry_of(&site, "compute1", forged.id.into(), at);
+        let fencing = site.fencing("ctl1", "compute1");
+        let entry = mark_of(&Fencing { asked_at: at, committed_at: at, ..fencing }, "ctl1");
         site.publish(Entry::Mark(entry));
         alerter.run(&mut site, 20);
-        site.die("compute1");
-        site.advance(1.0);
-        if is_marked {
-            site.off("ctl2", "compute1");
-            site.advance(1.0);
-        }
-        site.seen_fenced("compute1");
+        site.fail("compute1", is_marked);
         rest(&mut alerter, &mut site, 120);
         let case = format!("marked {is_marked}");
         wrong.extend(site.promise(&alerter, false).into_iter().map(|it| format!("{case}: {it}")));

@@ -9,7 +9,7 @@ use marks::journal::Round;
 use marks::mark::{Doubt, Standing};
 use marks::register::{Entry, Key};
 
-use crate::site::{Alerter, Site, lacks_evidence};
+use crate::site::{Alerter, Site, begun, lacks_evidence};
 
 const DAY: f64 = 86_400.0;
 const YEARS: f64 = 2.0 * 365.0 * DAY;
@@ -28,9 +28,7 @@ fn prune(alerter: &mut Alerter, site: &Site) -> usize {
 
 /// One outage that was told, with its host back, long ago; and what the register had of it then.
 fn long_ago() -> (Site, Alerter, BTreeMap<Key, Entry>) {
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
     site.assert_all_told();
@@ -102,9 +100,7 @@ fn a_host_that_never_came_back_keeps_its_mark() {
     if lacks_evidence() {
         return;
     }
-    let mut site = Site::new(&["compute1"]);
-    let mut alerter = Alerter::start(&site, "ctl1");
-    alerter.run(&mut site, 2);
+    let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     site.outage("compute1", "ctl1");
     alerter.run(&mut site, 40);
     site.advance(YEARS);

@@ -16,13 +16,13 @@ use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::journal::{Journal, MarkRow, Role};
-use marks::mark::{Mark, Settlement, Source};
-use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register, Returned, Scope, Settled};
+use marks::mark::Settlement;
+use marks::register::{Entries, Entry, KEPT, Key, Register, Returned, Scope, Settled};
 use marks::time::Timestamp;
 use tempfile::TempDir;
 
 use super::story::Story;
-use crate::site::stands;
+use crate::site::{mark_of, stands};
 
 pub(super) const CONTROLLERS: [&str; 3] = ["ctl1", "ctl2", "ctl3"];
 /// By whose clock Pacemaker dates its fencing history, `node_fenced` and `in_ccm`.
@@ -354,7 +354,7 @@ impl World {
         let fencing = self.fencing(by, host);
         let id = fencing.id;
         if let Some(forgery) = self.beside.take() {
-            let mut entry = self.entry_of(&fencing);
+            let mut entry = mark_of(&fencing, CONTROLLERS[1]);
             match forgery {
                 Forgery::OtherDisks => entry.mark.on_shared_storage = false,
                 _ => entry.mark.fqdn = HostName::parse("elsewhere.example.net").unwrap(),
@@ -382,20 +382,6 @@ impl World {
             given_domain: None,
             given_shared_storage: None,
         }
-    }
-
-    /// A mark as an alerter would make it.
-    fn entry_of(&self, fencing: &Fencing) -> MarkEntry {
-        let mark = Mark {
-            id: fencing.id.into(),
-            node: fencing.node.clone(),
-            fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
-            on_shared_storage: true,
-            failure_time: fencing.asked_at,
-            generated_time: fencing.committed_at,
-        };
-        let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.asked_at);
-        MarkEntry { mark, source: Source::Fencing, incarnation, made_by: CONTROLLERS[1].into(), made_at }
     }
 
     /// What `fence_mark` does at each `monitor` and at the end of each `off`: what its journal has and the register lacks is
@@ -433,7 +419,7 @@ impl World {
                 if forgery == Forgery::Lives {
                     return self.publish(Entry::Fencing(fencing));
                 }
-                let mut entry = self.entry_of(&fencing);
+                let mut entry = mark_of(&fencing, CONTROLLERS[1]);
                 entry.mark.failure_time = at + Duration::from_secs(10 * 365 * 86_400);
                 self.publish(Entry::Mark(entry));
             }

@@ -19,7 +19,8 @@ use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, OperationId};
 use marks::journal::{Journal, Role};
-use marks::register::{Entries, Entry, KEPT, Key, Register};
+use marks::mark::{Mark, Source};
+use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register};
 use marks::time::Timestamp;
 use nix::unistd::{User, geteuid};
 use tempfile::TempDir;
@@ -431,6 +432,17 @@ impl Site {
         fencing
     }
 
+    /// The host dies; the agent marks it, or only Pacemaker tells of it.
+    pub(crate) fn fail(&mut self, host: &'static str, is_marked: bool) {
+        if is_marked {
+            self.outage(host, "ctl2");
+            return;
+        }
+        self.die(host);
+        self.advance(1.0);
+        self.seen_fenced(host);
+    }
+
     /// What the audit says, in one text; empty where every promise was kept.
     pub(crate) fn audit(&self) -> Vec<String> {
         audit::complaints(&self.outages, &self.told, self.skew())
@@ -476,6 +488,32 @@ impl Site {
         }
         ids
     }
+}
+
+/// A site and an alerter on this controller that has looked.
+pub(crate) fn begun(hosts: &[&'static str], controller: &'static str) -> (Site, Alerter) {
+    started(Site::new(hosts), controller)
+}
+
+/// The same in a site that is there.
+pub(crate) fn started(mut site: Site, controller: &'static str) -> (Site, Alerter) {
+    let mut alerter = Alerter::start(&site, controller);
+    alerter.run(&mut site, 2);
+    (site, alerter)
+}
+
+/// A mark as an alerter with the site's configuration makes it of a fencing.
+pub(crate) fn mark_of(fencing: &Fencing, made_by: &str) -> MarkEntry {
+    let mark = Mark {
+        id: fencing.id.into(),
+        node: fencing.node.clone(),
+        fqdn: HostName::parse(&format!("{}.example.org", fencing.node)).unwrap(),
+        on_shared_storage: true,
+        failure_time: fencing.asked_at,
+        generated_time: fencing.committed_at,
+    };
+    let (incarnation, made_at) = (fencing.incarnation.clone(), fencing.committed_at);
+    MarkEntry { mark, source: Source::Fencing, incarnation, made_by: made_by.into(), made_at }
 }
 
 /// Whether the register says anything of a fencing or of its mark.
