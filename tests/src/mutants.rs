@@ -39,12 +39,40 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["whom_an_endpoint_refuses_delays_nobody_else"],
     },
     Mutant {
-        name: "B3: clocks that differ by more than five seconds prove nothing",
+        name: "B1: a mark that nobody took ends by its age",
         changes: &[Change {
-            file: "alerter/src/intake/outage.rs",
-            today: "rule.is_sure() || claimed <= sighting.at + CLOCK_SKEW",
-            before: "(rule.is_sure() && false) || claimed <= sighting.at + GRAIN",
+            file: "alerter/src/intake/start.rs",
+            today: "return doubt(journal, shared, register, row, now);",
+            before: "return match now.since(row.failure_time) > shared.settings().intake.horizon {
+                true => journal.expire(row.id, \"it is too old\", now).map(drop),
+                false => doubt(journal, shared, register, row, now),
+            };",
         }],
+        tests: &["an_untold_mark_does_not_end_by_age"],
+    },
+    Mutant {
+        name: "B2: what was ever published is not compared with the register",
+        changes: &[Change {
+            file: "marks/src/journal/published.rs",
+            today: "AND EXISTS ({stood} AND p.entry = 'f.' || f.id)",
+            before: "AND NOT EXISTS ({stood} AND p.entry = 'f.' || f.id)",
+        }],
+        tests: &["a_mark_of_another_controller_comes_back"],
+    },
+    Mutant {
+        name: "B3: clocks that differ by more than five seconds prove nothing",
+        changes: &[
+            Change {
+                file: "alerter/src/intake/outage.rs",
+                today: "let is_near = claimed <= sighting.at + CLOCK_SKEW;",
+                before: "let is_near = claimed <= sighting.at + GRAIN;",
+            },
+            Change {
+                file: "alerter/src/intake/outage.rs",
+                today: "joined.rule.is_sure() || is_near",
+                before: "joined.rule.is_sure() && false || is_near",
+            },
+        ],
         tests: &["clocks_that_differ"],
     },
     Mutant {
@@ -107,6 +135,24 @@ pub const MUTANTS: &[Mutant] = &[
             before: "&& !(reach.alone && is_told() && false)",
         }],
         tests: &["without_a_register_a_fencing"],
+    },
+    Mutant {
+        name: "D: whoever is no controller ends a mark",
+        changes: &[Change {
+            file: "alerter/src/intake/credible.rs",
+            today: "false => Err(Reason::Stranger(by.to_owned())),",
+            before: "false => Ok(()),",
+        }],
+        tests: &["an_end_by_a_controller_that_does_not_exist"],
+    },
+    Mutant {
+        name: "D: what was seen before a host was back proves a fencing after it",
+        changes: &[Change {
+            file: "alerter/src/intake/outage.rs",
+            today: "is_near && !connections.show_return(joined.outage, sighting.at, claimed)",
+            before: "is_near && (!connections.show_return(joined.outage, sighting.at, claimed) || true)",
+        }],
+        tests: &["a_forged_fencing_moments_after_a_return"],
     },
 ];
 

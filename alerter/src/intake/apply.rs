@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use marks::chain::Link;
 use marks::cib::Cib;
+use marks::evidence::{Directory, Reading};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -60,6 +61,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
     intake.note_connections(&cib)?;
+    intake.read_evidence();
     intake.note_members(&cib)?;
     // Whether a fencing belongs to an older mark depends on what Pacemaker says of that.
     if intake.journal.unfolded_fencings()?.count() > 0 {
@@ -126,6 +128,8 @@ pub(super) struct Intake<'a> {
     pub(super) past: BTreeSet<HostName>,
     /// What the register says and nobody is to believe.
     pub(super) refused: BTreeMap<Key, Reason>,
+    /// The evidence directory and what of it is not taken in yet; none where it cannot be read.
+    pub(super) evidence: Option<(Directory, Reading)>,
 }
 
 impl<'a> Intake<'a> {
@@ -155,6 +159,7 @@ impl<'a> Intake<'a> {
             instant,
             past: BTreeSet::new(),
             refused: BTreeMap::new(),
+            evidence: None,
         }
     }
 

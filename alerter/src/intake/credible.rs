@@ -2,7 +2,6 @@
 //! root. Closed is what a comparison can close; authenticated entries are to come. Pure: no I/O, no clock.
 
 use std::fmt;
-use std::time::Duration;
 
 use marks::cib::Cib;
 use marks::fencing::Incarnation;
@@ -10,6 +9,8 @@ use marks::host::HostName;
 use marks::journal::{MarkRow, Outage};
 use marks::register::{Entry, MarkEntry};
 use marks::time::{CLOCK_SKEW, Timestamp};
+
+use super::outage::GRAIN;
 
 /// What must be known beside the entry that is looked at.
 pub(super) struct Around<'a> {
@@ -165,9 +166,6 @@ fn is_same(one: &str, other: &str) -> bool {
     short(one) == short(other)
 }
 
-/// Two witnesses stamp the same event with whole seconds of two clocks; a host needs longer to come back and to fail again.
-const NEAR: Duration = Duration::from_secs(5);
-
 /// Whether the CIB holds that the host was fenced and has not been back: a return erases that. A newer connection than those of
 /// the outage is a return, however little else is known; and a host that was fenced after it was back is away again, unless
 /// that fencing is one of this outage.
@@ -177,7 +175,7 @@ fn is_away(node: &HostName, outage: &Outage, back: Timestamp, around: &Around<'_
     let made = |connection: &Incarnation| connection.connected_at();
     let newest = outage.incarnations.iter().filter_map(made).max().unwrap_or(outage.newest);
     let was_connected = cib.incarnation_of(node).as_ref().and_then(made).is_some_and(|made| made > newest);
-    let is_of_outage = outage.first - NEAR <= fenced && fenced <= outage.newest + NEAR;
+    let is_of_outage = outage.first - GRAIN <= fenced && fenced <= outage.newest + GRAIN;
     !was_connected && (is_of_outage || fenced + CLOCK_SKEW < back)
 }
 

@@ -59,8 +59,7 @@ impl Intake<'_> {
         if nodes.is_empty() {
             return Ok(());
         }
-        // What is wrong with the directory is said where its fencings are taken in.
-        if let Ok((_, reading)) = self.read_files() {
+        if let Some((_, reading)) = &self.evidence {
             self.note_joins(&reading.joins, cib);
         }
         for node in nodes {
@@ -74,7 +73,7 @@ impl Intake<'_> {
     }
 
     /// Alerts that a node has joined. A time that lies ahead counts as now.
-    pub(super) fn note_joins(&self, joins: &[FoundJoin], cib: &Cib) {
+    fn note_joins(&self, joins: &[FoundJoin], cib: &Cib) {
         for found in joins.iter().filter(|found| self.is_member_host(&found.join.node, cib)) {
             let at = found.join.at.timestamp().min(self.around.now);
             self.shared.seen().members.joined(&found.join.node, at);

@@ -89,6 +89,15 @@ impl Connections {
         self.all.iter().all(|connection| connection.was_seen || connection.since.distance(at) > CLOCK_SKEW)
     }
 
+    /// Whether the host was connected after it was seen down, and before an outage of which that connection is none; or Pacemaker
+    /// has not fenced it since it made the connection that the outage is said to have ended.
+    fn show_return(&self, outage: &Outage, seen: Timestamp, claimed: Timestamp) -> bool {
+        let is_own = |incarnation| outage.incarnations.contains(incarnation);
+        let mut others = self.all.iter().filter(|c| !is_own(&c.incarnation)).map(|c| c.since);
+        others.any(|since| seen + GRAIN < since && since < claimed)
+            || self.is_back && self.current.as_ref().is_some_and(is_own)
+    }
+
     /// As far as they were made before the last one. The first monitor of a connection comes moments after its start.
     fn before_the_last(&self) -> Self {
         let latest = self.newest().map(|connection| connection.since);
@@ -271,18 +280,28 @@ fn at<'a>(
     let near = |o: &&Outage| may_be(&ended, o) && is_within(at, o, reach.coalesce);
     let by = |rule| move |outage| Joined { outage, rule };
     // Of several outages with one connection the newest that had begun; what surely fits goes first.
-    let begun = open().filter(same).find(|outage| outage.first <= at + CLOCK_SKEW);
+    let begun = |margin| open().filter(same).find(|outage| outage.first <= at + margin);
     let rule = if is_sure { Rule::SameConnection } else { Rule::LikelyConnection };
+    let begun = match sighting.witness {
+        Witness::NodeFenced => begun(CLOCK_SKEW),
+        Witness::Alert(_) | Witness::History => begun(GRAIN).or_else(|| begun(CLOCK_SKEW)),
+    };
     begun
         .or_else(|| open().rfind(same))
         .map(by(rule))
         .or_else(|| open().find(near).map(by(Rule::NearByClock)))
 }
 
-/// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked: what is
-/// older proves nothing of it, where only clocks say that it belongs to it.
-pub(super) fn is_proof(rule: Rule, sighting: &Sighting, claimed: Timestamp) -> bool {
-    rule.is_sure() || claimed <= sighting.at + CLOCK_SKEW
+/// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked: where only
+/// clocks say that the two belong together, what is older proves nothing of it, nor does what is older than a return.
+pub(super) fn is_proof(
+    joined: Joined<'_>,
+    sighting: &Sighting,
+    claimed: Timestamp,
+    connections: &Connections,
+) -> bool {
+    let is_near = claimed <= sighting.at + CLOCK_SKEW;
+    joined.rule.is_sure() || is_near && !connections.show_return(joined.outage, sighting.at, claimed)
 }
 
 /// Where a connection is unknown, clocks decide; and so they do where the outage began after the connection in force was
@@ -784,7 +803,7 @@ mod tests {
             let told = sighting(second(1004));
             let joined = of_sighting(&told, &known(&[10]), std::slice::from_ref(&claimed), REACH).unwrap();
             assert_eq!(joined.rule, Rule::SameConnection);
-            assert!(is_proof(joined.rule, &told, claimed.first), "{recorded}");
+            assert!(is_proof(joined, &told, claimed.first, &known(&[10])), "{recorded}");
         }
     }
 
@@ -792,13 +811,43 @@ mod tests {
     #[test]
     fn an_old_sighting_does_not_prove_a_newer_claim_by_its_clock() {
         let told = sighting(second(1000));
+        let one = outage(1100, None);
         for rule in [Rule::NearByClock, Rule::LikelyConnection] {
-            assert!(is_proof(rule, &told, second(1120)) && !is_proof(rule, &told, second(1121)));
+            let is_proof =
+                |claimed| is_proof(Joined { outage: &one, rule }, &told, second(claimed), &known(&[10]));
+            assert!(is_proof(1120) && !is_proof(1121));
         }
         let close = [10, 950];
         let claimed = outage(1130, Some(950));
         let joined = of_sighting(&told, &known(&close), std::slice::from_ref(&claimed), REACH).unwrap();
         assert_eq!(joined.rule, Rule::LikelyConnection, "which connection it ended is a guess");
+    }
+
+    /// The host was back between: what was seen before that is of another outage. The broken variants are a connection that was
+    /// made before, or that this outage ended, and what says more than clocks.
+    #[test]
+    fn what_was_seen_before_a_return_proves_nothing_after_it() {
+        let (told, claimed, own) = (sighting(second(1000)), outage(1080, Some(10)), outage(1080, Some(1020)));
+        let proves = |rule, connections: &[i64], outage| {
+            is_proof(Joined { outage, rule }, &told, second(1080), &known(connections))
+        };
+        for rule in [Rule::NearByClock, Rule::LikelyConnection] {
+            assert!(!proves(rule, &[10, 1020], &claimed), "{rule:?}");
+            assert!(proves(rule, &[10, 1004], &claimed) && proves(rule, &[10, 1090], &claimed), "{rule:?}");
+            assert!(proves(rule, &[10, 1020], &own), "{rule:?}");
+        }
+        assert!(
+            proves(Rule::OwnMark, &[10, 1020], &claimed)
+                && proves(Rule::SameConnection, &[10, 1020], &claimed)
+        );
+    }
+
+    /// Two outages of one connection as far as the records say: a sighting belongs to the one that had begun.
+    #[test]
+    fn of_two_outages_with_one_connection_the_one_that_had_begun_goes_first() {
+        let both = [returned(103, outage(100, Some(10))), outage(170, Some(10))];
+        assert_eq!(seen(101, &[10], &both), Some(&both[0]));
+        assert_eq!(seen(171, &[10], &both), Some(&both[1]));
     }
 
     /// B3: its alert is dated after the host's return, by a clock that is ahead. The broken variant was fenced since.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use marks::cib::Cib;
-use marks::evidence::{self, Directory, EvidenceError, Found, Reading, Sighting, Witness};
+use marks::evidence::{self, EvidenceError, Found, Sighting, Witness};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Outage, Taken};
 use marks::rule::Rule;
-use marks::time::CLOCK_SKEW;
+use marks::time::{CLOCK_SKEW, Timestamp};
 use tracing::error;
 
 use super::apply::{Done, Intake, before};
@@ -24,7 +24,7 @@ const NEWS: Duration = Duration::from_secs(60);
 impl Intake<'_> {
     /// What Pacemaker says of fencings.
     pub(super) fn take_in_sightings(&mut self, view: &View, cib: &Cib) -> Done {
-        self.take_in_files(cib)?;
+        self.take_in_files()?;
         let Some(Ok(history)) = &view.history else {
             return self.ask_for_history();
         };
@@ -67,38 +67,39 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// The evidence directory; files that are known to be broken are not read each time.
-    pub(super) fn read_files(&self) -> Result<(Directory, Reading), EvidenceError> {
+    /// The evidence directory, once in a pass; files that are known to be broken are not read each time.
+    pub(super) fn read_evidence(&mut self) {
         let mut known = std::mem::take(&mut self.shared.seen().known_files);
         let read = files::read(&self.shared.evidence, &mut known);
         self.shared.seen().known_files = known;
-        read
-    }
-
-    fn take_in_files(&mut self, cib: &Cib) -> Done {
-        let (directory, reading) = match self.read_files() {
-            Ok(read) => read,
+        match read {
+            Ok((directory, reading)) => {
+                self.shared.seen().note_evidence(files::complaints(&reading));
+                self.evidence = Some((directory, reading));
+            }
             Err(EvidenceError::Missing { .. }) => {
                 // What was seen there is gone with it.
                 self.shared.account().ledger.begin(Source::Files);
                 self.shared.account().ledger.end(Source::Files);
-                return Ok(());
             }
-            Err(error) => {
-                self.shared.seen().note_evidence(vec![error.to_string()]);
-                return Ok(());
-            }
-        };
-        self.shared.seen().note_evidence(files::complaints(&reading));
-        self.note_joins(&reading.joins, cib);
-        reading.joins.iter().for_each(|found| files::remove(&directory, &found.name));
+            Err(error) => self.shared.seen().note_evidence(vec![error.to_string()]),
+        }
+    }
+
+    /// What is taken in is removed; what waits is looked at again.
+    fn take_in_files(&mut self) -> Done {
+        let Some((directory, mut reading)) = self.evidence.take() else { return Ok(()) };
+        // Who has joined was noted before anything of the directory was taken in.
+        reading.joins.drain(..).for_each(|found| files::remove(&directory, &found.name));
         self.shared.account().ledger.begin(Source::Files);
-        for found in &reading.sound {
-            if self.take_in_file(found)? {
-                files::remove(&directory, &found.name);
+        for found in std::mem::take(&mut reading.sound) {
+            match self.take_in_file(&found)? {
+                true => files::remove(&directory, &found.name),
+                false => reading.sound.push(found),
             }
         }
         self.shared.account().ledger.end(Source::Files);
+        self.evidence = Some((directory, reading));
         Ok(())
     }
 
@@ -218,20 +219,35 @@ impl Intake<'_> {
     }
 
     fn prove_by(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {
-        let claimed = self.find_sound(mark)?.map(|row| row.failure_time);
-        let is_proof = claimed.is_none_or(|at| outage::is_proof(rule, sighting, at));
+        let Some(row) = self.find_sound(mark)? else { return Ok(()) };
+        let outages = self.outages(&sighting.node)?;
+        let Some(outage) = outages.iter().find(|outage| outage.mark == mark) else { return Ok(()) };
+        let connections = self.connections(&sighting.node, &outages)?;
+        let joined = outage::Joined { outage, rule };
         match self.around.proof_by(sighting) {
-            Some(proof) if is_proof => self.prove(mark, proof, self.is_fresh(sighting.at)),
+            Some(proof) if outage::is_proof(joined, sighting, row.failure_time, &connections) => {
+                self.prove(mark, proof, self.is_fresh(sighting.at))
+            }
             _ => Ok(()),
         }
     }
 
-    /// Of a mark that nobody vouches for: whether what was seen before it was made does.
+    /// Of a mark that nobody vouches for: whether what was seen before it was made does, and is not surely of another one.
     pub(super) fn prove_from_kept(&mut self, node: &HostName, mark: MarkId) -> Done {
         let outages = self.outages(node)?;
         let connections = self.connections(node, &outages)?;
-        for sighting in &self.journal.sightings_of_host(node)?.sound {
-            let found = outage::of_sighting(sighting, &connections, &outages, self.around.reach());
+        // What `node_fenced` said earlier is not said of the connection of now.
+        let former = Connections { current: None, ..connections.clone() };
+        let fenced = self.around.cib.and_then(|cib| cib.node_fenced(node)).map(Timestamp::from_seconds);
+        for kept in &self.journal.sightings_of_host(node)?.sound {
+            let is_of_another =
+                kept.mark.is_some_and(|of| of != mark) && kept.rule.is_some_and(Rule::is_sure);
+            if is_of_another {
+                continue;
+            }
+            let sighting = &kept.sighting;
+            let known = if fenced == Some(sighting.at) { &connections } else { &former };
+            let found = outage::of_sighting(sighting, known, &outages, self.around.reach());
             if let Some(found) = found.filter(|found| found.outage.mark == mark) {
                 self.prove_by(sighting, (mark, found.rule))?;
             }

@@ -234,6 +234,50 @@ fn an_entry_of_a_clock_that_is_ahead_is_taken_in_later() {
     assert_eq!(alerter.standings("compute1"), ["unproven"]);
 }
 
+/// A host was fenced and is back: what Pacemaker said of that proves no `f.` of the time after its return, whatever connection
+/// it names, whoever reads it, and whether the register still has the mark of then. The broken variant died once more.
+#[test]
+fn a_forged_fencing_moments_after_a_return() {
+    if lacks_evidence() {
+        return;
+    }
+    let readers = [(false, false), (true, false), (true, true)];
+    for (pause, (moves, is_lost)) in
+        [30.0, 70.0, 110.0].into_iter().flat_map(|pause| readers.map(|it| (pause, it)))
+    {
+        for connection in ["none", "former", "own"] {
+            let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
+            let former = site.incarnation("compute1");
+            site.outage("compute1", "ctl1");
+            alerter.run(&mut site, 4);
+            site.advance(10.0);
+            site.back("compute1", "ctl2");
+            alerter.run(&mut site, 4);
+            site.advance(pause);
+            let seen = site.fencing("ctl2", "compute1");
+            let incarnation = match connection {
+                "none" => None,
+                "former" => former,
+                _ => seen.incarnation.clone(),
+            };
+            if is_lost {
+                site.register.clear();
+            }
+            site.publish(Entry::Fencing(Fencing { incarnation, already_down: None, ..seen }));
+            if moves {
+                alerter = Alerter::start(&site, "ctl3");
+            }
+            alerter.run(&mut site, 40);
+            let case = format!("{pause} s after, connection: {connection}, moves: {moves}, lost: {is_lost}");
+            assert_eq!(site.told.len(), 2, "{case}: {:?}", alerter.standings("compute1"));
+            assert!(is_lost || alerter.standings("compute1").last() == Some(&"unproven"), "{case}");
+            site.outage("compute1", "ctl2");
+            alerter.run(&mut site, 40);
+            assert_eq!(site.told.len(), 4, "{case}: the next failure is notified");
+        }
+    }
+}
+
 /// `r.` of a host that the CIB holds to be away: it would cancel or hold what `if-returned` is asked for.
 #[test]
 fn a_forged_return() {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use rusqlite::Row;
 
 use super::fencings::{self, Checked, Damage, printable_key};
+use super::folds::rule;
 use super::row::MarkRow;
-use super::sightings;
+use super::sightings::{self, KeptSighting};
 use super::{Journal, JournalError};
 use crate::account::{Held, Marked, Record, Trace};
-use crate::evidence::Sighting;
 use crate::fencing::Fencing;
 use crate::id::{FencingId, MarkId};
 use crate::rule::Rule;
@@ -37,10 +37,10 @@ impl Journal {
             records.push(Record { key: key_of(fencing.id), node, at, trace });
         }
         records.extend(rows.damaged.into_iter().map(damaged));
-        let sql = format!("SELECT {}, s.rule FROM sighting s WHERE s.at >= ?1", sightings::COLUMNS);
-        let rows = self.rows(&sql, [since.0], kept)?;
-        for (sighting, kept) in rows.sound {
-            let (key, trace) = (sighting.key(), marks.trace(kept)?);
+        let sql = format!("SELECT {} FROM sighting s WHERE s.at >= ?1", sightings::COLUMNS);
+        let rows = self.rows(&sql, [since.0], sightings::decode)?;
+        for KeptSighting { sighting, mark, rule } in rows.sound {
+            let (key, trace) = (sighting.key(), marks.trace((mark, rule))?);
             records.push(Record { key, node: Some(sighting.node), at: Some(sighting.at), trace });
         }
         records.extend(rows.damaged.into_iter().map(damaged));
@@ -71,17 +71,6 @@ fn folded(row: &Row<'_>) -> Checked<(Fencing, Option<End>)> {
     let mark = mark.map(|id| MarkId::parse(&id)).transpose();
     let mark = mark.map_err(|_| Damage { table: "folded", key: printable_key(row) })?;
     Ok((fencing, Some((mark, rule(row, 13)))))
-}
-
-fn kept(row: &Row<'_>) -> Checked<(Sighting, End)> {
-    let kept = sightings::decode(row)?;
-    Ok((kept.sighting, (kept.mark, rule(row, 8))))
-}
-
-/// It stands outside of the digest: a word that is none is no reason not to believe the row.
-fn rule(row: &Row<'_>, column: usize) -> Option<Rule> {
-    let word: Option<String> = row.get(column).ok().flatten();
-    word.and_then(|word| Rule::parse(&word))
 }
 
 /// What stands under the marks' ids, each read once: a mark has several records.
@@ -115,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::account::{End, Gap, end_of};
-    use crate::evidence::Witness;
+    use crate::evidence::{Sighting, Witness};
     use crate::host::HostName;
     use crate::journal::Role;
     use crate::journal::tests::{Home, NOW, fencing, marked};

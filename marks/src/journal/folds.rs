@@ -1,7 +1,7 @@
 //! Which mark took a fencing in: apart from the fencing, which is written once and never touched again.
 
 use rusqlite::functions::FunctionFlags;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::digest::Digest;
 use super::history::{self, NewHistory};
@@ -126,4 +126,10 @@ pub(super) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
 /// Without the rule, which explains and decides nothing.
 fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
     Digest::of("folded").text(fencing).maybe_text(mark).finish()
+}
+
+/// It stands outside of the digest: a word that is none is no reason not to believe the row.
+pub(super) fn rule(row: &Row<'_>, column: usize) -> Option<Rule> {
+    let word: Option<String> = row.get(column).ok().flatten();
+    word.and_then(|word| Rule::parse(&word))
 }

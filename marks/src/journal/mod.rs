@@ -78,6 +78,7 @@ use place::Place;
 pub use recent::Recent;
 pub use retention::{Bounds, Round};
 pub use row::MarkRow;
+pub use sightings::KeptSighting;
 pub use told::Told;
 pub use words::{WORDS, Word, is_word};
 

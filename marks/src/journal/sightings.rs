@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use super::digest::Digest;
 use super::fencings::{Checked, Damage, Rows, printable_key};
+use super::folds;
 use super::history::{self, NewHistory};
 use super::marks::ALERTER;
 use super::{Fault, Journal, JournalError};
@@ -13,12 +14,18 @@ use crate::id::{MarkId, OperationId};
 use crate::rule::Rule;
 use crate::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest";
+pub(super) const COLUMNS: &str =
+    "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest, s.rule";
 
-/// A sighting with the mark that it belongs to; none where it was set aside.
-pub(super) struct Kept {
-    pub(super) sighting: Sighting,
-    pub(super) mark: Option<MarkId>,
+/// A sighting with its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSighting {
+    /// What was seen.
+    pub sighting: Sighting,
+    /// The mark that it belongs to; none where it was set aside.
+    pub mark: Option<MarkId>,
+    /// The rule that says so, where its word is one.
+    pub rule: Option<Rule>,
 }
 
 impl Journal {
@@ -73,11 +80,10 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<Sighting>, JournalError> {
+    pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<KeptSighting>, JournalError> {
         let sql =
             format!("SELECT {COLUMNS} FROM sighting s WHERE s.node = ?1 COLLATE NOCASE ORDER BY s.at, s.key");
-        let rows = self.rows(&sql, [node.as_str()], decode)?;
-        Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
+        self.rows(&sql, [node.as_str()], decode)
     }
 
     /// The sightings of one mark, oldest first.
@@ -152,7 +158,7 @@ pub(super) fn says(sighting: &Sighting) -> String {
     format!("{witness} says that {} {how}", sighting.node)
 }
 
-fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<Kept>, Fault> {
+fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<KeptSighting>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
     let read = transaction.query_row(&sql, [sighting.key()], |row| Ok(decode(row))).optional()?;
     Ok(read.and_then(Result::ok))
@@ -182,7 +188,7 @@ fn digest(sighting: &Sighting, mark: Option<MarkId>) -> Vec<u8> {
         .finish()
 }
 
-pub(super) fn decode(row: &Row<'_>) -> Checked<Kept> {
+pub(super) fn decode(row: &Row<'_>) -> Checked<KeptSighting> {
     let damage = || Damage { table: "sighting", key: printable_key(row) };
     let kept = decode_unchecked(row).ok_or_else(damage)?;
     let digest_there: Vec<u8> = row.get(7).map_err(|_| damage())?;
@@ -191,7 +197,7 @@ pub(super) fn decode(row: &Row<'_>) -> Checked<Kept> {
     if sound { Ok(kept) } else { Err(damage()) }
 }
 
-fn decode_unchecked(row: &Row<'_>) -> Option<Kept> {
+fn decode_unchecked(row: &Row<'_>) -> Option<KeptSighting> {
     let mark: Option<String> = row.get(6).ok()?;
     let mark = match mark {
         Some(id) => Some(MarkId::parse(&id).ok()?),
@@ -203,7 +209,7 @@ fn decode_unchecked(row: &Row<'_>) -> Option<Kept> {
         at: Timestamp(row.get(4).ok()?),
         by_human: row.get(5).ok()?,
     };
-    Some(Kept { sighting, mark })
+    Some(KeptSighting { sighting, mark, rule: folds::rule(row, 8) })
 }
 
 fn decode_witness(row: &Row<'_>) -> Option<Witness> {

@@ -44,6 +44,9 @@ pub(crate) struct Cluster {
     groups: String,
     /// Controllers that the cluster takes for fenced though they never lost their power.
     undead: BTreeSet<String>,
+    /// Marks that were listed as a scenario began. An alerter that comes later may make a confirmation by hand of the history
+    /// once more, before it reads that the mark has ended.
+    known: BTreeSet<String>,
     /// The scenario before this one, to be audited once more: a late repetition shows only later.
     last: Option<(Before, Excused)>,
 }
@@ -89,7 +92,8 @@ impl Cluster {
         let receivers = receivers.into_iter().collect::<Result<_, _>>()?;
         let desk = Receiver::listen(lab.listener(DESK))?;
         let (register, groups, undead) = (Register::Attrd, String::new(), BTreeSet::new());
-        let cluster = Self { receivers, desk, lab, register, groups, undead, last: None };
+        let cluster =
+            Self { receivers, desk, lab, register, groups, undead, known: BTreeSet::new(), last: None };
         cluster.write_site()?;
         let configuration = cib::Configuration { shape: SHAPE, alerter: true, spread: Spread::Everywhere };
         cluster.lab.configure(&configuration).with_context(|| cluster.lab.keep_logs())?;
@@ -204,12 +208,13 @@ impl Cluster {
         self.now()
     }
 
-    fn now(&self) -> anyhow::Result<Before> {
+    fn now(&mut self) -> anyhow::Result<Before> {
+        self.known.extend(self.marks()?.into_iter().map(|mark| mark.id));
         Ok(Before {
             at: truth::milliseconds(SystemTime::now()),
             requests: self.receivers.iter().map(|receiver| receiver.received().len()).collect(),
             events: self.lab.bmc().record().len(),
-            marks: self.marks()?.into_iter().map(|mark| mark.id).collect(),
+            marks: self.known.clone(),
             confirmed: Vec::new(),
         })
     }

@@ -187,7 +187,7 @@ impl Story {
             let Record::Sighting(number, sighting) = record else { continue };
             let Some(joined) = of_sighting(&sighting, &known, &outages, REACH) else { continue };
             let at = outages.iter().position(|outage| outage.mark == joined.outage.mark).unwrap();
-            if is_proof(joined.rule, &sighting, joined.outage.first) {
+            if is_proof(joined, &sighting, joined.outage.first, &known) {
                 proven[at].1.push(number);
             }
         }
