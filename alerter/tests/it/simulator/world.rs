@@ -418,7 +418,7 @@ impl World {
                 self.forged.insert(fencing.id.into());
                 if forgery == Forgery::Lives {
                     // Some name no connection: only clocks are left to judge them by.
-                    let incarnation = fencing.incarnation.clone().filter(|_| host % 2 == 0);
+                    let incarnation = fencing.incarnation.clone().filter(|_| host.is_multiple_of(2));
                     return self.publish(Entry::Fencing(Fencing { incarnation, ..fencing }));
                 }
                 let mut entry = mark_of(&fencing, CONTROLLERS[1]);
