@@ -55,12 +55,17 @@ pub(super) struct Connections {
     pub(super) current: Option<Incarnation>,
     /// Pacemaker has not fenced the host since it was connected last.
     pub(super) is_back: bool,
+    /// It is a cluster node: its joins are seen, and what it does first comes after them.
+    pub(super) joins: bool,
 }
 
 impl Connections {
     /// By this controller's clock where that can be said, when the host came back from an outage.
     fn return_from(&self, outage: &Outage) -> Option<Timestamp> {
         let back = outage.returned_at?;
+        if self.joins {
+            return Some(back);
+        }
         let own = self.all.iter().filter(|connection| outage.incarnations.contains(&connection.incarnation));
         let last = own.map(|connection| connection.since).max();
         let next = self.all.iter().filter(|c| c.was_seen && last.is_some_and(|last| c.since > last));
@@ -102,7 +107,7 @@ impl Connections {
     fn before_the_last(&self) -> Self {
         let latest = self.newest().map(|connection| connection.since);
         let before = self.all.iter().filter(|c| latest.is_none_or(|latest| c.since + GRAIN * 2 < latest));
-        Self { all: before.cloned().collect(), current: None, is_back: self.is_back }
+        Self { all: before.cloned().collect(), current: None, ..*self }
     }
 
     /// The connection that a sighting ended, for the mark that it makes.

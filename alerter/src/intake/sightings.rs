@@ -206,7 +206,8 @@ impl Intake<'_> {
             }
         }
         let is_back = self.around.cib.and_then(|cib| cib.fenced_before(node)) == Some(false);
-        Ok(Connections { all, current, is_back })
+        let joins = self.around.cib.is_some_and(|cib| cib.is_cluster_node(node) && !cib.is_remote_node(node));
+        Ok(Connections { all, current, is_back, joins })
     }
 
     fn join(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {

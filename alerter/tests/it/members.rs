@@ -106,6 +106,31 @@ fn a_cluster_node_that_loops_is_notified_each_time() {
     }
 }
 
+/// Pacemaker alone tells of a node that dies again six seconds after it has joined, and three after its first work was seen. The
+/// join is the return: with its first work as the return, the second failure joins the first one's mark, and nobody hears of it.
+#[test]
+fn a_cluster_node_that_dies_seconds_after_its_first_work_is_notified() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = site();
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    fail(&mut site, Record::EvidenceAlone);
+    alerter.run(&mut site, 2);
+    come_back(&mut site);
+    site.alert_of_join(NODE);
+    alerter.pass(&mut site);
+    site.advance(2.0);
+    work(&mut site);
+    alerter.pass(&mut site);
+    site.advance(1.0);
+    fail(&mut site, Record::EvidenceAlone);
+    alerter.run(&mut site, 60);
+    assert_eq!(alerter.marks(NODE).len(), 2);
+    site.assert_all_told();
+}
+
 /// The same while no alerter runs: then what was recorded tells the outages apart, or an alert that the node has joined.
 #[test]
 fn a_cluster_node_that_loops_without_an_alerter_is_notified_each_time() {

@@ -180,7 +180,7 @@ impl Story {
         let outages: Vec<Outage> = made.iter().map(|(outage, _)| outage.clone()).collect();
         let all = self.connections(was_seen);
         let current = all.last().map(|connection| connection.incarnation.clone());
-        let known = Connections { all, current, is_back: false };
+        let known = Connections { all, current, ..Connections::default() };
         let mut proven: Vec<(Vec<usize>, Vec<usize>)> =
             made.iter().map(|(_, numbers)| (numbers.clone(), Vec::new())).collect();
         for record in (0..self.failures.len()).flat_map(|number| self.sightings(number)) {
