@@ -94,13 +94,11 @@ impl Connections {
         self.all.iter().all(|connection| connection.was_seen || connection.since.distance(at) > CLOCK_SKEW)
     }
 
-    /// Whether the host was connected after it was seen down, and before an outage of which that connection is none; or Pacemaker
-    /// has not fenced it since it made the connection that the outage is said to have ended.
+    /// Whether the host was connected after it was seen down, and before an outage of which that connection is none. That the
+    /// CIB shows the outage's own connection as unfenced says nothing: this controller may read an old one.
     fn show_return(&self, outage: &Outage, seen: Timestamp, claimed: Timestamp) -> bool {
-        let is_own = |incarnation| outage.incarnations.contains(incarnation);
-        let mut others = self.all.iter().filter(|c| !is_own(&c.incarnation)).map(|c| c.since);
-        others.any(|since| seen + GRAIN < since && since < claimed)
-            || self.is_back && self.current.as_ref().is_some_and(is_own)
+        let others = self.all.iter().filter(|c| !outage.incarnations.contains(&c.incarnation));
+        others.map(|connection| connection.since).any(|since| seen + GRAIN < since && since < claimed)
     }
 
     /// As far as they were made before the last one. The first monitor of a connection comes moments after its start.
@@ -845,6 +843,16 @@ mod tests {
             proves(Rule::OwnMark, &[10, 1020], &claimed)
                 && proves(Rule::SameConnection, &[10, 1020], &claimed)
         );
+    }
+
+    /// This controller's CIB daemon hangs, and shows the host as it was before: its mark is proven all the same.
+    #[test]
+    fn a_cib_that_is_old_keeps_no_mark_from_its_proof() {
+        let (told, claimed) = (sighting(second(1001)), outage(1000, Some(950)));
+        let stale = Connections { current: Some(connection(950)), is_back: true, ..known(&[10, 950]) };
+        let joined = of_sighting(&told, &stale, std::slice::from_ref(&claimed), REACH).unwrap();
+        assert_eq!(joined.rule, Rule::LikelyConnection);
+        assert!(is_proof(joined, &told, second(1000), &stale));
     }
 
     /// Two outages of one connection as far as the records say: a sighting belongs to the one that had begun.

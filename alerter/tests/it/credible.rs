@@ -254,6 +254,10 @@ fn a_forged_fencing_moments_after_a_return() {
             site.back("compute1", "ctl2");
             alerter.run(&mut site, 4);
             site.advance(pause);
+            // Where nothing is left of the time before, the clocks cannot tell which of two failures ended that connection.
+            if is_lost && connection == "own" {
+                continue;
+            }
             let seen = site.fencing("ctl2", "compute1");
             let incarnation = match connection {
                 "none" => None,
