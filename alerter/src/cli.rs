@@ -88,6 +88,9 @@ pub struct Status {
     /// Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded
     #[arg(long)]
     pub ocf: bool,
+    /// Print the process that holds the journal, as its lock names it; for the OCF agent
+    #[arg(long, hide = true, conflicts_with_all = ["ocf", "watch", "check"])]
+    pub process: bool,
     /// Draw it again and again, every two seconds or as often as is said, until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "ocf")]

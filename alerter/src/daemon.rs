@@ -19,6 +19,7 @@ use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::remote;
 use crate::control::server::ControlSocket;
+use crate::drivers::exec;
 use crate::engine::Engine;
 use crate::health;
 use crate::intake::files;
@@ -64,6 +65,16 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(ended?)
 }
 
+/// Whether a daemon could start here with this configuration, as far as that can be known while another one may run; nothing is made.
+///
+/// # Errors
+/// What [`run`] would refuse to start for.
+pub fn check(settings: &Settings) -> anyhow::Result<()> {
+    let path = &settings.store.path;
+    Journal::check(path)?;
+    ControlSocket::check(&socket_path(path))
+}
+
 /// The memory has passwords and tokens in it. A limit of one byte is one that the kernel keeps to for a program that takes
 /// core dumps too (core(5)); zero is not.
 fn leave_no_core() {
@@ -85,6 +96,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
+    exec::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;

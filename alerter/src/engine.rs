@@ -577,11 +577,12 @@ impl Engine {
     fn room(&self) -> Vec<Room> {
         let (now, mut lanes) = (Instant::now(), self.shared.lanes());
         let settings = self.shared.settings();
-        settings
-            .routes
-            .iter()
-            .filter_map(|route| Some(lanes.get_mut(route.name.as_str())?.ask(route, now)))
-            .collect()
+        let look = self.shared.members(Timestamp::now());
+        let ask = |route: &Arc<Route>| {
+            let room = lanes.get_mut(route.name.as_str())?.ask(route, now);
+            Some(Room { look: look.clone(), ..room })
+        };
+        settings.routes.iter().filter_map(ask).collect()
     }
 
     /// Starts as many exchanges as there is room for.

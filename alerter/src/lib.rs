@@ -41,3 +41,4 @@ pub mod timeline;
 pub mod unproven;
 pub mod watch;
 pub mod words;
+pub mod writes;

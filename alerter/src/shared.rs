@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use marks::cib::Cib;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::Damage;
+use marks::journal::{Damage, MarkRow};
+use marks::returning::Look;
 use marks::time::Timestamp;
 use tokio::sync::{Notify, watch};
 use tracing::{error, warn};
@@ -17,6 +18,7 @@ use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::control::api::Kind;
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
+use crate::drivers::Step;
 use crate::health::Health;
 use crate::intake::account::{self, Account};
 use crate::intake::files;
@@ -60,6 +62,7 @@ pub struct Shared {
     api_trouble: Mutex<Option<String>>,
     reload_trouble: Mutex<Option<String>>,
     stranded: Mutex<BTreeMap<String, usize>>,
+    strays: Mutex<Vec<String>>,
     unproven: Mutex<BTreeSet<MarkId>>,
     /// The new configuration that the engine is to take up between two passes.
     pub reloads: Reloads,
@@ -98,6 +101,7 @@ impl Shared {
             api_trouble: Mutex::default(),
             reload_trouble: Mutex::default(),
             stranded: Mutex::default(),
+            strays: Mutex::default(),
             unproven: Mutex::default(),
             reloads: Reloads::default(),
             lanes: Mutex::default(),
@@ -173,6 +177,16 @@ impl Shared {
         self.seen().cib.clone()
     }
 
+    /// Who is a member of the cluster by the last look, where that could read the CIB.
+    pub fn members(&self, now: Timestamp) -> Option<Arc<Look>> {
+        self.seen().view.as_ref()?.members(now).map(Arc::new)
+    }
+
+    /// Whether an alerter on another controller may have had a mark: one that this daemon has not made itself.
+    pub fn was_elsewhere(&self, row: &MarkRow) -> bool {
+        self.cluster.is_some() && (row.made_by != self.controller || row.made_at < *self.started())
+    }
+
     /// The routes in trouble.
     pub fn troubles(&self) -> MutexGuard<'_, Troubles> {
         self.troubles.lock().expect("a panic anywhere ends the whole daemon")
@@ -186,7 +200,9 @@ impl Shared {
     /// The same with what each is about, for whoever has to say how bad it is and what to do.
     pub fn named_reasons(&self, now: Timestamp) -> Vec<(Kind, String)> {
         // Of a route that is not configured any more another sentence speaks.
-        let is_required = |name: &str| self.route(name).is_some_and(|route| route.required);
+        // A return keeps no mark open, and a living host down.
+        let counts = |route: &Route| route.required || route.step == Step::Return;
+        let is_required = |name: &str| self.route(name).is_some_and(|route| counts(&route));
         let routes = self.troubles().lasting(now, self.settings().degraded_after, is_required);
         let mut reasons: Vec<(Kind, String)> = routes.into_iter().map(|why| (Kind::Route, why)).collect();
         reasons.extend(self.journal_trouble().clone().map(|why| (Kind::Journal, why)));
@@ -196,6 +212,7 @@ impl Shared {
         let stranded = self.stranded();
         let stranded = stranded.iter().map(|(route, marks)| stranded::sentence(route, *marks));
         reasons.extend(stranded.map(|why| (Kind::Stranded, why)));
+        reasons.extend(self.strays().iter().map(|why| (Kind::UnknownGroup, why.clone())));
         reasons.extend(account::sentence(self).map(|why| (Kind::Unaccounted, why)));
         reasons.extend(self.seen().reasons().into_iter().map(|(word, why)| (Kind::of_fault(word), why)));
         reasons
@@ -219,6 +236,18 @@ impl Shared {
     /// Routes that are not configured any more, each with how many marks wait for it.
     pub fn stranded(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
         self.stranded.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// Operators' decisions about groups that are not configured, a sentence each: they hold every host.
+    pub fn strays(&self) -> MutexGuard<'_, Vec<String>> {
+        self.strays.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// These are all; each that is new is said.
+    pub fn put_strays(&self, strays: &[String]) {
+        let mut known = self.strays();
+        strays.iter().filter(|stray| !known.contains(stray)).for_each(|stray| warn!("{stray}"));
+        strays.clone_into(&mut known);
     }
 
     /// Marks of which it was said that Pacemaker has not confirmed them.

@@ -15,9 +15,17 @@ use tokio::time::{Instant, timeout_at};
 
 use super::event::{self, TimeFormat};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome, TableReader};
+use crate::writes::{What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "spool", configure };
+pub const KIND: Kind = Kind { word: "spool", configure, writes: WRITES };
+
+/// What it changes outside of the alerter: a row of `docs/writes.md` each.
+static WRITES: &[Write] = &[Write {
+    what: What::Other("a file for each mark in `directory`"),
+    guard: "a file that is there stays as it is",
+    undo: "remove the file",
+}];
 
 /// What a `spool` route is made of.
 #[derive(Clone, Debug)]

@@ -25,7 +25,7 @@ use operations::History;
 
 pub use hosts::{Membership, truth};
 pub use limit::read as time_limit;
-pub use power::{POWERLESS, Powerless, powerless_device};
+pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
 pub use tree::Element;
 

@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use crate::chain::{Seen, Step};
 use crate::id::MarkId;
+use crate::journal::RETURN;
 use crate::mark::Settlement;
+use crate::returning::Arrivals;
 use crate::terms::CHAIN;
 use crate::time::Timestamp;
 
@@ -142,6 +144,9 @@ pub const TAKEN: [&str; 2] = ["acknowledged", "acknowledged-elsewhere"];
 /// The word of an attempt after which the receiver has taken the message, and confirms later that it has the mark. Nothing is
 /// wrong with the route then.
 pub const ACCEPTED: &str = "accepted";
+/// The word where the receiver took the message again, and has not confirmed it in the time that it had before: somebody must
+/// look, and nobody waits for it any more.
+pub const NOT_CONFIRMED: &str = "not-confirmed";
 
 /// One mark's way to one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +169,8 @@ pub struct Delivery {
     pub attempts: u32,
     /// Attempts of which nobody knows whether they arrived.
     pub ambiguous: u32,
+    /// Where attempts may have arrived.
+    pub arrivals: Arrivals,
     /// When an operator let it go, whatever the route's terms said then.
     pub released_at: Option<Timestamp>,
     /// When the next attempt is due.
@@ -185,6 +192,11 @@ impl Delivery {
     /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
     pub fn is_step(&self) -> bool {
         self.route.contains('.')
+    }
+
+    /// Whether it tells that a host is back: no end of its mark ends it.
+    pub fn is_return(&self) -> bool {
+        self.route.ends_with(RETURN)
     }
 
     /// Whether its endpoint has rejected this very mark: it is parked with a time of its own. What its route refuses is

@@ -13,6 +13,7 @@ pub mod id;
 pub mod journal;
 pub mod mark;
 pub mod register;
+pub mod returning;
 pub mod rule;
 pub mod site;
 pub mod terms;

@@ -124,7 +124,8 @@ pub enum Doubt {
     Unproven,
     /// Found after a failover without a trace in the register; the host is back.
     OutcomeUnknown,
-    /// Fenced once more, long after the mark of its outage had ended, and nothing shows that the host was back in between.
+    /// Fenced once more, and nothing shows that the host was back in between: long after the mark of its outage had ended, or so
+    /// soon after an outage of an unknown connection that clocks cannot tell the two apart.
     FencedAgain,
 }
 

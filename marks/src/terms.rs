@@ -134,6 +134,7 @@ mod tests {
             body: Vec::new(),
             attempts: ambiguous,
             ambiguous,
+            arrivals: crate::returning::Arrivals::default(),
             released_at,
             next_due: FAILED,
             last: None,

@@ -737,7 +737,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__status)
-            opts="-h --ocf --watch --check --warning --critical --config --json --help"
+            opts="-h --ocf --process --watch --check --warning --critical --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

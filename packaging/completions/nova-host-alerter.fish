@@ -59,6 +59,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand stat
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l critical -d 'With --check: critical if a mark is open for so many seconds' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l ocf -d 'Exit as an OCF monitor does: 0 running, 1 broken, 7 not running, 190 degraded'
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l process -d 'Print the process that holds the journal, as its lock names it; for the OCF agent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l check -d 'One line and an exit code as Nagios plugins have them: 0 ok, 1 warning, 2 critical, 3 unknown'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -l json -d 'Print JSON'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand status" -s h -l help -d 'Print help'

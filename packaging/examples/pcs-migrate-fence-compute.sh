@@ -5,7 +5,7 @@
 #   2. NovaEvacuate ends what fence-nova has marked, and only then goes, with fence-nova and the unfencing.
 #   3. The alerter starts, and tells what waits. It tells nothing of what was fenced before step 1.
 # Before: on every controller the package and the same alerter.toml. fence_compute also undid its forced_down when a host was back:
-# a [nova.NAME] route with when-returned = "up" does that. Give resources with requires=unfencing requires=fencing first.
+# a [nova.NAME] route with disable = true and when-returned = "up" does that. Give resources with requires=unfencing requires=fencing first.
 
 pcs stonith create mark fence_mark \
     pcmk_host_list=compute1 pcmk_status_retries=1 \

@@ -86,11 +86,18 @@ pub const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "B4: a first start in the future silences what happens before",
-        changes: &[Change {
-            file: "alerter/src/intake/register.rs",
-            today: "partition(|mark| is_ahead(mark.at, now))",
-            before: "partition(|mark| is_ahead(mark.at, now) && false)",
-        }],
+        changes: &[
+            Change {
+                file: "alerter/src/intake/register.rs",
+                today: "partition(|mark| is_ahead(mark.at, now))",
+                before: "partition(|mark| is_ahead(mark.at, now) && false)",
+            },
+            Change {
+                file: "alerter/src/intake/credible.rs",
+                today: "newest(entry).filter(|at| is_ahead(*at, around.now))",
+                before: "newest(entry).filter(|at| is_ahead(*at, around.now) && !matches!(entry, Entry::Watermark(_)))",
+            },
+        ],
         tests: &["a_first_start_in_the_future"],
     },
     Mutant {
@@ -153,6 +160,69 @@ pub const MUTANTS: &[Mutant] = &[
             before: "is_near && (!connections.show_return(joined.outage, sighting.at, claimed) || true)",
         }],
         tests: &["a_forged_fencing_moments_after_a_return"],
+    },
+    Mutant {
+        name: "R1: only what a route is known to have is called back",
+        changes: &[Change {
+            file: "marks/src/returning.rs",
+            today: "is_taken || delivery.arrivals.attempts > 0 || self.was_elsewhere",
+            before: "is_taken",
+        }],
+        tests: &[
+            "a_host_whose_mark_may_have_arrived_is_called_back_after_unmark",
+            "a_host_that_another_alerter_may_have_notified_of_is_called_back",
+            "a_return_is_owed_wherever_an_attempt_may_have_arrived",
+            "hosts_are_called_back_when_they_are_back_and_not_before",
+        ],
+    },
+    Mutant {
+        name: "R2: the end of a mark takes its return along",
+        changes: &[Change {
+            file: "marks/src/journal/deliveries.rs",
+            today: "!delivery.state.is_final() && !delivery.is_return()",
+            before: "!delivery.state.is_final()",
+        }],
+        tests: &["a_pending_return_outlives_unmark_and_waits_for_the_host"],
+    },
+    Mutant {
+        name: "R3: a dead host is called back",
+        changes: &[Change {
+            file: "marks/src/returning.rs",
+            today: "_ if !self.is_member => Ruling::Wait,",
+            before: "_ if false => Ruling::Wait,",
+        }],
+        tests: &[
+            "a_pending_return_outlives_unmark_and_waits_for_the_host",
+            "hosts_are_called_back_when_they_are_back_and_not_before",
+            "a_return_waits_for_the_host_and_for_no_mark_that_is_held",
+        ],
+    },
+    Mutant {
+        name: "R4: a return goes to the host of the same name in another cloud",
+        changes: &[Change {
+            file: "marks/src/returning.rs",
+            today: "Some(target) if !self.is_released =>",
+            before: "Some(target) if false =>",
+        }],
+        tests: &["a_return_goes_to_where_the_failure_was_told_or_is_held"],
+    },
+    Mutant {
+        name: "R5: a server that has moved is marked or recovered",
+        changes: &[Change {
+            file: "alerter/src/openstack/servers.rs",
+            today: "if is_there { Place::There } else { Place::Elsewhere }",
+            before: "if is_there { Place::There } else { Place::There }",
+        }],
+        tests: &["a_mapped_server_that_has_moved_is_left_alone", "a_node_that_has_moved_is_not_recovered"],
+    },
+    Mutant {
+        name: "R6: a service that somebody else has down is taken up",
+        changes: &[Change {
+            file: "alerter/src/drivers/nova/change.rs",
+            today: "Some(false) if !told.has_disabled(service) => Self::default(),",
+            before: "Some(false) if !told.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
+        }],
+        tests: &["without_a_reason_it_is_left_and_said", "what_somebody_else_changed_is_left_alone"],
     },
 ];
 

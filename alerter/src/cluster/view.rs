@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use marks::cib::Cib;
 use marks::evidence::{self, Sighting};
 use marks::register::{Entries, Register, Tools};
+use marks::returning::Look;
+use marks::time::Timestamp;
 
 /// How often the cluster is looked at where nothing tells of a change.
 pub const POLL: Duration = Duration::from_secs(2);
@@ -71,6 +73,12 @@ impl View {
             (Err(why), _) => Err(format!("quorum cannot be asked for, so nothing is told: {why}")),
             (_, Err(why)) => Err(format!("the register cannot be read, so nothing is told: {why}")),
         }
+    }
+
+    /// Who is a member, where the CIB could be read; `now` is the wall clock's time at this moment.
+    pub fn members(&self, now: Timestamp) -> Option<Look> {
+        let cib = self.cib.as_ref().ok()?;
+        Some(Look { at: now - self.taken.elapsed(), members: cib.members() })
     }
 
     /// Whether it is recent enough to send on.

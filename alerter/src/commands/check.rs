@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
 use crate::cli::{self, Cli};
 use crate::config::{self, Group, Settings};
+use crate::daemon;
 use crate::online::{self, Answers, Obstacle, OfGroup, OfRoute};
 use crate::words::rfc3339;
 
@@ -23,6 +24,9 @@ struct Verdict<'a> {
     groups: Vec<GroupLine<'a>>,
     problems: &'a [config::Problem],
     warnings: &'a [config::Problem],
+    /// What keeps the daemon from starting here all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obstacle: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     online: Option<&'a Answers>,
 }
@@ -50,10 +54,7 @@ impl<'a> From<&'a Group> for GroupLine<'a> {
 pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitCode> {
     match config::load(&cli.config) {
         Ok(settings) if options.online => online(cli, &settings),
-        Ok(settings) => {
-            good(cli, &settings, None)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(settings) => good(cli, &settings, None),
         Err(problems) => {
             let verdict = Verdict {
                 valid: false,
@@ -61,6 +62,7 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
                 groups: Vec::new(),
                 problems: problems.problems(),
                 warnings: &[],
+                obstacle: None,
                 online: None,
             };
             if cli.json {
@@ -73,14 +75,23 @@ pub(super) fn run(cli: &Cli, options: &cli::CheckConfig) -> anyhow::Result<ExitC
     }
 }
 
-fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<()> {
+/// The files are good; what stands in the daemon's way on this machine comes first, where anything does.
+fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Result<ExitCode> {
+    let obstacle = daemon::check(settings).err().map(|error| format!("{error:#}"));
+    let is_clear = obstacle.is_none() && online.is_none_or(Answers::is_clear);
+    let code = if is_clear { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let routes = settings.own_routes().count();
     let groups: Vec<GroupLine<'_>> = settings.groups.iter().map(GroupLine::from).collect();
     let warnings = settings.warnings.as_slice();
     if cli.json {
-        return print_json(&Verdict { valid: true, routes, groups, problems: &[], warnings, online });
+        let valid = obstacle.is_none();
+        print_json(&Verdict { valid, routes, groups, problems: &[], warnings, obstacle, online })?;
+        return Ok(code);
     }
-    let mut said = vec![format!("{} is valid, with {routes} route(s)", cli.config.display())];
+    let but = if obstacle.is_some() { ", but nova-host-alerter run does not start here" } else { "" };
+    // The cluster keeps the first 128 characters: they are the obstacle's.
+    let mut said: Vec<String> = obstacle.into_iter().collect();
+    said.push(format!("{} is valid, with {routes} route(s){but}", cli.config.display()));
     // Of the group that is always there nothing is said where nothing was configured.
     if settings.groups != [Group::rest()] {
         said.extend(groups.iter().map(group_line));
@@ -88,7 +99,7 @@ fn good(cli: &Cli, settings: &Settings, online: Option<&Answers>) -> anyhow::Res
     said.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
     said.extend(online.map(lines));
     println_all(&said.join("\n"));
-    Ok(())
+    Ok(code)
 }
 
 fn group_line(GroupLine { name, members, told, limit }: &GroupLine<'_>) -> String {
@@ -97,8 +108,7 @@ fn group_line(GroupLine { name, members, told, limit }: &GroupLine<'_>) -> Strin
 
 fn online(cli: &Cli, settings: &Settings) -> anyhow::Result<ExitCode> {
     let answers = wait_for(online::ask(settings, cib(settings)))?;
-    good(cli, settings, Some(&answers))?;
-    Ok(if answers.is_clear() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    good(cli, settings, Some(&answers))
 }
 
 /// The cluster as it stands, or why there is none.

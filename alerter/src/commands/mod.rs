@@ -62,6 +62,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         }),
         Command::CheckConfig(options) => check::run(cli, options),
         Command::Status(options) if options.ocf => status::ocf(cli),
+        Command::Status(options) if options.process => status::process(cli),
         Command::Status(options) if options.check => verdict::check(cli, options),
         Command::Status(options) => status::show(cli, options),
         Command::List(options) => read::list(cli, options),

@@ -120,7 +120,7 @@ fn why(doubt: Doubt) -> &'static str {
         Doubt::Unproven => "only the register says so",
         Doubt::OutcomeUnknown => "an old record, and the host is back: it may have been told before",
         Doubt::FencedAgain => {
-            "it was fenced again long after its last mark had ended, and was not seen to be back"
+            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
         }
     }
 }

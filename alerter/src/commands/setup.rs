@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use marks::host::HostPatterns;
 use marks::register::Tools;
 use serde::Serialize;
@@ -65,6 +65,7 @@ struct Applied<'a> {
 /// What one look found.
 struct Look {
     cluster: Cluster,
+    xml: String,
     tool: Tool,
     findings: Vec<Finding>,
     steps: Vec<Step>,
@@ -73,11 +74,12 @@ struct Look {
 
 impl Look {
     fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
-        let cluster = cluster(cli, options)?;
-        let findings = setup::check(&cluster);
-        let steps = setup::plan(&cluster);
+        let (cluster, xml) = cluster(cli, options)?;
+        let mut findings = setup::check(&cluster);
+        setup::prove(tool, &cluster, &xml, &mut findings, !options.check);
+        let steps = setup::steps(&findings);
         let commands = setup::commands(tool, &cluster, &steps);
-        Ok(Self { cluster, tool, findings, steps, commands })
+        Ok(Self { cluster, xml, tool, findings, steps, commands })
     }
 
     /// What `setup` leaves to an operator.
@@ -88,7 +90,8 @@ impl Look {
     fn advice(&self, finding: &Finding) -> String {
         match &finding.then {
             Then::Setup(_) => {
-                "`nova-host-alerter setup` prints the commands, `setup --apply` runs them".to_owned()
+                "`nova-host-alerter setup` proves and prints the commands, `setup --apply` runs them"
+                    .to_owned()
             }
             Then::Type(step) => setup::advice(self.tool, &self.cluster, step),
             Then::Do(text) => text.clone(),
@@ -146,7 +149,7 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<Cluster> {
+fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String)> {
     let evidence = intake::files::directory_of(&site(cli).store);
     let here = setup::look(&evidence);
     // Pacemaker has another working directory.
@@ -156,8 +159,9 @@ fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<Cluster> {
         config: config.display().to_string(),
         evidence: evidence.display().to_string(),
     };
-    setup::read(&xml(options.cib.as_deref())?, here, wanted)
-        .context("the cluster's configuration cannot be read")
+    let xml = xml(options.cib.as_deref())?;
+    let cluster = setup::read(&xml, here, wanted).context("the cluster's configuration cannot be read")?;
+    Ok((setup::with_lost(cluster, &xml), xml))
 }
 
 /// Of a configuration that is wrong, or not there yet, nothing is known: all remote nodes are compute hosts then.
@@ -237,6 +241,10 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode
     if !look.cluster.is_installed() {
         return refuse(cli, &look);
     }
+    ensure!(
+        look.commands.is_empty() || setup::is_same(&look.xml, &xml(None)?),
+        "nothing was changed: somebody else has changed the configuration meanwhile, so run this again"
+    );
     let ran = setup::run(&look.commands, |command| {
         if !cli.json {
             println_all(&command.line());

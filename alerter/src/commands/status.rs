@@ -60,6 +60,13 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
+/// Who holds the journal, as the OCF agent asks before it stops or starts anything: nobody else reads the configuration for it.
+pub(super) fn process(cli: &Cli) -> anyhow::Result<ExitCode> {
+    let holder = Lock::holder(&journal_path(cli))?;
+    println_all(holder.as_deref().unwrap_or_default());
+    Ok(holder.map_or(ExitCode::from(OCF_NOT_RUNNING), |_| ExitCode::SUCCESS))
+}
+
 /// With the reason where the journal is it: of a daemon that does not start only the system log would have it, and not Pacemaker.
 fn not_running(journal: &Path) -> String {
     let said = "the daemon does not run";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use marks::delivery::State;
 use marks::fencing::Fencing;
-use marks::journal::{Damage, Tried};
+use marks::journal::{Damage, RETURN, Tried};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -354,6 +354,11 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
             Level::Warning,
             "correct it, see `nova-host-alerter check-config`, then run `nova-host-alerter reload`",
         ),
+        Kind::UnknownGroup => (
+            "unknown-group",
+            Level::Critical,
+            "run the command that is named when the reason is gone; until then nobody is notified",
+        ),
         Kind::Unserved => (
             "not-served",
             Level::Warning,
@@ -659,7 +664,9 @@ fn meaning(hold: Hold) -> &'static str {
         Hold::Unconfirmed => "somebody said that it was fenced, and Pacemaker does not say so",
         Hold::Unproven => "only the register says that it was fenced",
         Hold::OutcomeUnknown => "it may have been told before, and the host is back",
-        Hold::FencedAgain => "it was fenced again after its mark had ended, and was not seen to be back",
+        Hold::FencedAgain => {
+            "it was fenced again after its last mark had ended, and nobody knows whether it had been back"
+        }
         _ => "a rule holds it",
     }
 }
@@ -739,6 +746,13 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
                 dismissals(route)
             ),
         ),
+        "held-on-route" | "rejected" if route.ends_with(RETURN) => (
+            Level::Critical,
+            format!("{named}: route {route} does not take it that the host is back {why}"),
+            format!(
+                "look whether the host is still down there, and undo that by hand; then end it with the mark's id from `nova-host-alerter show {host}`: `nova-host-alerter unmark MARK --reason TEXT`"
+            ),
+        ),
         "held-on-route" => (
             Level::Warning,
             format!("{named} held on route {route} since {since} {why}"),
@@ -798,7 +812,7 @@ fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
         let why = why::of_decision(order);
-        let is_why = |held: &HeldReport| Some(held.why.as_str()) == why.as_deref();
+        let is_why = |held: &HeldReport| why.as_deref().is_some_and(|why| held.why.starts_with(why));
         sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_why))
     };
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()

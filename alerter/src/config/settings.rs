@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
 use super::written::Written;
+use crate::control::server::ControlSocket;
 use crate::daemon::socket_path;
 use crate::drivers::{self, Step};
 use crate::listen::{Address, Host};
@@ -266,10 +267,11 @@ fn store(mut section: Section<'_, '_>) -> StorePlace {
 
 fn journal_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match path.is_absolute() && path.file_name().is_some() && !text.ends_with('/') && !text.contains('\0') {
-        true => Ok(path),
-        false => Err(format!("must be the absolute path of a file, such as {DEFAULT_PATH}")),
+    if !path.is_absolute() || path.file_name().is_none() || text.ends_with('/') || text.contains('\0') {
+        return Err(format!("must be the absolute path of a file, such as {DEFAULT_PATH}"));
     }
+    ControlSocket::check_path(&socket_path(&path))?;
+    Ok(path)
 }
 
 fn register(text: &str) -> Result<Register, String> {

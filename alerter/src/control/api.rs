@@ -41,6 +41,8 @@ pub enum Kind {
     Reload,
     /// Marks wait for a route that is not configured any more.
     Stranded,
+    /// An operator's decision is about a group that is not configured.
+    UnknownGroup,
     /// Fencings have no end that can be shown.
     Unaccounted,
     /// The cluster has no quorum, or that cannot be asked for.

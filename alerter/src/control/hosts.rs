@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::api::{HostAnswer, HostRequest};
 use super::body::Strict;
 use super::caller::Caller;
+use super::left;
 use super::server::{Answer, Refusal, is_unfinished, plain};
 use crate::intake::apply::{self, Spoken};
 use crate::shared::Shared;
@@ -41,8 +42,8 @@ enum Done {
     NoHost,
     /// More than the API speaks of a mark that is open: nothing was changed.
     NotYours(MarkId),
-    /// So many marks were ended.
-    Ended(usize),
+    /// So many marks were ended, and this may be left of them.
+    Ended(usize, Vec<String>),
 }
 
 /// S2-3: exactly two keys. What is decided is decided in the same run as the change: nothing begins in between.
@@ -68,10 +69,10 @@ pub(super) async fn patch(
     let work = move |journal: &mut Journal| match is_failure {
         _ if journal.is_under_way(&name)? => Ok(Done::UnderWay),
         true => mark(journal, &state, name, &caller, &reason),
-        false => unmark(journal, &name, &caller, &reason),
+        false => unmark(journal, &state, &name, &caller, &reason),
     };
     let done = shared.store.run(work).await?;
-    if matches!(done, Done::Ended(_)) {
+    if matches!(done, Done::Ended(..)) {
         let waiting = shared.store.run(|journal| journal.waiting()).await?;
         shared.troubles().keep_only(|route| waiting.contains_key(route));
     }
@@ -162,6 +163,7 @@ fn note(
 /// Ends what is open of a host, and nothing else (S2-8).
 fn unmark(
     journal: &mut Journal,
+    shared: &Shared,
     node: &HostName,
     caller: &Caller,
     reason: &str,
@@ -179,11 +181,13 @@ fn unmark(
             }
         }
     }
+    let ids: Vec<MarkId> = open.iter().map(|mark| mark.id).collect();
+    let left = left::behind(journal, shared, &ids)?;
     let (now, actor, mut ended) = (Timestamp::now(), caller.actor(), 0);
     for mark in open {
         ended += usize::from(journal.dismiss(mark.id, reason, &actor, now)?);
     }
-    Ok(Done::Ended(ended))
+    Ok(Done::Ended(ended, left))
 }
 
 /// Whether nobody but the API has spoken of a mark, so that the API may take its word back. What is damaged may be a proof.
@@ -193,6 +197,10 @@ fn is_of_the_api_alone(journal: &Journal, mark: &MarkRow) -> Result<bool, Journa
     let is_said = !fencings.sound.is_empty() && fencings.sound.iter().all(|f| f.origin == Origin::Api);
     let is_held = mark.standing == Standing::Doubtful(Doubt::Unconfirmed);
     Ok(is_held && is_whole && is_said && sightings.sound.is_empty())
+}
+
+fn with_left(said: String, left: Vec<String>) -> String {
+    std::iter::once(said).chain(left).collect::<Vec<_>>().join("; ")
 }
 
 /// What is said of it, one sentence.
@@ -239,10 +247,13 @@ fn answer(node: &HostName, done: Done, actor: &str) -> Result<HostAnswer, Refusa
             let message = format!("{node} is noted and will be marked when the cluster can be asked");
             said(Some(mark), true, 1, message)
         }
-        Done::Ended(0) => said(None, false, 0, format!("nothing is open of {node}: nothing was changed")),
-        Done::Ended(ended) => {
+        Done::Ended(0, left) => {
+            let nothing = format!("nothing is open of {node}: nothing was changed");
+            said(None, false, 0, with_left(nothing, left))
+        }
+        Done::Ended(ended, left) => {
             info!(host = %node, ended, "{actor} has ended what was open of {node}");
-            said(None, false, ended, format!("{ended} mark(s) of {node} ended by you"))
+            said(None, false, ended, with_left(format!("{ended} mark(s) of {node} ended by you"), left))
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod client;
 pub mod decisions;
 pub(crate) mod events;
 mod hosts;
+mod left;
 mod reload;
 pub mod remote;
 mod retry;

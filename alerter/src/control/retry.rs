@@ -77,7 +77,12 @@ fn of_mark(
     let mut all = Vec::new();
     for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {
         let is_due = is_step(&delivery.route) || due.iter().any(|(route, _)| *route == delivery.route);
-        let obstacle = obstacle(&delivery, held.as_deref(), is_due, shared);
+        let away =
+            delivery.is_return() && !shared.members(now).is_some_and(|look| look.members.contains(&row.node));
+        let obstacle = match obstacle(&delivery, held.as_deref(), is_due, shared) {
+            None if away => Some("it waits until the host is seen as a member of the cluster".to_owned()),
+            obstacle => obstacle,
+        };
         let is_sent = obstacle.is_none();
         let what = obstacle.unwrap_or_else(|| send(shared, &delivery));
         all.push((delivery.route, is_sent, what));

@@ -34,7 +34,7 @@ use super::api::{
 };
 use super::caller::{Caller, OPERATOR};
 use super::retry::retry;
-use super::{decisions, events, reload, remote};
+use super::{decisions, events, left, reload, remote};
 use crate::cluster::Cluster;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
@@ -54,12 +54,40 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
+    /// Whether the kernel takes this path.
+    ///
+    /// # Errors
+    /// One sentence for the operator.
+    pub fn check_path(path: &Path) -> Result<(), String> {
+        let bytes = path.as_os_str().len();
+        if bytes <= listen::PATH_MAX {
+            return Ok(());
+        }
+        let (path, most) = (path.display(), listen::PATH_MAX);
+        Err(format!(
+            "the control socket would be {path}, which has {bytes} bytes, and the system takes {most}: take a shorter path for the journal"
+        ))
+    }
+
+    /// Whether a socket could be made there; nothing is made.
+    ///
+    /// # Errors
+    /// What stands in the way.
+    pub fn check(path: &Path) -> anyhow::Result<()> {
+        Self::check_path(path).map_err(anyhow::Error::msg)?;
+        if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
+            anyhow::bail!("the control socket {} cannot be made: a directory stands there", path.display());
+        }
+        Ok(())
+    }
+
     /// Binds the socket for root alone. A file left by a killed daemon is replaced: the journal's lock, which the
     /// caller holds, says that no other daemon lives.
     ///
     /// # Errors
     /// The directory or the socket cannot be made.
     pub fn bind(path: &Path) -> anyhow::Result<Self> {
+        Self::check(path)?;
         let told = || format!("the control socket {} cannot be made", path.display());
         if let Some(directory) = path.parent() {
             listen::make_directory(directory).with_context(told)?;
@@ -295,19 +323,22 @@ async fn unmark(
     }
     let marks = unfinished_marks_of(&shared, &request.target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
-    let changed = shared
+    let state = Arc::clone(&shared);
+    let (changed, left) = shared
         .store
         .run(move |journal| {
             let now = Timestamp::now();
             let mut ended = 0;
-            for mark in marks {
-                let is_ended = journal.dismiss(mark, &reason, &user, now)?;
+            for mark in &marks {
+                // Where nothing is open but its return, that is meant.
+                let is_ended = journal.dismiss(*mark, &reason, &user, now)?
+                    || journal.dismiss_returns(*mark, &reason, &user, now)? > 0;
                 ended += usize::from(is_ended);
                 if is_ended {
                     tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
                 }
             }
-            Ok(ended)
+            Ok((ended, left::behind(journal, &state, &marks)?))
         })
         .await?;
     let waiting = shared.store.run(|journal| journal.waiting()).await?;
@@ -315,7 +346,11 @@ async fn unmark(
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer {
         changed,
-        message: format!("{} mark(s) of {} ended by you", changed, plain(&request.target)),
+        message: [format!("{} mark(s) of {} ended by you", changed, plain(&request.target))]
+            .into_iter()
+            .chain(left)
+            .collect::<Vec<_>>()
+            .join("; "),
     }))
 }
 

@@ -68,7 +68,8 @@ impl Lane {
         let places = self.room(now);
         let again = self.endpoint.room_again(now).saturating_sub(self.begun.len());
         let first = if places > 0 { self.wanted.pop_front() } else { None };
-        Room { route: route.name.as_str().to_owned(), places, again, first, terms: route.terms.clone() }
+        let (terms, target) = (route.terms.clone(), route.driver.target());
+        Room { route: route.name.as_str().to_owned(), places, again, first, terms, target, look: None }
     }
 
     /// Takes up what has begun in the journal, of `room` that was there. It may be sent for at most `left`.
@@ -131,6 +132,7 @@ mod tests {
     use marks::id::FencingId;
     use marks::journal::MarkRow;
     use marks::mark::{Proof, Source, Standing};
+    use marks::returning::Arrivals;
     use marks::time::Timestamp;
 
     use super::super::endpoint::Sign;
@@ -171,6 +173,7 @@ mod tests {
             body: Vec::new(),
             attempts: 1,
             ambiguous: 0,
+            arrivals: Arrivals::default(),
             released_at: None,
             next_due: now,
             last: None,

@@ -88,6 +88,9 @@ pub fn of_this_host(shared: &Shared, due: &DueDelivery, outcome: Outcome) -> Out
 /// What did not take a mark may be over with the configuration that it was told by: the new one tries it at once.
 fn outdated(verdict: Verdict) -> Verdict {
     match verdict {
+        Verdict::Unreached { kind, detail, .. } => {
+            Verdict::Unreached { kind, detail, next_due: Timestamp::now() }
+        }
         Verdict::Again { state: State::Pending | State::Parked, ambiguous, kind, detail, .. } => {
             Verdict::Again { state: State::Pending, ambiguous, kind, detail, next_due: Timestamp::now() }
         }
@@ -145,8 +148,11 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -
         _ => report_failure(shared, due, failure, at),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
-    let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
-    Verdict::Again { state, ambiguous, kind, detail, next_due: at + wait }
+    let (kind, detail, next_due) = (failure.kind.to_owned(), failure.detail.clone(), at + wait);
+    match outcome {
+        Outcome::Unreachable(_) => Verdict::Unreached { kind, detail, next_due },
+        _ => Verdict::Again { state, ambiguous, kind, detail, next_due },
+    }
 }
 
 /// How long this mark stays back on this route. An endpoint that is down or refuses is left alone as a whole: that is no
@@ -215,6 +221,9 @@ pub fn report_kept(due: &DueDelivery) {
     let last = due.delivery.last.as_ref();
     let (kind, detail) = last.map_or(("kept", ""), |last| (last.kind.as_str(), last.detail.as_str()));
     match due.delivery.state {
+        State::Held if due.delivery.is_return() => {
+            error!(mark = %mark.id, host = %mark.node, %route, kind, "it is held on route {route} that {} is back: {detail}; then run `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id);
+        }
         State::Held => {
             error!(mark = %mark.id, host = %mark.node, %route, kind, "{} is held on route {route}: {detail}; if it is to be told all the same, run `nova-host-alerter release {} --reason TEXT`, else `nova-host-alerter unmark {} --reason TEXT`", mark.node, mark.id, mark.id);
         }

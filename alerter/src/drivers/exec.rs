@@ -18,14 +18,21 @@ use tracing::info;
 use super::event::{self, TimeFormat};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use crate::config::{TableReader, check_program};
+use crate::writes::{What, Write};
 use answer::Words;
 
 // What runs a program of a probe too.
 pub(crate) use self::answer::End;
-pub(crate) use self::program::run as run_program;
+pub(crate) use self::program::{hold_while_running, run as run_program};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "exec", configure };
+pub const KIND: Kind = Kind { word: "exec", configure, writes: WRITES };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Other("`command` is run, with the rights of the alerter"),
+    guard: "the program's: each repetition has the same id and the same bytes",
+    undo: "the program's",
+}];
 
 /// What an `exec` route is made of.
 #[derive(Clone, Debug)]

@@ -14,18 +14,39 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
+use reqwest::Method;
 use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
 use crate::openstack::{self, ORCHESTRATION, Session};
 pub use crate::openstack::{ByHost, WhichName};
+use crate::writes::{Request, What, Write};
 use body::Told;
 use round::Round;
 pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "heat", configure: keys::configure };
+pub const KIND: Kind = Kind { word: "heat", configure: keys::configure, writes: WRITES };
+
+pub(super) static MARK: Request =
+    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &MARK,
+            "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
+        ),
+        guard: "Nova has its server on this host; nobody has marked it; it was not made since the host failed",
+        undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
+    },
+    Write {
+        what: What::Request(&MARK, "the same resource is healthy again (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud; the resource is still in `CHECK_FAILED` with the reason of this very mark",
+        undo: "`openstack stack resource mark unhealthy STACK RESOURCE`",
+    },
+];
 
 /// What a `heat` route is made of.
 #[derive(Clone, Debug)]
@@ -73,7 +94,7 @@ impl Heat {
         let end = Instant::now() + self.session.limit();
         for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
             let name = self.options.host_name.of_host(host);
-            let known = lookup::is_known(&self.session, name.as_str(), end).await;
+            let known = openstack::is_known(&self.session, name.as_str(), end).await;
             let finding = known.err().as_ref().and_then(Finding::of);
             all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
         }
@@ -88,6 +109,18 @@ impl Driver for Heat {
 
     fn endpoint(&self) -> String {
         format!("Heat of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let node = &host.node;
+        Some(format!(
+            "Heat replaces at the next update of its stack each resource that was marked for {node} and is not unmarked before; if it is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
+            body::OURS.trim_end()
+        ))
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

@@ -40,9 +40,16 @@ pub(crate) use self::keys::{absolute, address, identity, tls_min, without_tls};
 use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};
+use crate::writes::{What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "http", configure: keys::configure };
+pub const KIND: Kind = Kind { word: "http", configure: keys::configure, writes: WRITES };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Other("`POST` or `PUT` to `url`: the event"),
+    guard: "the receiver's: each repetition has the same id and the same bytes",
+    undo: "the receiver's",
+}];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest that a whole exchange may take.

@@ -25,13 +25,33 @@ use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Ste
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session};
+use crate::writes::{Request, What, Write};
 use answer::{Doubt, Verdict};
 use back::Turn;
 use body::Told;
 use lookup::{Host, Look, Row, Unseen};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "masakari", configure };
+pub const KIND: Kind = Kind { word: "masakari", configure, writes: WRITES };
+
+static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
+static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &NOTIFY,
+            "Masakari disables the host's nova-compute, evacuates its servers and sets `on_maintenance`",
+        ),
+        guard: "the host is not back (`if-returned`); a repetition of the same time and payload starts nothing",
+        undo: "`openstack segment host update --on_maintenance False SEGMENT HOST`, then `openstack compute service set --enable HOST nova-compute`; servers stay where they are",
+    },
+    Write {
+        what: What::Request(&CLEAR, "`on_maintenance` of the host is set to false (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud; a notification of this mark has set it, and nothing has changed the host since",
+        undo: "`openstack segment host update --on_maintenance True SEGMENT HOST`",
+    },
+];
 
 /// A notification that is older is one that Masakari fails (`notifications_expired_interval`).
 const STALE: Duration = Duration::from_secs(86_400);
@@ -175,8 +195,7 @@ impl Masakari {
 
     async fn clear(&self, host: &Host, end: Instant) -> Outcome {
         let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
-        let ask =
-            Ask { method: &Method::PUT, path: &path, query: &[], body: Some(back::CLEARED), version: None };
+        let ask = Ask::write(&CLEAR, &path, back::CLEARED);
         match self.session.send(&INSTANCE_HA, &ask, end).await {
             Ok(answer) => back::cleared(&answer, host),
             Err(trouble) => trouble.outcome(),
@@ -186,7 +205,7 @@ impl Masakari {
 
 /// In the oldest version: it is the same in all.
 fn notification(body: &[u8]) -> Ask<'_> {
-    Ask { method: &Method::POST, path: "/notifications", query: &[], body: Some(body), version: None }
+    Ask::write(&NOTIFY, NOTIFY.path, body)
 }
 
 impl Driver for Masakari {
@@ -196,6 +215,17 @@ impl Driver for Masakari {
 
     fn endpoint(&self) -> String {
         format!("Masakari of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.host_name.of_host(host);
+        Some(format!(
+            "Masakari may evacuate its machines, see `openstack notification list`, and leaves its nova-compute disabled and the host on maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
+        ))
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

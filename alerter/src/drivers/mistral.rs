@@ -20,12 +20,21 @@ use super::event::TimeFormat;
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome};
 use crate::openstack::{self, Ask, Session, WORKFLOW};
+use crate::writes::{Request, What, Write};
 use body::{Told, Workflow};
 pub use input::Input;
 pub use template::Template;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "mistral", configure: keys::configure };
+pub const KIND: Kind = Kind { word: "mistral", configure: keys::configure, writes: WRITES };
+
+static START: Request = Request { method: Method::POST, path: "/executions" };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Request(&START, "an execution of `workflow` is started, and does what that says"),
+    guard: "its id is the mark's: Mistral starts no second one while it keeps the first",
+    undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
+}];
 
 /// What a `mistral` route is made of.
 #[derive(Clone, Debug)]
@@ -83,8 +92,7 @@ impl Mistral {
     }
 
     async fn start(&self, told: &Told, body: &[u8], end: Instant) -> Outcome {
-        let ask =
-            Ask { method: &Method::POST, path: "/executions", query: &[], body: Some(body), version: None };
+        let ask = Ask::write(&START, START.path, body);
         match self.session.send(&WORKFLOW, &ask, end).await {
             Ok(answer) => answer::started(&answer, &told.id),
             Err(trouble) => trouble.outcome(),
@@ -94,7 +102,7 @@ impl Mistral {
     /// Whether the workflow is there: that starts nothing.
     async fn look(&self, workflow: &Workflow, end: Instant) -> Outcome {
         let (path, query) = (workflow.path(), workflow.query());
-        let ask = Ask { method: &Method::GET, path: &path, query: &query, body: None, version: None };
+        let ask = Ask::get(&path, &query);
         match self.session.send(&WORKFLOW, &ask, end).await {
             Ok(answer) => answer::found(&answer),
             Err(trouble) => trouble.outcome(),
@@ -109,6 +117,18 @@ impl Driver for Mistral {
 
     fn endpoint(&self) -> String {
         format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let _all_of_them = host;
+        Some(
+            "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`"
+                .to_owned(),
+        )
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

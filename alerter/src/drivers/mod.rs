@@ -30,6 +30,7 @@ use marks::time::Timestamp;
 
 use crate::config::TableReader;
 use crate::plain::blanked;
+use crate::writes::Write;
 
 /// Every driver there is.
 pub const KINDS: &[Kind] = &[
@@ -56,6 +57,8 @@ pub struct Kind {
     pub word: &'static str,
     /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
     pub configure: fn(&mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>>,
+    /// Everything that it changes in the cloud.
+    pub writes: &'static [Write],
 }
 
 /// The driver of a route; where it could not be made, the table's key says why.
@@ -79,6 +82,19 @@ pub trait Driver: Send + Sync + fmt::Debug {
 
     /// The endpoint for people: no secret, no query.
     fn endpoint(&self) -> String;
+
+    /// Where it leads, on one line: a return of a host goes only to where its failure was told. Whoever reads it has to know
+    /// which place is meant; no secret.
+    fn target(&self) -> String {
+        self.endpoint()
+    }
+
+    /// What may be left at the endpoint of a host of which it was notified, and how somebody undoes it by hand; none where
+    /// nobody but the endpoint knows that.
+    fn undo(&self, host: &Named) -> Option<String> {
+        let _nobody_knows = host;
+        None
+    }
 
     /// The file in which its credentials stand, where they have one of their own.
     fn secret_file(&self) -> Option<&Path> {

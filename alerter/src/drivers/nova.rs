@@ -19,12 +19,34 @@ use super::http::Unusable;
 use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
 use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
+use crate::writes::{Request, What, Write};
 use answer::{List, Service};
 use body::Told;
 use change::Change;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "nova", configure };
+pub const KIND: Kind = Kind { word: "nova", configure, writes: WRITES };
+
+static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &CHANGE,
+            "the host's nova-compute is forced down, and disabled with a reason that has the mark's id (`disable = true`)",
+        ),
+        guard: "Nova has one nova-compute of this name; a service that somebody else has disabled keeps his reason",
+        undo: "`openstack --os-compute-api-version 2.53 compute service set --up HOST nova-compute`, then the same with `--enable`",
+    },
+    Write {
+        what: What::Request(
+            &CHANGE,
+            "the same service is enabled and not forced down any more (`when-returned`)",
+        ),
+        guard: "the host is a member now; the route leads to the same cloud; the reason of this very mark still stands there",
+        undo: "`openstack --os-compute-api-version 2.53 compute service set --down HOST nova-compute`, then the same with `--disable`",
+    },
+];
 
 /// Since this version of the API a service is named by a UUID, and one call changes all that is said of it.
 const VERSION: &str = "compute 2.53";
@@ -86,8 +108,7 @@ impl Nova {
 
     /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
     async fn look(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
-        let ask =
-            Ask { method: &Method::GET, path: "/os-services", query, body: None, version: Some(VERSION) };
+        let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
         match self.session.send(&COMPUTE, &ask, end).await {
             Ok(answer) => answer::listed(&answer),
             Err(trouble) => Err(answer::not_looked(&trouble)),
@@ -114,7 +135,7 @@ impl Nova {
     async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
         let change = Change::of(told, service);
         if change.is_nothing() {
-            return Outcome::Acknowledged { reference: Some(change.reference(service)) };
+            return answer::left(service, &told.host, &change);
         }
         match self.put(&service.id, &change.bytes(), end).await {
             Ok(answer) => answer::changed(&answer, service, &told.host, &change),
@@ -124,8 +145,7 @@ impl Nova {
 
     async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Trouble> {
         let path = format!("/os-services/{id}");
-        let ask =
-            Ask { method: &Method::PUT, path: &path, query: &[], body: Some(body), version: Some(VERSION) };
+        let ask = Ask::write(&CHANGE, &path, body).in_version(Some(VERSION));
         self.session.send(&COMPUTE, &ask, end).await
     }
 }
@@ -137,6 +157,22 @@ impl Driver for Nova {
 
     fn endpoint(&self) -> String {
         format!("Nova of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.host_name.of_host(host);
+        let disabled = self.disabled_reason.as_ref().map(|_| {
+            format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO)
+        });
+        Some(format!(
+            "Nova may have its nova-compute forced down; if the host is well, run `{}`{}",
+            answer::up(host.as_str()),
+            disabled.unwrap_or_default()
+        ))
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -194,6 +230,10 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     let disabled_reason = disabled_reason(table);
     let up_when_returned =
         table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or_default();
+    if up_when_returned && disabled_reason.is_none() && table.is_sound() {
+        let why = "must not be \"up\" without disable = true: nobody could tell who forced the host down";
+        table.complain("when-returned", why);
+    }
     if !table.is_sound() {
         return None;
     }

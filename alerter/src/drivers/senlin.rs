@@ -17,14 +17,23 @@ use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome};
-pub use crate::openstack::ByHost;
-use crate::openstack::{self, Ask, CLUSTERING, Session, found};
+use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
+pub use crate::openstack::{ByHost, WhichName};
+use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};
 use body::{Told, Whose};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure };
+pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure, writes: WRITES };
+
+static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clusters}/ID/actions" };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
+    guard: "no recovery was begun since the host failed, all names exist, and Nova has the server of a node on this host",
+    undo: "none: `recreate` deletes the old server and what was on its disks",
+}];
 
 /// After this time Senlin, or somebody, may have recovered the host's nodes in another way.
 const STALE: Duration = Duration::from_secs(86_400);
@@ -34,6 +43,8 @@ const STALE: Duration = Duration::from_secs(86_400);
 pub struct Options {
     /// The cloud that Senlin belongs to.
     pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
     /// What is recovered of each host.
     pub targets: Targets,
     /// How.
@@ -70,7 +81,7 @@ impl Senlin {
     /// # Errors
     /// They cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+        Ok(Self { session: Session::new(options.cloud.clone())?.mainly(CLUSTERING), options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -91,11 +102,15 @@ impl Senlin {
         for id in targets {
             wishes.push((id, self.look(whose, id, told, end).await?));
         }
+        if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
+            is_known(&self.session, told.host(), end).await?;
+        }
         let mut actions = Vec::new();
         for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
-            actions.push(match seen {
-                Seen::Begun(action) => action,
-                Seen::Idle => self.recover(whose, id, told, end).await?,
+            actions.extend(match seen {
+                Seen::Begun(action) => Some(action),
+                Seen::Idle => Some(self.recover(whose, id, told, end).await?),
+                Seen::Elsewhere => None,
             });
         }
         Ok(actions)
@@ -108,7 +123,22 @@ impl Senlin {
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
         let query = [("target", id), ("action", whose.action())];
         let actions = self.ask("/v1/actions", &query, "actions", end).await?;
-        answer::seen(told, &there, &actions.unwrap_or_default())
+        match answer::seen(told, &there, &actions.unwrap_or_default())? {
+            Seen::Idle if whose == Whose::Node && !told.is_test() => self.idle(id, &there, told, end).await,
+            seen => Ok(seen),
+        }
+    }
+
+    /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
+    /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
+    async fn idle(&self, id: &str, node: &Value, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+        let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
+        match place_of(&self.session, server, told.host(), end).await? {
+            Place::There => Ok(Seen::Idle),
+            Place::Elsewhere => Ok(Seen::Elsewhere),
+            Place::Unknown => Err(answer::no_server(id)),
+        }
     }
 
     async fn ask(
@@ -124,13 +154,7 @@ impl Senlin {
 
     async fn recover(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<String, Outcome> {
         let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
-        let ask = Ask {
-            method: &Method::POST,
-            path: &path,
-            query: &[],
-            body: Some(&body),
-            version: told.version(),
-        };
+        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
         answer::begun(whose, id, &answer)
     }
@@ -145,8 +169,20 @@ impl Driver for Senlin {
         format!("Senlin of {}", self.session.shown())
     }
 
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let _all_of_them = host;
+        Some(
+            "Senlin may recover what ran there, which nobody can undo: see `openstack cluster action list`"
+                .to_owned(),
+        )
+    }
+
     fn body(&self, mark: &Mark) -> Vec<u8> {
-        body::of_mark(mark, &self.options.recovery)
+        body::of_mark(mark, self.options.host_name.of(mark), &self.options.recovery)
     }
 
     fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {

@@ -18,9 +18,28 @@ use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable
 use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "vitrage", configure };
+pub const KIND: Kind = Kind { word: "vitrage", configure, writes: WRITES };
+
+static POST: Request = Request { method: Method::POST, path: "/v1/event" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &POST,
+            "an alarm on the host; a template may have Nova force the host down (`mark_down`)",
+        ),
+        guard: "none: Vitrage has one alarm for a host",
+        undo: "`when-returned = \"up\"`, or an event of the same type with `status: up`",
+    },
+    Write {
+        what: What::Request(&POST, "the alarm ends (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud",
+        undo: "none is needed: the next mark is another alarm",
+    },
+];
 
 /// What a `vitrage` route is made of.
 #[derive(Clone, Debug)]
@@ -50,13 +69,7 @@ impl Vitrage {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let ask = Ask {
-            method: &Method::POST,
-            path: "/v1/event",
-            query: &[],
-            body: Some(message.body),
-            version: None,
-        };
+        let ask = Ask::write(&POST, POST.path, message.body);
         match self.session.send(&ROOT_CAUSE_ANALYSIS, &ask, end).await {
             Ok(answer) => answer::outcome(&answer),
             Err(trouble) => trouble.outcome(),
@@ -71,6 +84,17 @@ impl Driver for Vitrage {
 
     fn endpoint(&self) -> String {
         format!("Vitrage of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.options.host_name.of_host(host);
+        Some(format!(
+            "Vitrage may have an alarm of {host} that stands; if the host is well, post the event compute.host.down with status up"
+        ))
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {

@@ -430,7 +430,7 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
             info!(mark = %id, host = %node, "the register says that {node} was fenced: it is held (unproven) until Pacemaker says so too");
         }
         (_, Standing::Doubtful(Doubt::FencedAgain)) => {
-            error!(mark = %id, host = %node, "{node} was fenced again long after its last mark had ended, and nothing shows that it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`");
+            error!(mark = %id, host = %node, "{node} was fenced again after its last mark had ended, and nobody knows whether it had been back: it is held (fenced-again); if it had been in use again, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`");
         }
         (_, Standing::Doubtful(doubt)) => {
             let word = Standing::Doubtful(doubt).as_str();

@@ -146,8 +146,8 @@ impl Circumstances<'_> {
             return self.mark_of_sighting(seen, Some(Doubt::FencedAgain));
         }
         match outage::of_sighting_before_return(sighting, seen.connections, outages, self.reach()) {
-            Some(before) => Fate::Join(before.outage.mark, before.rule),
-            None => self.mark_of_sighting(seen, None),
+            Some(before) if before.rule == Rule::BeforeReturn => Fate::Join(before.outage.mark, before.rule),
+            near => self.mark_of_sighting(seen, near.map(|_| Doubt::FencedAgain)),
         }
     }
 
@@ -189,10 +189,10 @@ impl Circumstances<'_> {
         let sighting = seen.sighting;
         let late = self.is_late(sighting.at, &sighting.node, false);
         let standing = match (doubt, self.proof_by(sighting)) {
-            (Some(doubt), _) => Standing::Doubtful(doubt),
+            (_, None) => Standing::Doubtful(Doubt::Unconfirmed),
+            (Some(doubt), Some(_)) => Standing::Doubtful(doubt),
             (None, Some(_)) if late => Standing::Doubtful(Doubt::OutcomeUnknown),
             (None, Some(proof)) => Standing::Proven(proof),
-            (None, None) => Standing::Doubtful(Doubt::Unconfirmed),
         };
         let row = MarkRow {
             on_shared_storage: self.shared_storage(&sighting.node).unwrap_or(true),
@@ -688,6 +688,25 @@ mod tests {
             assert_eq!(standing(of(NOW + 20, told(NOW - 4000))), Some("fenced-again"));
             assert!(matches!(of(NOW, told(NOW - 200)), Fate::Join(..)));
         }
+    }
+
+    /// A host that was back fails once more, soon after an outage of which Pacemaker has forgotten the connection: clocks that may
+    /// differ do not swallow it. The broken variant's connection is known, and the sighting ended it.
+    #[test]
+    fn what_clocks_alone_count_to_an_outage_before_the_return_is_held() {
+        let of = |ended: Vec<Incarnation>, by_human: bool| {
+            let outage =
+                Outage { incarnations: ended, returned_at: Some(second(NOW - 70)), ..told(NOW - 80) };
+            let all = [9_000, NOW - 70, NOW - 5].map(connected).to_vec();
+            let connections = Connections { all, is_back: true, ..Connections::default() };
+            let sighting = Sighting { by_human, ..sighting("compute1", NOW - 20, alert()) };
+            let waited = Duration::from_secs(20);
+            let seen = Seen { sighting: &sighting, connections: &connections, waited };
+            Scene::back().at(NOW, |around| around.fate_of_sighting(&seen, &[outage]))
+        };
+        assert_eq!(standing(of(Vec::new(), false)), Some("fenced-again"));
+        assert_eq!(standing(of(Vec::new(), true)), Some("unconfirmed"));
+        assert!(matches!(of(vec![connection(NOW - 70)], false), Fate::Join(_, Rule::BeforeReturn)));
     }
 
     /// B8: the broken variant has a cluster to ask.

@@ -68,7 +68,11 @@ impl Connections {
         }
         let own = self.all.iter().filter(|connection| outage.incarnations.contains(&connection.incarnation));
         let last = own.map(|connection| connection.since).max();
-        let next = self.all.iter().filter(|c| c.was_seen && last.is_some_and(|last| c.since > last));
+        let is_next = |c: &Connection| match last {
+            Some(last) => c.since > last,
+            None => c.incarnation.connected_at() == Some(back),
+        };
+        let next = self.all.iter().filter(|c| c.was_seen && is_next(c));
         Some(next.map(|connection| connection.since).min().unwrap_or(back))
     }
 
@@ -255,7 +259,8 @@ pub(super) fn of_sighting<'a>(
 }
 
 /// The same once more before a sighting makes a mark of its own. Where the host is connected, and was not fenced since, no sighting
-/// ended that connection, although clocks that differ may say that it came later.
+/// ended that connection, although clocks that differ may say that it came later. What is `near-by-clock` with so wide a margin may
+/// as well be a failure of its own.
 pub(super) fn of_sighting_before_return<'a>(
     sighting: &Sighting,
     connections: &Connections,
@@ -264,7 +269,8 @@ pub(super) fn of_sighting_before_return<'a>(
 ) -> Option<Joined<'a>> {
     let before = connections.is_back.then(|| connections.before_the_last())?;
     let found = at(sighting, &before, outages, (reach, CLOCK_SKEW))?;
-    Some(Joined { rule: Rule::BeforeReturn, ..found })
+    let rule = if found.rule == Rule::NearByClock { found.rule } else { Rule::BeforeReturn };
+    Some(Joined { rule, ..found })
 }
 
 fn at<'a>(

@@ -2,8 +2,9 @@
 
 use marks::delivery::State;
 use marks::id::MarkId;
-use marks::journal::{MarkRow, NewDelivery};
+use marks::journal::{NewDelivery, Over};
 use marks::register::{Acknowledgement, Entries, Entry, Key};
+use marks::returning::Failure;
 use tracing::info;
 
 use super::apply::{Done, Intake};
@@ -44,40 +45,46 @@ impl Intake<'_> {
         }
     }
 
-    /// Calls hosts back that have returned, on routes that told their failure, and nobody who has failed again.
+    /// Makes the returns that are owed to routes, of hosts that are back; when each is sent is decided at its turn.
     pub(super) fn call_back(&mut self, entries: &Entries) -> Done {
-        let shared = self.shared;
+        let (shared, now) = (self.shared, self.around.now);
         for route in shared.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
-            self.journal.cancel_overtaken(route.name.as_str(), self.around.now)?;
-            let since = self.around.now - self.around.rules.horizon;
-            let returned = self.journal.returned_from(route.name.as_str(), since)?;
-            self.shared.report_damage(&returned.damaged);
-            for row in &returned.sound {
-                if self.is_back(row) && !is_done(route, Step::Return, row.id, entries) {
-                    self.call_one_back(route, row)?;
+            self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
+            let over = self.journal.over_on(route.name.as_str(), now - self.around.rules.horizon)?;
+            self.shared.report_damage(&over.damaged);
+            for over in &over.sound {
+                if self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {
+                    self.call_one_back(route, over)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn call_one_back(&mut self, route: &Route, row: &MarkRow) -> Done {
+    fn call_one_back(&mut self, route: &Route, over: &Over) -> Done {
+        let row = &over.mark;
         let Some(mark) = row.told() else { return Ok(()) };
-        let known = self.journal.deliveries_of(row.id)?.sound;
-        let told = known.iter().find(|delivery| delivery.route == route.name.as_str());
-        let Some(told) = told else { return Ok(()) };
-        let body = route.driver.step_body(Step::Return, &mark, &told.body);
+        let told = over.delivery.as_ref().map_or(&[][..], |delivery| &delivery.body);
+        let body = route.driver.step_body(Step::Return, &mark, told);
         let name = route.name.of_step(Step::Return).as_str().to_owned();
         info!(mark = %row.id, host = %row.node, route = %route.name, "{} has come back, and route {} is told so", row.node, route.name);
         let new = NewDelivery { route: name, body, required: false, link: None };
         self.journal.add_deliveries(&mark, &[new], self.around.now)
     }
 
-    /// It is there, and has been for as long as its group asks for (`healthy-delay`).
-    fn is_back(&self, row: &MarkRow) -> bool {
+    /// What the rule is given; a host is back when it has been for as long as its group asks for (`healthy-delay`).
+    fn is_owed(&self, route: &Route, over: &Over) -> bool {
+        let (row, now) = (&over.mark, self.around.now);
         let delay = self.shared.settings().group_of(&row.node, &self.shared.attributes()).rules.healthy_delay;
-        let is_member = self.around.cib.is_some_and(|cib| cib.membership(&row.node) == Some(true));
-        is_member && row.returned_at.is_none_or(|at| at + delay <= self.around.now)
+        let is_member = self.around.cib.is_some_and(|cib| cib.members().contains(&row.node));
+        let failure = Failure {
+            delivery: over.delivery.as_ref(),
+            settled: row.settled,
+            was_elsewhere: self.shared.was_elsewhere(row),
+            has_returned: row.returned_at.is_some_and(|at| at + delay <= now),
+            is_member_for_long: is_member && now.since(row.failure_time) > self.around.rules.coalesce + delay,
+        };
+        failure.is_owed(now, route.driver.limit())
     }
 }
 

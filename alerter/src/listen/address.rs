@@ -8,7 +8,7 @@ use fluent_uri::Uri;
 use fluent_uri::component::{Authority, Host as UriHost};
 
 /// The kernel takes no longer path of a unix socket (`sun_path` with its end).
-const PATH_MAX: usize = 107;
+pub(crate) const PATH_MAX: usize = 107;
 
 /// Where something is served.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -8,6 +8,7 @@ mod serve;
 mod socket;
 mod unserved;
 
+pub(crate) use address::PATH_MAX;
 pub use address::{Address, Host, parse};
 pub use follow::follow_and_run;
 pub use names::Names;

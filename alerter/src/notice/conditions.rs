@@ -221,24 +221,36 @@ fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Dur
 
 fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
     let why = due.delivery.last.as_ref().map_or("", |last| last.detail.as_str());
-    of_delivery(found, due, |kind| {
-        format!(
+    of_delivery(found, due, |kind| match due.delivery.is_return() {
+        true => format!(
+            "route {route} does not take it that {host} is back ({kind}): {why}; look whether the host is still down there and undo that by hand, then run `nova-host-alerter unmark {id} --reason TEXT`; or correct its endpoint and run `nova-host-alerter retry {id}`",
+            route = due.delivery.route,
+            host = due.mark.node,
+            id = due.mark.id
+        ),
+        false => format!(
             "route {route} does not take the mark of {host} ({kind}): {why}; look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
             route = due.delivery.route,
             host = due.mark.node
-        )
+        ),
     });
 }
 
 fn of_kept(found: &mut Conditions, due: &DueDelivery) {
     let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
-    of_delivery(found, due, |kind| {
-        format!(
+    of_delivery(found, due, |kind| match due.delivery.is_return() {
+        true => format!(
+            "it is held that {host} is back, on route {route} ({kind}): {why}; then run `nova-host-alerter unmark {id} --reason TEXT`; if the route leads to the same place by another name, run `nova-host-alerter release {id} --reason TEXT`",
+            route = due.delivery.route,
+            host = mark.node,
+            id = mark.id
+        ),
+        false => format!(
             "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`",
             route = due.delivery.route,
             host = mark.node,
             id = mark.id
-        )
+        ),
     });
 }
 
@@ -397,6 +409,7 @@ mod tests {
     use marks::id::FencingId;
     use marks::journal::{Journal, Role, Taken};
     use marks::mark::{Doubt, Proof, Source, Standing};
+    use marks::returning::Arrivals;
 
     use super::super::facts::Question;
     use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
@@ -448,6 +461,7 @@ mod tests {
             body: Vec::new(),
             attempts: 1,
             ambiguous: 0,
+            arrivals: Arrivals::default(),
             released_at: None,
             next_due: NOW,
             last: Some(last),

@@ -90,6 +90,20 @@ impl Credentials {
         }
     }
 
+    /// Of which project we are; an application credential has one of its own.
+    pub(super) fn project(&self) -> Option<String> {
+        match self {
+            Self::Password { scope: Scope::Project(Named::Id(id)), .. } => Some(id.clone()),
+            Self::Password { scope: Scope::Project(Named::Name(name, domain)), .. } => {
+                let (Domain::Id(domain) | Domain::Name(domain)) = domain;
+                Some(format!("{name} in {domain}"))
+            }
+            Self::Password { scope: Scope::System, .. } => None,
+            Self::Application { which: Application::Id(id), .. } => Some(format!("of {id}")),
+            Self::Application { which: Application::Name(name, _), .. } => Some(format!("of {name}")),
+        }
+    }
+
     /// What must not be shown.
     pub(super) fn secret(&self) -> &SecretString {
         match self {

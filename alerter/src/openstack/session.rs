@@ -19,6 +19,7 @@ use super::trouble::Trouble;
 use super::usual::is_absent;
 use super::wire;
 use crate::drivers::http::{self, Files, Kept, Unusable, fault};
+use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
@@ -39,7 +40,7 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     /// How.
-    pub(crate) method: &'a Method,
+    method: &'a Method,
     /// What, behind the service's address; it begins with a slash.
     pub(crate) path: &'a str,
     /// Which of it.
@@ -54,6 +55,16 @@ impl<'a> Ask<'a> {
     /// A look at something.
     pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
         Self { method: &Method::GET, path, query, body: None, version: None }
+    }
+
+    /// A change. What it changes stands in `docs/writes.md`.
+    pub(crate) fn write(request: &'static Request, path: &'a str, body: &'a [u8]) -> Self {
+        Self { method: &request.method, path, query: &[], body: Some(body), version: None }
+    }
+
+    /// The same in this microversion, with the service's type before it.
+    pub(crate) fn in_version(self, version: Option<&'a str>) -> Self {
+        Self { version, ..self }
     }
 }
 
@@ -94,6 +105,11 @@ impl Session {
     /// The cloud for people.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Which cloud it is, as its files say it now.
+    pub(crate) fn target(&self) -> String {
+        self.site.get().cloud.target(&self.options)
     }
 
     /// Limit of a whole exchange.

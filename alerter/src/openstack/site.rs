@@ -147,6 +147,24 @@ impl Cloud {
         self.files.iter().chain(&self.ca_file).chain(identity).cloned().collect()
     }
 
+    /// Which cloud and project this is, on one line and without a secret. By which of its interfaces it is spoken with, and
+    /// by which user, changes nothing about that.
+    pub(super) fn target(&self, options: &Options) -> String {
+        let auth = self.token_url.as_str().trim_end_matches("/auth/tokens");
+        let part = |word: &str, value: Option<&String>| value.map(|value| format!(", {word} {value}"));
+        let project = self.credentials.project();
+        let instead = options.endpoint.clone().or_else(|| {
+            let all = self.instead.values().cloned().collect::<Vec<_>>().join(" ");
+            (!all.is_empty()).then_some(all)
+        });
+        let parts = [
+            part("region", self.region.as_ref()),
+            part("project", project.as_ref()),
+            part("endpoint", instead.as_ref()),
+        ];
+        format!("{auth}{}", parts.into_iter().flatten().collect::<String>()).replace(char::is_control, "")
+    }
+
     /// Which of a service's addresses is wanted; `instead` is what the route says of it.
     pub(super) fn choice(&self, instead: Option<&String>, service: &Service) -> Choice {
         let own = || service.types.iter().find_map(|word| self.instead.get(&word.replace('-', "_")).cloned());

@@ -30,7 +30,7 @@ pub enum Hold {
     Unproven,
     /// It may have been told before a failover, and the host is back; an operator ends it.
     OutcomeUnknown,
-    /// It was fenced again long after its mark had ended, and was not seen to be back; an operator ends it.
+    /// It was fenced again after its mark had ended, and nobody knows whether it had been back; an operator ends it.
     FencedAgain,
     /// The host has the node attribute that asks for it; who removes it ends it.
     Skip,

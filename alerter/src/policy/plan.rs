@@ -19,12 +19,13 @@ pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
     for (index, group) in state.groups.iter().enumerate() {
         let mut places = group.places().map(|places| places.saturating_sub(under_way(state, index, now)));
         // Those that are ready come first; what is left is for those whose endpoints are in trouble.
-        for turn in [Stage::Ready, Stage::Blocked] {
-            for subject in
-                state.open_of(index).filter(|subject| turn == Stage::Ready || subject.stage == turn)
-            {
+        let mut blocked: Vec<&Subject> = state.open_of(index).filter(|subject| is_blocked(subject)).collect();
+        blocked.sort_by_key(|subject| turn(subject));
+        for (is_first, subjects) in [(true, state.open_of(index).collect()), (false, blocked)] {
+            for subject in subjects {
                 let mut holds = state.holds_of(subject, now);
-                let waits = holds.is_empty() && subject.stage == turn && !subject.is_released;
+                let is_its_turn = if is_first { subject.stage == Stage::Ready } else { is_blocked(subject) };
+                let waits = holds.is_empty() && is_its_turn && !subject.is_released;
                 match places.as_mut().filter(|_| waits) {
                     Some(0) => holds.push(group.crowded()),
                     Some(left) => *left -= 1,
@@ -35,6 +36,18 @@ pub fn plan(state: &State, now: Timestamp) -> BTreeMap<MarkId, Holds> {
         }
     }
     decided
+}
+
+fn is_blocked(subject: &Subject) -> bool {
+    matches!(subject.stage, Stage::Blocked(_))
+}
+
+/// The place of a mark among those of its stage: by its host's failure, or by since when it is due again.
+fn turn(subject: &Subject) -> (Timestamp, MarkId) {
+    match subject.stage {
+        Stage::Blocked(since) => (since, subject.mark),
+        _ => (subject.failed_at, subject.mark),
+    }
 }
 
 /// How many hosts of a group are being told. In a group that is told one after another, a host that was told counts until
@@ -78,8 +91,8 @@ pub struct Planner {
     own: HashMap<MarkId, Holds>,
     wakes: Wakes,
     groups: Vec<Queue>,
-    /// Where a mark was counted.
-    queue_of: HashMap<MarkId, (usize, Timestamp)>,
+    /// Where a mark was counted: its group, and its place there.
+    queue_of: HashMap<MarkId, (usize, (Timestamp, MarkId))>,
 }
 
 /// Marks of a group that is told a few at a time.
@@ -89,26 +102,27 @@ struct Queue {
     is_stormy: bool,
     /// Nothing else holds them, in the order in which they are told.
     ready: BTreeSet<(Timestamp, MarkId)>,
-    /// The same of those whose endpoints are in trouble.
+    /// Those whose endpoints are in trouble, the one that is due for longest first.
     blocked: BTreeSet<(Timestamp, MarkId)>,
     /// The first of these: they may go.
-    admitted: BTreeSet<(Timestamp, MarkId)>,
+    admitted: BTreeSet<MarkId>,
     /// They are being told.
     busy: HashSet<MarkId>,
 }
 
 impl Queue {
-    fn remove(&mut self, mark: MarkId, failed_at: Timestamp) {
-        self.ready.remove(&(failed_at, mark));
-        self.blocked.remove(&(failed_at, mark));
-        self.busy.remove(&mark);
+    fn remove(&mut self, turn: (Timestamp, MarkId)) {
+        self.ready.remove(&turn);
+        self.blocked.remove(&turn);
+        self.busy.remove(&turn.1);
     }
 
     /// Lets the first go; gives those for which that is new, and those that have to wait again.
     fn admit(&mut self, places: usize) -> Vec<MarkId> {
         let left = places.saturating_sub(self.busy.len());
-        let admitted: BTreeSet<_> = self.ready.iter().chain(&self.blocked).take(left).copied().collect();
-        let changed = admitted.symmetric_difference(&self.admitted).map(|(_, mark)| *mark).collect();
+        let first = self.ready.iter().chain(&self.blocked).take(left);
+        let admitted: BTreeSet<MarkId> = first.map(|(_, mark)| *mark).collect();
+        let changed = admitted.symmetric_difference(&self.admitted).copied().collect();
         self.admitted = admitted;
         changed
     }
@@ -201,13 +215,13 @@ impl Planner {
             return left;
         }
         let queue = &mut self.groups[subject.group];
-        self.queue_of.insert(mark, (subject.group, subject.failed_at));
+        self.queue_of.insert(mark, (subject.group, turn(subject)));
         if is_under_way(state, subject, now) {
             queue.busy.insert(mark);
         } else if is_free && !subject.is_released {
             match subject.stage {
-                Stage::Ready => drop(queue.ready.insert((subject.failed_at, mark))),
-                Stage::Blocked => drop(queue.blocked.insert((subject.failed_at, mark))),
+                Stage::Ready => drop(queue.ready.insert(turn(subject))),
+                Stage::Blocked(_) => drop(queue.blocked.insert(turn(subject))),
                 Stage::UnderWay | Stage::Waiting => {}
             }
         }
@@ -216,8 +230,8 @@ impl Planner {
 
     fn leave(&mut self, mark: MarkId) -> Option<usize> {
         self.own.remove(&mark);
-        let (index, failed_at) = self.queue_of.remove(&mark)?;
-        self.groups[index].remove(mark, failed_at);
+        let (index, turn) = self.queue_of.remove(&mark)?;
+        self.groups[index].remove(turn);
         Some(index)
     }
 
@@ -240,10 +254,10 @@ impl Planner {
             return own.clone();
         }
         let Some(subject) = state.subjects.get(&mark) else { return Holds::new() };
-        let key = (subject.failed_at, mark);
         let queue = &self.groups[subject.group];
-        let is_queued = queue.ready.contains(&key) || queue.blocked.contains(&key);
-        let waits = is_queued && !queue.admitted.contains(&key);
+        let turn = self.queue_of.get(&mark).map(|(_, turn)| turn);
+        let is_queued = turn.is_some_and(|turn| queue.ready.contains(turn) || queue.blocked.contains(turn));
+        let waits = is_queued && !queue.admitted.contains(&mark);
         if waits { vec![state.groups[subject.group].crowded()] } else { Holds::new() }
     }
 

@@ -67,9 +67,9 @@ pub enum Stage {
     UnderWay,
     /// Nothing can be sent for it now, whoever else is told: it takes nobody's place.
     Waiting,
-    /// An attempt could begin, but its endpoint is in trouble, or has answered an earlier one badly: these may go where none
-    /// that is ready needs the place.
-    Blocked,
+    /// An attempt could begin, and could since then, but its endpoint is in trouble, or has answered an earlier one badly: these
+    /// may go where none that is ready needs the place, the one that is due for longest first.
+    Blocked(Timestamp),
 }
 
 /// Something that an operator decided about many marks.

@@ -154,7 +154,7 @@ impl Story {
                 self.with(mark, |state, mark| state.set_probe(mark, answers[answer].clone()));
             }
             Event::Stage { mark, stage } => {
-                let stage = [Stage::Ready, Stage::UnderWay, Stage::Waiting, Stage::Blocked][stage];
+                let stage = [Stage::Ready, Stage::UnderWay, Stage::Waiting, Stage::Blocked(now)][stage];
                 self.with(mark, |state, mark| {
                     if state.subject(mark).is_some_and(|subject| subject.end.is_none()) {
                         state.set_stage(mark, stage);

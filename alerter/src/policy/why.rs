@@ -25,6 +25,20 @@ pub fn of_decision(decision: &Decision) -> Option<String> {
     Some(format!("{what} is {how} by {}: {}", decision.actor, decision.reason))
 }
 
+/// Behind the sentence of a decision about a group that the configuration does not have.
+pub const STRAY: &str = "; the configuration has no group of this name, so every host is held";
+
+/// The same with what ends it.
+pub fn of_stray(why: &str, decision: &Decision, group: &str) -> String {
+    let end = match decision.about {
+        About::Maintenance { .. } => "maintenance end",
+        _ => "resume",
+    };
+    format!(
+        "{why}{STRAY}: run `nova-host-alerter {end} --group {group}`, or give the group its name back and run `nova-host-alerter reload`"
+    )
+}
+
 /// Of a storm in a group of `size` hosts, with its limit. It is the same for all marks of a storm, however many hosts fail: how
 /// many are down now only the group's own figures say.
 pub fn of_storm(group: &str, rules: &Rules, size: usize) -> String {

@@ -8,6 +8,7 @@ use marks::id::FencingId;
 use marks::journal::{Journal, NewDelivery, Role, Taken};
 use marks::mark::{Proof, Source, Standing};
 use marks::register::Acknowledgement;
+use marks::returning::Arrivals;
 
 use super::*;
 use crate::timeline::Timeline;
@@ -46,6 +47,7 @@ fn taken(row: &MarkRow, route: &str, required: bool, seconds: u64) -> Delivery {
         body: Vec::new(),
         attempts: 1,
         ambiguous: 0,
+        arrivals: Arrivals::default(),
         next_due: NOW,
         last: Some(Attempt { at, kind: "acknowledged".into(), detail: "HTTP 202".into() }),
         reference: None,

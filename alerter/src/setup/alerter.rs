@@ -1,6 +1,6 @@
 //! The alerter's resource: it must run while a fencing keeps failing, on controllers alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::devices::{monitor, stopped};
 use super::finding::{Finding, Kind, Then};
@@ -21,7 +21,7 @@ pub(super) const ALERTER_MONITOR: (u32, u32) = (10, 20);
 const NOT_INSTALLED: i64 = 5;
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
-    let Some(alerter) = cluster.alerter() else {
+    let Some(alerter) = cluster.alerters().next() else {
         let id = cluster.free_id("alerter");
         let what = "there is no alerter (ocf:openstack:nova-host-alerter), so nobody is told of any mark";
         let constraint = constraint_id(cluster, &id);
@@ -31,6 +31,8 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     found.extend(meta(alerter));
     monitor(alerter, ALERTER_MONITOR, found);
     stopped(alerter, found);
+    several(cluster, alerter, found);
+    idle(cluster, alerter, found);
     places(cluster, alerter, found);
     not_installed(cluster, alerter, found);
 }
@@ -46,6 +48,41 @@ fn meta(alerter: &Resource) -> Vec<Finding> {
         Finding::new(kind, id, format!("{name} of {id} {said}: {then}"), Then::Setup(step))
     };
     wrong.map(finding).collect()
+}
+
+/// Two alerters notify twice, and each takes the other's work.
+fn several(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
+    let all: Vec<&str> = cluster.alerters().map(|alerter| alerter.id.as_str()).collect();
+    let what = match (all.len(), alerter.is_cloned) {
+        (1, false) => return,
+        (1, true) => {
+            format!("{} is in the clone or bundle {}, so it may run more than once", alerter.id, alerter.top)
+        }
+        _ => format!(
+            "there are {} alerters ({}): each host would be notified by all of them",
+            all.len(),
+            all.join(", ")
+        ),
+    };
+    let then = "which alerter is the right one? Leave one plain resource, whose configuration and journal are those in use";
+    found.push(Finding::new(Kind::SeveralAlerters, &alerter.id, what, Then::Do(then.to_owned())));
+}
+
+/// An alerter that is configured and never runs.
+fn idle(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
+    let id = &alerter.id;
+    if !cluster.is_managed(alerter) {
+        let what = format!("{id} is unmanaged, so Pacemaker starts it nowhere when its controller fails");
+        let then = format!("who unmanaged {id}, and why? Manage it again when that is over");
+        found.push(Finding::new(Kind::Unmanaged, id, what, Then::Do(then)));
+    }
+    if let Some(bans) = cluster.bans(alerter) {
+        let bans: BTreeSet<&str> = bans.iter().map(|ban| ban.id.as_str()).collect();
+        let bans = Vec::from_iter(bans).join(", ");
+        let what = format!("{id} may run on no controller ({bans}), so no fenced host is notified");
+        let then = format!("the constraints {bans} keep {id} from every controller: which of them is to go?");
+        found.push(Finding::new(Kind::Banned, id, what, Then::Do(then)));
+    }
 }
 
 /// The first two have one right value; of the others any that is a limit.
@@ -90,7 +127,7 @@ fn places(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let admitted = open.iter().find_map(|node| Some((node, cluster.admission(alerter, node)?)));
     let then = match admitted {
         Some((node, location)) => Then::Do(format!(
-            "the constraint {} has {} among its nodes: leave only controllers there, by the rule #kind eq cluster",
+            "the constraint {} has {} among its nodes: keep {id} to controllers by a rule of its own, #kind eq cluster, and take {id} out of that one",
             location.id, node.name
         )),
         None => {

@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, NodeKind};
-use super::{alert, alerter, devices, levels, properties, remotes, rivals};
+use super::{alert, alerter, devices, idle, levels, properties, remotes, rivals};
 
 /// Everything that is wrong, the worst of it first: what no host is marked without, then what goes wrong now and then.
 pub fn check(cluster: &Cluster) -> Vec<Finding> {
@@ -13,6 +13,7 @@ pub fn check(cluster: &Cluster) -> Vec<Finding> {
     levels::check(cluster, &mut found);
     devices::check(cluster, &mut found);
     properties::check(cluster, &mut found);
+    idle::check(cluster, &mut found);
     alert::check(cluster, &mut found);
     alerter::check(cluster, &mut found);
     remotes::check(cluster, &mut found);

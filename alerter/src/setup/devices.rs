@@ -1,12 +1,12 @@
 //! The fence devices: for which hosts each is, and what the mark device needs beside that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use marks::cib::{Target, time_limit};
 
 use super::finding::{Finding, Kind, Then};
-use super::levels::marks_of;
+use super::levels::served;
 use super::model::{Cluster, Node, NodeKind, Resource};
 use super::plan::Step;
 
@@ -30,7 +30,10 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         monitor(mark, MARK_MONITOR, found);
         usable(cluster, mark, found);
     }
-    cluster.powers().for_each(|power| hosts_of_power(cluster, power, found));
+    for power in cluster.powers() {
+        hosts_of_power(cluster, power, found);
+        unusable(cluster, power, found);
+    }
     failures(cluster, found);
 }
 
@@ -41,11 +44,14 @@ fn set(resource: &Resource, name: &str, value: impl Into<String>) -> Step {
     }
 }
 
+/// A mark device without a host list serves every node whose level it stands in, a controller too: none of them may lose it.
 fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
-    let marked: Vec<&Node> =
-        cluster.computes().filter(|node| marks_of(cluster, node).contains(&mark.id)).collect();
+    let served = served(cluster, found, &mark.id);
+    let listed = |node: &&Node| mark.lists(node.name.as_str()) == Some(true);
+    let is_meant = |node: &&Node| mark.hosts().is_none() || cluster.is_compute(node);
+    let sure = served.iter().filter(|(_, is_sure)| *is_sure).map(|(node, _)| *node);
     let missing: Vec<&str> =
-        marked.iter().map(|node| node.name.as_str()).filter(|name| mark.lists(name) != Some(true)).collect();
+        sure.filter(is_meant).filter(|node| !listed(node)).map(|node| node.name.as_str()).collect();
     let (kind, what) = match mark.hosts() {
         None => (
             Kind::NoHostList,
@@ -64,9 +70,15 @@ fn hosts_of_mark(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
             ),
         ),
     };
-    let then = if marked.is_empty() {
+    let unsure = served.iter().find(|(_, is_sure)| !is_sure).filter(|_| mark.hosts().is_none());
+    let then = if let Some((node, _)) = unsure {
         Then::Do(format!(
-            "no compute host is marked by {}: remove it, or say in its pcmk_host_list for which hosts it is",
+            "are the levels with {} for {} too? Write its pcmk_host_list by hand: a node that it lacks loses these levels",
+            mark.id, node.name
+        ))
+    } else if missing.is_empty() {
+        Then::Do(format!(
+            "no node has a level with {}: remove it, or write its pcmk_host_list and the levels of these hosts",
             mark.id
         ))
     } else {
@@ -146,9 +158,41 @@ fn usable(cluster: &Cluster, mark: &Resource, found: &mut Vec<Finding>) {
                 "the mark device {} may not be used on {} (constraint {}), so that controller cannot mark",
                 mark.id, node.name, ban.id
             );
-            let then = Then::Type(Step::Unconstrain { id: ban.id.clone() });
+            let then = if ban.is_plain && ban.resources == [mark.id.as_str()] {
+                Then::Type(Step::Unconstrain { id: ban.id.clone() })
+            } else {
+                Then::Do(format!(
+                    "the constraint {} is about more than {} on {}: what else does it keep away? Take only {} out of it",
+                    ban.id, mark.id, node.name, mark.id
+                ))
+            };
             found.push(Finding::new(Kind::Banned, node.name.as_str(), what, then));
         }
+    }
+}
+
+/// A power device that stands in a level and is never used: that level fails.
+fn unusable(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>) {
+    let id = &power.id;
+    if !cluster.levels.iter().any(|level| level.devices.contains(id)) {
+        return;
+    }
+    if power.is_stopped() {
+        let what = format!(
+            "the fence device {id} stands in a level and is to be stopped (target-role), so the level fails"
+        );
+        let then =
+            format!("who stopped {id}, and why? Start it again, or put another power device into the level");
+        found.push(Finding::new(Kind::Stopped, id, what, Then::Do(then)));
+    }
+    if let Some(bans) = cluster.bans(power) {
+        let bans: BTreeSet<&str> = bans.iter().map(|ban| ban.id.as_str()).collect();
+        let bans = Vec::from_iter(bans).join(", ");
+        let what = format!(
+            "the fence device {id} stands in a level and may be used on no controller ({bans}), so the level fails"
+        );
+        let then = format!("is {id} to be used? The constraints {bans} keep it from every controller");
+        found.push(Finding::new(Kind::Banned, id, what, Then::Do(then)));
     }
 }
 
@@ -167,31 +211,32 @@ fn named_in_levels<'a>(cluster: &'a Cluster, device: &str) -> Vec<&'a str> {
     names
 }
 
+/// Which hosts a power device is for only an operator knows: one that takes a name from a list takes its fencing, and one that
+/// adds a wrong name has another host switched off.
 fn hosts_of_power(cluster: &Cluster, power: &Resource, found: &mut Vec<Finding>) {
     let id = &power.id;
     let named = named_in_levels(cluster, id);
-    let Some(hosts) = power.hosts() else {
+    if power.hosts().is_none() {
         let what = format!(
             "the fence device {id} has neither pcmk_host_list nor pcmk_host_map, so Pacemaker asks it about every host, or takes it for all"
         );
-        let list = if named.is_empty() { "HOST".to_owned() } else { named.join(",") };
-        return found.push(Finding::new(
-            Kind::NoHostList,
-            id,
-            what,
-            Then::Type(set(power, "pcmk_host_list", list)),
-        ));
-    };
+        let then = format!(
+            "which hosts does {id} fence? Write all of them into its pcmk_host_list, controllers and hosts of levels by pattern too: a host that it lacks is no longer fenced by {id}"
+        );
+        return found.push(Finding::new(Kind::NoHostList, id, what, Then::Do(then)));
+    }
     let missing: Vec<&str> = named.into_iter().filter(|name| power.lists(name) != Some(true)).collect();
     if missing.is_empty() {
         return;
     }
+    let missing = missing.join(", ");
     let what = format!(
-        "the fence device {id} stands in a level of {}, and its pcmk_host_list lacks the name, so the level fails",
-        missing.join(", ")
+        "the fence device {id} stands in a level of {missing}, and its pcmk_host_list lacks the name, so the level fails"
     );
-    let all = [hosts, missing].concat().join(",");
-    found.push(Finding::new(Kind::HostNotListed, id, what, Then::Type(set(power, "pcmk_host_list", all))));
+    let then = format!(
+        "does {id} cut the power of {missing}? If it does, add the name to its pcmk_host_list; if not, put the right device into the level"
+    );
+    found.push(Finding::new(Kind::HostNotListed, id, what, Then::Do(then)));
 }
 
 fn failures(cluster: &Cluster, found: &mut Vec<Finding>) {

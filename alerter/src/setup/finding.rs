@@ -20,9 +20,9 @@ pub struct Finding {
 pub enum Then {
     /// `setup` does it.
     Setup(Step),
-    /// A command that an operator decides on.
+    /// A command that an operator decides on, and that was proven to take nothing from any host.
     Type(Step),
-    /// What an operator does by hand.
+    /// What an operator does by hand, or a question that only an operator answers.
     Do(String),
 }
 
@@ -100,9 +100,17 @@ kinds! {
     ActionLimit = "action-limit",
     /// Nobody looks whether it works.
     NoMonitor = "no-monitor",
+    /// Pacemaker is told to leave all or a part of the cluster as it is.
+    Maintenance = "maintenance",
+    /// Pacemaker is told to stop everything.
+    StopAllResources = "stop-all-resources",
+    /// Pacemaker is told to leave a resource as it is.
+    Unmanaged = "unmanaged",
+    /// The alerter is to run more than once.
+    SeveralAlerters = "several-alerters",
     /// A resource is to be stopped.
     Stopped = "stopped",
-    /// The mark device may not be used on a controller.
+    /// A resource of the recovery may not run or be used on a controller, or on any.
     Banned = "banned",
     /// The last operation of the mark device failed on a controller.
     FailsOn = "fails-on",

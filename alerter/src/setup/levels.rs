@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use marks::cib::{LEVELS, Target};
+use marks::cib::{LEVELS, Target, WATCHDOG};
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node, Resource};
 use super::plan::Step;
 
 /// Lists of devices, the first level first.
-type Lists = Vec<Vec<String>>;
+pub(super) type Lists = Vec<Vec<String>>;
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
-    no_mark(cluster, found);
-    cluster.computes().for_each(|node| of_host(cluster, node, found));
-    beside(cluster, found);
-    unknown(cluster, found);
+    let mut own = Vec::new();
+    cluster.computes().for_each(|node| of_host(cluster, node, &mut own));
+    beside(cluster, &mut own);
+    unknown(cluster, &mut own);
+    no_mark(cluster, &own, found);
+    found.extend(own);
 }
 
 /// What the mark device is called, or will be.
@@ -29,40 +31,38 @@ fn mark_in(cluster: &Cluster, levels: &BTreeMap<u32, Vec<String>>) -> String {
     own.cloned().unwrap_or_else(|| mark_id(cluster))
 }
 
-/// The mark devices that may mark a host once all is right: of several targets the fencer takes any. None where nothing
-/// fences the host.
-pub(super) fn marks_of(cluster: &Cluster, node: &Node) -> Vec<String> {
-    let Some((_, mark)) = own_levels(cluster, node) else { return Vec::new() };
-    let holding = holding(cluster, node).into_iter();
-    let others = holding.map(|(target, _)| mark_in(cluster, &cluster.levels_of(target)));
-    others.chain([mark]).collect()
-}
-
-/// What fences a host, and the mark device behind it, by the first of the targets that hold for it; `None` where nothing
-/// fences it.
-fn own_levels(cluster: &Cluster, node: &Node) -> Option<(Lists, String)> {
-    let holding = holding(cluster, node);
-    let target = holding.iter().find(|(_, certain)| *certain).or(holding.first());
-    let levels = target.map(|(target, _)| cluster.levels_of(target)).unwrap_or_default();
-    let own = power_lists(cluster, &levels);
-    let power = if any_cuts(cluster, &own) {
-        own
-    } else {
-        distinct(own.into_iter().chain(candidates(cluster, node)))
+/// The nodes that a device stands in a level for once the levels that were found wrong are right, and whether that is certain.
+pub(super) fn served<'a>(cluster: &'a Cluster, found: &[Finding], device: &str) -> Vec<(&'a Node, bool)> {
+    let new = || {
+        found.iter().filter_map(|finding| match finding.step() {
+            Some(Step::SetLevels { target, levels }) => Some((target, levels)),
+            _ => None,
+        })
     };
-    any_cuts(cluster, &power).then(|| (power, mark_in(cluster, &levels)))
+    let is_new = |target: &Target| new().any(|(other, _)| other == target);
+    let old = cluster.levels.iter().filter(|level| !is_new(&level.target));
+    let old = old.filter(|level| level.devices.iter().any(|id| id == device)).map(|level| &level.target);
+    let made =
+        new().filter(|(_, levels)| levels.iter().flatten().any(|id| id == device)).map(|(target, _)| target);
+    let targets: Vec<&Target> = old.chain(made).collect();
+    let of_node = |node: &'a Node| {
+        let mut covered = targets
+            .iter()
+            .map(|target| cluster.is_target(node, target))
+            .filter(|covers| *covers != Some(false));
+        let first = covered.next()?;
+        Some((node, first.is_some() || covered.any(|covers| covers.is_some())))
+    };
+    cluster.nodes.iter().filter_map(of_node).collect()
 }
 
-fn no_mark(cluster: &Cluster, found: &mut Vec<Finding>) {
+fn no_mark(cluster: &Cluster, own: &[Finding], found: &mut Vec<Finding>) {
     if cluster.marks().next().is_some() {
         return;
     }
     let id = mark_id(cluster);
-    let hosts: Vec<String> = cluster
-        .computes()
-        .filter(|node| marks_of(cluster, node).contains(&id))
-        .map(|node| node.name.to_string())
-        .collect();
+    let hosts: Vec<String> =
+        served(cluster, own, &id).iter().map(|(node, _)| node.name.to_string()).collect();
     if !hosts.is_empty() {
         let what = "there is no mark device (stonith:fence_mark), so no fenced host is marked";
         found.push(Finding::new(
@@ -76,14 +76,14 @@ fn no_mark(cluster: &Cluster, found: &mut Vec<Finding>) {
 
 /// The targets whose levels the fencer uses for a node, and whether that is certain. One that is the node's name, letter by
 /// letter, hides all others; of others the fencer takes any.
-fn holding<'a>(cluster: &'a Cluster, node: &Node) -> Vec<(&'a Target, bool)> {
+pub(super) fn holding<'a>(cluster: &'a Cluster, node: &Node) -> Vec<(&'a Target, bool)> {
     let used = || cluster.targets().into_iter().filter(|target| !cluster.levels_of(target).is_empty());
     let exact: Vec<_> = used().filter(|t| t.key() == node.name.as_str()).map(|t| (t, true)).collect();
     if !exact.is_empty() {
         return exact;
     }
     used()
-        .filter_map(|t| match node.is_target(t) {
+        .filter_map(|t| match cluster.is_target(node, t) {
             Some(false) => None,
             covers => Some((t, covers.is_some())),
         })
@@ -99,15 +99,7 @@ fn any_cuts(cluster: &Cluster, lists: &Lists) -> bool {
     lists.iter().any(|devices| cluster.cuts_power(devices))
 }
 
-/// A level of its own for each device that cuts the host's power: without a topology the fencer takes any of them.
-fn candidates(cluster: &Cluster, node: &Node) -> Lists {
-    let own = cluster.powers().filter(|device| {
-        !device.is_stopped() && device.powerless().is_none() && device.lists(node.name.as_str()) == Some(true)
-    });
-    distinct(own.map(|device| vec![device.id.clone()]))
-}
-
-fn distinct(lists: impl Iterator<Item = Vec<String>>) -> Lists {
+pub(super) fn distinct(lists: impl Iterator<Item = Vec<String>>) -> Lists {
     let mut all = Lists::new();
     for list in lists.filter(|list| !list.is_empty()) {
         if !all.contains(&list) {
@@ -117,8 +109,14 @@ fn distinct(lists: impl Iterator<Item = Vec<String>>) -> Lists {
     all
 }
 
-fn without_marks(cluster: &Cluster, devices: &[String]) -> Vec<String> {
+pub(super) fn without_marks(cluster: &Cluster, devices: &[String]) -> Vec<String> {
     devices.iter().filter(|id| !cluster.is_mark(id)).cloned().collect()
+}
+
+/// Whether all of these are still there, in their order.
+pub(super) fn keeps(before: &Lists, after: &Lists) -> bool {
+    let mut left = after.iter();
+    before.iter().all(|list| left.any(|other| other == list))
 }
 
 /// How many levels there can be.
@@ -126,42 +124,158 @@ fn room() -> usize {
     LEVELS.count()
 }
 
+/// The levels that a host's targets should have, or the question that only an operator answers: power is taken from nothing
+/// that is not certain.
+fn wanted(cluster: &Cluster, node: &Node) -> Result<Vec<(Target, Lists)>, String> {
+    let (name, holding) = (node.name.as_str(), holding(cluster, node));
+    let is_exact = |target: &Target| target.key() == name;
+    let own = Target::Name(name.to_owned());
+    let Some((first, _)) = holding.first() else {
+        let device = sole_device(cluster, node, &[])?;
+        return Ok(vec![(own, desired(cluster, &vec![device], &mark_id(cluster))?)]);
+    };
+    if let Some((target, _)) = holding.iter().find(|(_, certain)| !certain) {
+        return Err(unsure(target, name));
+    }
+    if let Some((target, _)) = holding.iter().find(|(target, _)| is_ambiguous(cluster, target)) {
+        return Err(format!(
+            "two entries for {} have the same number, and Pacemaker may use both or the last one: write one for each number, then run `nova-host-alerter setup` again",
+            target.key()
+        ));
+    }
+    let lists = |target: &Target| power_lists(cluster, &cluster.levels_of(target));
+    let is_own =
+        |target: &Target| any_cuts(cluster, &lists(target)) && is_for_computes_alone(cluster, target);
+    if (holding.len() == 1 || !is_exact(first)) && holding.iter().all(|(target, _)| is_own(target)) {
+        let marked = |target: &Target| {
+            let levels = cluster.levels_of(target);
+            desired(cluster, &power_lists(cluster, &levels), &mark_in(cluster, &levels))
+        };
+        return holding.iter().map(|(target, _)| Ok(((*target).clone(), marked(target)?))).collect();
+    }
+    let mut power = lists(first);
+    if holding.iter().any(|(target, _)| is_exact(target) && *target != &own || lists(target) != power) {
+        let targets: Vec<String> = holding.iter().map(|(target, _)| target.key()).collect();
+        return Err(format!(
+            "levels for {} are for {name}, and Pacemaker takes any of them: which devices fence {name}? Write its levels under its own name, then run `nova-host-alerter setup` again",
+            targets.join(" and for ")
+        ));
+    }
+    if !any_cuts(cluster, &power) {
+        power.push(sole_device(cluster, node, &power.concat())?);
+    }
+    let mark = mark_in(cluster, &cluster.levels_of(first));
+    Ok(vec![(own, desired(cluster, &power, &mark)?)])
+}
+
+fn unsure(target: &Target, name: &str) -> String {
+    format!(
+        "are the levels for {} for {name}? Write the levels of {name} under its own name, then run `nova-host-alerter setup` again",
+        target.key()
+    )
+}
+
+/// Whether a target has two entries of one number: the fencer appends an entry that is added to those it has, but after a full
+/// refresh only the last is left.
+fn is_ambiguous(cluster: &Cluster, target: &Target) -> bool {
+    cluster.levels_of(target).into_keys().any(|index| cluster.entries_of(target, index).len() > 1)
+}
+
+/// The devices that Pacemaker may choose for a node where there is no level.
+pub(super) fn eligible<'a>(cluster: &'a Cluster, node: &Node) -> Vec<&'a Resource> {
+    cluster.powers().filter(|device| cluster.serves(device, node) != Some(false)).collect()
+}
+
+/// The one device that may be chosen for a host, beside those of its levels: it lists the host, and is known to cut power. Of
+/// several nobody knows whether one is enough to fence the host, and a mark behind one of two supplies is false.
+fn sole_device(cluster: &Cluster, node: &Node, but: &[String]) -> Result<Vec<String>, String> {
+    let name = node.name.as_str();
+    let mut devices = eligible(cluster, node);
+    devices.retain(|device| !but.contains(&device.id));
+    let question = match devices.as_slice() {
+        [] => return Err(no_power_advice(name)),
+        [device] if !device.surely_cuts() => format!(
+            "does {} ({}) cut the power of {name}? If it does, write it into a level of {name}",
+            device.id, device.agent
+        ),
+        [device] if cluster.serves(device, node) == Some(true) => return Ok(vec![device.id.clone()]),
+        [device] => {
+            format!("is {} for {name}? If it is, write it into a level of {name}", device.id)
+        }
+        several => format!(
+            "Pacemaker may choose any of {} for {name}: is each enough, or are several needed together? Write the levels of {name}",
+            several.iter().map(|device| device.id.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Err(format!("{question}, then run `nova-host-alerter setup` again"))
+}
+
 /// Each that cuts power with the mark behind it, then as many as there is room for without: a failing mark must not stop the
 /// fencing. What cuts no power has no mark behind it, and stays in front where it stood there.
-fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Lists {
+fn desired(cluster: &Cluster, power: &Lists, mark: &str) -> Result<Lists, String> {
+    if cluster.resource(mark).is_some_and(|mark| mark.is_stopped() || cluster.bans(mark).is_some()) {
+        return Err(format!(
+            "is {mark} to be used again? It is stopped, or banned from every controller, and a level with it would fail"
+        ));
+    }
+    if let Some(unknown) = power.iter().flatten().find(|id| cluster.resource(id).is_none()) {
+        return Err(format!(
+            "what is {unknown}? It is no resource, and the tools may refuse a level with it: write the levels by hand, with {mark} behind those that cut power"
+        ));
+    }
     let cuts = |list: &&Vec<String>| cluster.cuts_power(list);
     let first = power.iter().position(|list| cuts(&list)).unwrap_or_default().min(room() - 2);
     let (before, behind) = power.split_at(first);
     let marked = behind.iter().filter(cuts).map(|list| [list.clone(), vec![mark.to_owned()]].concat());
     let front = before.iter().cloned().chain(marked).take(room() - 1);
-    front.chain(behind.iter().cloned()).take(room()).collect()
+    let levels: Lists = front.chain(behind.iter().cloned()).take(room()).collect();
+    let left = levels.iter().map(|list| list.iter().filter(|id| *id != mark).cloned().collect()).collect();
+    if keeps(power, &left) {
+        Ok(levels)
+    } else {
+        Err("there is no room for the mark in its levels: which of them can go?".to_owned())
+    }
 }
 
 fn of_host(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
-    let holding = holding(cluster, node);
+    let (name, holding) = (node.name.as_str(), holding(cluster, node));
     if holding.is_empty() {
         return without_level(cluster, node, found);
     }
+    let wanted = wanted(cluster, node);
     if let Some((target, _)) = holding.first().filter(|_| holding.iter().all(|(_, certain)| !certain)) {
-        let what =
-            format!("whether the levels for {} are for {} cannot be said here", target.key(), node.name);
-        let then = repair(cluster, node, target);
-        found.push(Finding::new(Kind::NoLevel, node.name.as_str(), what, then));
+        let what = format!("whether the levels for {} are for {name} cannot be said here", target.key());
+        found.push(Finding::new(Kind::NoLevel, name, what, Then::Do(unsure(target, name))));
     }
     for (target, _) in holding {
-        without_power(cluster, target, node.name.as_str(), found);
-        for (kind, what) in faults(cluster, target, node.name.as_str()) {
-            found.push(Finding::new(kind, node.name.as_str(), what, repair(cluster, node, target)));
+        without_power(cluster, target, name, found);
+        for (kind, what) in faults(cluster, target, name) {
+            found.push(Finding::new(kind, name, what, set_levels(&wanted, target)));
         }
+    }
+}
+
+/// What puts the levels of a host right that it has by this target.
+fn set_levels(wanted: &Result<Vec<(Target, Lists)>, String>, target: &Target) -> Then {
+    match wanted {
+        Ok(all) => {
+            let own = all.iter().find(|(other, _)| other == target).or(all.first());
+            let (target, levels) = own.expect("what is certain has levels").clone();
+            Then::Setup(Step::SetLevels { target, levels })
+        }
+        Err(question) => Then::Do(question.clone()),
     }
 }
 
 fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     let name = node.name.as_str();
-    let power = candidates(cluster, node);
+    let cuts = eligible(cluster, node).iter().any(|device| device.powerless().is_none());
     // A device that does not say for which hosts it is may be chosen for any.
-    let chosen = cluster.marks().find(|mark| mark.lists(name) != Some(false));
-    let (kind, what) = match (chosen, power.is_empty()) {
+    let chosen = cluster.marks().find(|mark| cluster.serves(mark, node) != Some(false));
+    if !cuts {
+        found.push(no_power(node));
+    }
+    let (kind, what) = match (chosen, cuts) {
         (Some(mark), _) => (
             Kind::MarkAlone,
             format!(
@@ -169,21 +283,15 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
                 mark.id
             ),
         ),
-        (None, false) => {
+        (None, true) => {
             (Kind::NoLevel, format!("{name} has no fencing level, so it is fenced without a mark"))
         }
-        (None, true) => return found.push(no_power(node)),
+        (None, false) => return,
     };
-    if power.is_empty() {
-        found.push(no_power(node));
-    }
-    let then = if power.is_empty() {
-        Then::Do(no_power_advice(name))
+    let then = if cuts {
+        set_levels(&wanted(cluster, node), &Target::Name(name.to_owned()))
     } else {
-        Then::Setup(Step::SetLevels {
-            target: Target::Name(name.to_owned()),
-            levels: desired(cluster, &power, &mark_id(cluster)),
-        })
+        Then::Do(no_power_advice(name))
     };
     found.push(Finding::new(kind, name, what, then));
 }
@@ -202,24 +310,8 @@ fn no_power_advice(name: &str) -> String {
     )
 }
 
-/// Levels of the host's own where those that it has now are for others too.
-fn repair(cluster: &Cluster, node: &Node, target: &Target) -> Then {
-    let levels = cluster.levels_of(target);
-    let power = power_lists(cluster, &levels);
-    if any_cuts(cluster, &power) && is_for_computes_alone(cluster, target) {
-        let levels = desired(cluster, &power, &mark_in(cluster, &levels));
-        return Then::Setup(Step::SetLevels { target: target.clone(), levels });
-    }
-    let Some((power, mark)) = own_levels(cluster, node) else {
-        return Then::Do(no_power_advice(node.name.as_str()));
-    };
-    let is_own = target.key() == node.name.as_str();
-    let target = if is_own { target.clone() } else { Target::Name(node.name.to_string()) };
-    Then::Setup(Step::SetLevels { target, levels: desired(cluster, &power, &mark) })
-}
-
 fn is_for_computes_alone(cluster: &Cluster, target: &Target) -> bool {
-    cluster.nodes.iter().all(|node| match node.is_target(target) {
+    cluster.nodes.iter().all(|node| match cluster.is_target(node, target) {
         Some(covers) => !covers || cluster.is_compute(node),
         None => false,
     })
@@ -242,7 +334,7 @@ fn without_power(cluster: &Cluster, target: &Target, name: &str, found: &mut Vec
             does.join("; ")
         );
         let then = Then::Do(format!(
-            "put a power device into level {index} of {name}, or take that level out of the topology"
+            "put a power device into level {index} of {name}; take the level out only where another one with power stays"
         ));
         found.push(Finding::new(Kind::LevelWithoutPower, name, what, then));
     }
@@ -329,31 +421,20 @@ fn weak(cluster: &Cluster, devices: &[String]) -> Vec<String> {
 }
 
 /// Levels that hold for no compute host, or for others too: wherever a mark device stands it must be last. And nodes that no
-/// level is for, and a mark device is.
+/// level is for, and a mark device is. What is for others than compute hosts is theirs.
 fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
-    let treated: Vec<Target> = found
-        .iter()
-        .filter_map(|finding| match finding.step() {
-            Some(Step::SetLevels { target, .. }) => Some(target.clone()),
-            _ => None,
-        })
-        .collect();
-    for target in cluster.targets().into_iter().filter(|target| !treated.contains(target)) {
-        let levels = cluster.levels_of(target);
-        let power = power_lists(cluster, &levels);
-        let is_told = |what: &String| found.iter().any(|finding| finding.what == *what);
+    for target in cluster.targets() {
         let faults = misplaced(cluster, target, &target.key());
+        let is_told = |what: &String| found.iter().any(|finding| finding.what == *what);
         let faults: Vec<(Kind, String)> = faults.into_iter().filter(|(_, what)| !is_told(what)).collect();
-        for (kind, what) in faults {
-            let then = if any_cuts(cluster, &power) {
-                let levels = desired(cluster, &power, &mark_in(cluster, &levels));
-                Then::Setup(Step::SetLevels { target: target.clone(), levels })
-            } else {
-                Then::Do(format!(
-                    "take the mark device out of the levels for {}: no device that cuts power stands there",
-                    target.key()
-                ))
-            };
+        let is_treated = found.iter().any(
+            |finding| matches!(finding.step(), Some(Step::SetLevels { target: own, .. }) if own == target),
+        );
+        for (kind, what) in faults.into_iter().filter(|_| !is_treated) {
+            let then = Then::Do(format!(
+                "put the mark device behind a power device in the levels for {0}, or take it out there: {0} stays without fencing where no power device is left",
+                target.key()
+            ));
             found.push(Finding::new(kind, target.key(), what, then));
         }
     }
@@ -374,17 +455,31 @@ fn beside(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
 }
 
+/// A name in a level that is no device. Pacemaker makes the device `watchdog` itself where its timeout is set.
 fn unknown(cluster: &Cluster, found: &mut Vec<Finding>) {
+    let has_timeout = |name: &&str| {
+        cluster
+            .property(name)
+            .is_some_and(|text| !text.trim_end_matches('s').bytes().all(|byte| byte == b'0'))
+    };
+    let by_itself = ["stonith-watchdog-timeout", "fencing-watchdog-timeout"].iter().any(has_timeout);
     for level in &cluster.levels {
-        let is_device = |id: &String| cluster.resource(id).is_some_and(Resource::is_fence_device);
+        let is_device = |id: &str| match cluster.resource(id) {
+            Some(resource) => resource.is_fence_device(),
+            None => id == WATCHDOG && by_itself,
+        };
         for id in level.devices.iter().filter(|id| !is_device(id)) {
             let what = format!(
                 "level {} for {} names {id}, which is no fence device: the level always fails",
                 level.index,
                 level.target.key()
             );
-            let then = Then::Do(format!("create the device {id}, or take it out of the level"));
-            found.push(Finding::new(Kind::UnknownDevice, id, what, then));
+            let then = if id == WATCHDOG {
+                "Pacemaker makes this device where stonith-watchdog-timeout is set and sbd runs: is it to be so?".to_owned()
+            } else {
+                format!("create the device {id}, or take it out where a power device stays in the level")
+            };
+            found.push(Finding::new(Kind::UnknownDevice, id, what, Then::Do(then)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where location constraints let a resource run, and where Pacemaker looks for it.
 
-use super::model::{Cluster, Node, Resource};
+use super::model::{Cluster, Node, NodeKind, Resource};
 
 /// Pacemaker's INFINITY.
 const INFINITY: i64 = 1_000_000;
@@ -10,6 +10,8 @@ const INFINITY: i64 = 1_000_000;
 pub struct Location {
     /// Its id.
     pub id: String,
+    /// Whether it is one resource and one node by their names, and nothing more.
+    pub is_plain: bool,
     /// The resources that it is about.
     pub resources: Vec<String>,
     /// `resource-discovery`, as it is written.
@@ -139,6 +141,13 @@ impl Cluster {
         })
     }
 
+    /// The constraints that keep a resource from every controller; `None` where one is left.
+    pub(super) fn bans<'a>(&'a self, resource: &'a Resource) -> Option<Vec<&'a Location>> {
+        let controllers = self.nodes.iter().filter(|node| node.kind == NodeKind::Cluster);
+        let bans: Option<Vec<&Location>> = controllers.map(|node| self.ban(resource, node)).collect();
+        bans.filter(|bans| !bans.is_empty())
+    }
+
     /// Whether any constraint on it has a rule.
     pub(super) fn has_rule(&self, resource: &str) -> bool {
         let is_rule = |part: &Part| !matches!(part.condition, Condition::Named(_));
@@ -165,7 +174,6 @@ impl Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::model::NodeKind;
     use marks::host::HostName;
 
     fn node(name: &str, kind: NodeKind) -> Node {
@@ -180,6 +188,7 @@ mod tests {
     fn location(discovery: &str, score: i64, condition: Condition) -> Location {
         Location {
             id: "l".into(),
+            is_plain: false,
             resources: vec!["alerter".into()],
             discovery: discovery.into(),
             parts: vec![Part { score, condition }],

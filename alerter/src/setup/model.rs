@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device};
+use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 use marks::host::{HostName, HostPatterns};
 
 use super::local::Here;
 use super::location::Location;
+use super::patterns::Patterns;
 
 /// `class:provider:type` of the alerter's resource.
 pub(super) const ALERTER_AGENT: &str = "ocf:openstack:nova-host-alerter";
@@ -32,6 +33,10 @@ pub struct Cluster {
     pub properties: BTreeMap<String, String>,
     /// Operations that failed last, on whatever node.
     pub failures: Vec<Failure>,
+    /// What the patterns of levels and constraints match.
+    pub patterns: Patterns,
+    /// Whom Pacemaker would fence at once if fencing were switched on; `None` where nobody can say.
+    pub would_fence: Option<Vec<String>>,
     /// All ids of the configuration.
     pub taken: BTreeSet<String>,
     /// What is on this controller.
@@ -91,6 +96,8 @@ pub struct Resource {
     pub id: String,
     /// The id of the group or clone that it is in, else its own.
     pub top: String,
+    /// Whether it is in a clone or a bundle.
+    pub is_cloned: bool,
     /// `class:provider:type`; a fence device has no provider.
     pub agent: String,
     /// Its parameters.
@@ -203,8 +210,43 @@ impl Cluster {
         own.any(|resource| resource.is_fence_device() && resource.powerless().is_none())
     }
 
-    pub(super) fn alerter(&self) -> Option<&Resource> {
-        self.resources.iter().find(|resource| resource.agent == ALERTER_AGENT)
+    pub(super) fn alerters(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.iter().filter(|resource| resource.agent == ALERTER_AGENT)
+    }
+
+    /// Whether a level of this target is for a node; `None` where that cannot be said.
+    pub(super) fn is_target(&self, node: &Node, target: &Target) -> Option<bool> {
+        let attributes = node.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        match target {
+            Target::Pattern(text) => self.patterns.matches(text, node.name.as_str()),
+            Target::Name(_) | Target::Attribute { .. } => target.covers(node.name.as_str(), attributes),
+        }
+    }
+
+    /// Whether the fencer may choose a device for a node; `None` where only the device itself can say.
+    pub(super) fn serves(&self, device: &Resource, node: &Node) -> Option<bool> {
+        if device.is_stopped() || self.bans(device).is_some() {
+            return Some(false);
+        }
+        let is_listed = device.parameter("pcmk_host_check").is_none_or(|how| how == "static-list");
+        if is_listed { device.lists(node.name.as_str()) } else { None }
+    }
+
+    /// Whether Pacemaker starts, stops and fences what a resource is.
+    pub(super) fn is_managed(&self, resource: &Resource) -> bool {
+        let by_default = self.is_on("is-managed-default") != Some(false);
+        let in_maintenance = resource.meta("maintenance").and_then(truth) == Some(true);
+        !in_maintenance && resource.meta("is-managed").and_then(truth).unwrap_or(by_default)
+    }
+
+    /// What a property that is on or off says.
+    pub(super) fn is_on(&self, property: &str) -> Option<bool> {
+        self.property(property).and_then(truth)
+    }
+
+    /// The name of the property that switches fencing off, where one does. Since 3.0.2 it has another name, too.
+    pub(super) fn switched_off(&self) -> Option<&'static str> {
+        ["stonith-enabled", "fencing-enabled"].into_iter().find(|name| self.is_on(name) == Some(false))
     }
 
     pub(super) fn property(&self, name: &str) -> Option<&str> {
@@ -243,14 +285,6 @@ impl Cluster {
     }
 }
 
-impl Node {
-    /// Whether a level of this target is for it; `None` where that cannot be said.
-    pub(super) fn is_target(&self, target: &Target) -> Option<bool> {
-        let attributes = self.attributes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        target.covers(self.name.as_str(), attributes)
-    }
-}
-
 impl Resource {
     pub(super) fn is_fence_device(&self) -> bool {
         self.agent.starts_with("stonith:")
@@ -263,6 +297,11 @@ impl Resource {
     /// What a fence device does instead of cutting power; `None` where it is taken to cut power.
     pub(super) fn powerless(&self) -> Option<&'static Powerless> {
         powerless_device(self.agent.strip_prefix("stonith:")?, |name| self.parameter(name))
+    }
+
+    /// Whether its agent is known to cut power: without a level nobody has said so.
+    pub(super) fn surely_cuts(&self) -> bool {
+        self.agent.strip_prefix("stonith:").is_some_and(surely_cuts)
     }
 
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {

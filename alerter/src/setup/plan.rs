@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use marks::cib::Target;
 
-use super::check::check;
 use super::finding::Finding;
-use super::model::Cluster;
+use crate::writes::{What, Write};
 
 /// One change of the configuration, whichever tool makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +88,71 @@ pub enum Step {
     },
 }
 
+/// What each kind of step changes, by its place.
+pub static WRITES: [Write; 11] = [
+    Write {
+        what: What::Other("creates the mark device"),
+        guard: "only for compute hosts that have levels with power, or get them by the same change",
+        undo: "undo the levels first, then `pcs stonith delete ID`",
+    },
+    Write {
+        what: What::Other("sets the fencing levels of a target"),
+        guard: "every node keeps each of its lists of devices, in its order; a node that is no compute host keeps its levels as they are",
+        undo: "`cibadmin --replace --scope fencing-topology --xml-file FILE` with what `cibadmin --query --scope fencing-topology` gave before",
+    },
+    Write {
+        what: What::Other("creates the alerter, for controllers alone"),
+        guard: "there is none",
+        undo: "`pcs resource delete ID`; marks wait",
+    },
+    Write {
+        what: What::Other("keeps the alerter to controllers"),
+        guard: "constraints of yours stay as they are",
+        undo: "`pcs constraint delete ID`",
+    },
+    Write {
+        what: What::Other("creates or corrects the alert"),
+        guard: "recipients of yours stay",
+        undo: "`pcs alert remove ID`",
+    },
+    Write {
+        what: What::Other("sets `concurrent-fencing`"),
+        guard: "`stonith-enabled` and its like are never set",
+        undo: "`pcs property set concurrent-fencing=false`",
+    },
+    Write {
+        what: What::Other("sets parameters of the mark device"),
+        guard: "every host that it is for stays in its list",
+        undo: "`pcs stonith update ID NAME=VALUE` with the former value",
+    },
+    Write {
+        what: What::Other("sets meta attributes of the alerter"),
+        guard: "no resource of yours is touched",
+        undo: "`pcs resource meta ID NAME=VALUE` with the former value",
+    },
+    Write {
+        what: What::Other("adds a monitor operation to the mark device or the alerter"),
+        guard: "it has none",
+        undo: "`pcs resource op remove ID monitor`",
+    },
+    Write {
+        what: What::Other("printed for you alone: enables a fence device or the alerter"),
+        guard: "proven on a copy; `setup` does not run it",
+        undo: "`pcs resource disable ID`",
+    },
+    Write {
+        what: What::Other(
+            "printed for you alone: removes a constraint that keeps the mark device from a controller",
+        ),
+        guard: "proven on a copy: it is about nothing else; `setup` does not run it",
+        undo: "`pcs constraint location ID avoids NODE`",
+    },
+];
+
 impl Step {
     /// The place of a step: an existing mark device gets new hosts only when these have their levels, since before that it
     /// could be chosen alone for them.
-    fn place(&self) -> u8 {
+    pub(super) fn place(&self) -> u8 {
         match self {
             Self::CreateMark { .. } => 0,
             Self::SetLevels { .. } => 1,
@@ -123,13 +183,8 @@ impl Step {
     }
 }
 
-/// The steps that put a cluster right, as far as they do; none where nothing is wrong that they could put right.
-pub fn plan(cluster: &Cluster) -> Vec<Step> {
-    steps(&check(cluster))
-}
-
-/// The same where the findings are there already.
-pub(super) fn steps(findings: &[Finding]) -> Vec<Step> {
+/// The steps that put right what was found, as far as they do; none where nothing is wrong that they could put right.
+pub fn steps(findings: &[Finding]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for step in findings.iter().filter_map(Finding::step) {
         if !steps.contains(step) {

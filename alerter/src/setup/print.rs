@@ -4,6 +4,8 @@
 mod crmsh;
 mod pcs;
 
+use std::path::Path;
+
 use marks::cib::Target;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
@@ -54,6 +56,14 @@ pub fn commands(tool: Tool, cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
         (_, []) => Vec::new(),
         (Tool::Pcs, steps) => pcs::commands(cluster, steps),
         (Tool::Crmsh, steps) => crmsh::commands(cluster, steps),
+    }
+}
+
+/// The same changes, on a copy of the configuration in a file: crmsh is told of it by `CIB_file`.
+pub(super) fn on_copy(tool: Tool, cluster: &Cluster, steps: &[Step], file: &Path) -> Vec<Command> {
+    match tool {
+        Tool::Pcs => pcs::on_copy(cluster, steps, &file.display().to_string()).collect(),
+        Tool::Crmsh => crmsh::commands(cluster, steps),
     }
 }
 

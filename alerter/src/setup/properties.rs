@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use marks::cib::truth;
-
 use super::finding::{Finding, Kind, Then};
-use super::model::Cluster;
+use super::model::{Cluster, Resource};
 use super::plan::Step;
 
 /// From this release on fencings run beside each other by themselves.
@@ -14,17 +12,33 @@ const CONCURRENT: (u32, u32) = (3, 0);
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let set =
         |name: &str| Then::Setup(Step::SetProperties(BTreeMap::from([(name.to_owned(), "true".to_owned())])));
-    // Since 3.0.2 it has another name, too.
-    for name in ["stonith-enabled", "fencing-enabled"] {
-        if cluster.property(name).and_then(truth) == Some(false) {
-            let what = format!("{name} is false, so no host is ever fenced, and none is marked");
-            found.push(Finding::new(Kind::StonithEnabled, "the cluster", what, set(name)));
-        }
+    if let Some(name) = cluster.switched_off() {
+        let what = format!("{name} is false, so no host is ever fenced, and none is marked");
+        let then = format!(
+            "who switched {name} off, and why? Setting it to true fences whom Pacemaker takes for lost, at once: {}",
+            fenced_then(cluster)
+        );
+        found.push(Finding::new(Kind::StonithEnabled, "the cluster", what, Then::Do(then)));
     }
     let by_itself = cluster.pacemaker.is_some_and(|release| release >= CONCURRENT);
-    if !cluster.property("concurrent-fencing").map_or(by_itself, |text| truth(text) == Some(true)) {
+    if !cluster
+        .property("concurrent-fencing")
+        .map_or(by_itself, |_| cluster.is_on("concurrent-fencing") == Some(true))
+    {
         let what =
             "concurrent-fencing is not true, so hosts that fail together are fenced one after the other";
         found.push(Finding::new(Kind::ConcurrentFencing, "the cluster", what, set("concurrent-fencing")));
+    }
+}
+
+/// Whom fencing would strike the moment it is switched on.
+fn fenced_then(cluster: &Cluster) -> String {
+    if !cluster.resources.iter().any(Resource::is_fence_device) {
+        return "there is no fence device, and resources of lost hosts would wait for ever".to_owned();
+    }
+    match &cluster.would_fence {
+        None => "whom cannot be said here, for crm_simulate gave no answer".to_owned(),
+        Some(hosts) if hosts.is_empty() => "now that is nobody".to_owned(),
+        Some(hosts) => format!("now {}", hosts.join(", ")),
     }
 }

@@ -9,6 +9,7 @@ use marks::host::HostName;
 use super::local::Here;
 use super::location::{self, Condition, Location, Part};
 use super::model::{Alert, Cluster, Failure, Level, Node, NodeKind, Operation, Resource, Wanted};
+use super::patterns::Patterns;
 
 /// The property set that goes before all others.
 const FIRST_SET: &str = "cib-bootstrap-options";
@@ -28,12 +29,13 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
     let resources = resources(&root);
     let ids = resources.iter().flat_map(|resource| [&resource.id, &resource.top]);
     let ids: BTreeSet<&str> = ids.map(String::as_str).collect();
+    let nodes = nodes(&cib, &root);
+    let patterns = patterns(&root, &nodes, &ids);
     Ok(Cluster {
         pacemaker: properties.get("dc-version").and_then(|text| release(text)),
-        nodes: nodes(&cib, &root),
         levels: all(&root, "fencing-level").filter_map(level).collect(),
         alerts: all(&root, "alert").map(alert).collect(),
-        locations: all(&root, "rsc_location").map(|element| location(element, &ids)).collect(),
+        locations: all(&root, "rsc_location").map(|element| location(element, &ids, &patterns)).collect(),
         failures: failures(&root),
         taken: root
             .at(&["configuration"])
@@ -42,11 +44,30 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
             .filter_map(|e| e.find("id"))
             .map(str::to_owned)
             .collect(),
+        nodes,
+        patterns,
+        would_fence: None,
         resources,
         properties,
         here,
         wanted,
     })
+}
+
+/// Every pattern of the document by every name that it could mean.
+fn patterns(root: &Element, nodes: &[Node], ids: &BTreeSet<&str>) -> Patterns {
+    let of_levels = all(root, "fencing-level").filter_map(|level| level.find("target-pattern"));
+    let of_constraints = all(root, "rsc_location").filter_map(|location| Some(pattern(location)?.0));
+    let all: BTreeSet<&str> = of_levels.chain(of_constraints).collect();
+    let names: BTreeSet<&str> =
+        nodes.iter().map(|node| node.name.as_str()).chain(ids.iter().copied()).collect();
+    Patterns::ask(&Vec::from_iter(all), &Vec::from_iter(names))
+}
+
+/// The pattern of a constraint, and whether it is for what matches: behind `!` for all others.
+fn pattern(location: &Element) -> Option<(&str, bool)> {
+    let text = location.find("rsc-pattern")?;
+    Some(text.strip_prefix('!').map_or((text, true), |text| (text, false)))
 }
 
 fn all<'a>(root: &'a Element, name: &'static str) -> impl Iterator<Item = &'a Element> {
@@ -117,6 +138,7 @@ fn resource(top: &Element, primitive: &Element, templates: &[&Element], defaults
     Resource {
         id: primitive.get("id").to_owned(),
         top: top.get("id").to_owned(),
+        is_cloned: matches!(top.name.as_str(), "clone" | "master" | "bundle"),
         agent: agent.into_iter().flatten().collect::<Vec<_>>().join(":"),
         parameters: first(own.iter().flat_map(|e| e.all("instance_attributes")).flat_map(pairs)),
         meta: first(with_meta.flat_map(|e| e.all("meta_attributes")).flat_map(pairs)),
@@ -155,12 +177,12 @@ fn alert(element: &Element) -> Alert {
     }
 }
 
-fn location(element: &Element, ids: &BTreeSet<&str>) -> Location {
+fn location(element: &Element, ids: &BTreeSet<&str>, patterns: &Patterns) -> Location {
     let named = element.find("rsc").into_iter();
     let in_sets =
         element.at(&["resource_set", "resource_ref"]).into_iter().map(|reference| reference.get("id"));
-    let pattern = element.find("rsc-pattern").map(|text| Target::Pattern(text.to_owned()));
-    let fits = |id: &&&str| pattern.as_ref().is_some_and(|p| p.covers(id, std::iter::empty()) == Some(true));
+    let pattern = pattern(element);
+    let fits = |id: &&&str| pattern.is_some_and(|(text, is_for)| patterns.matches(text, id) == Some(is_for));
     let resources = named.chain(in_sets).chain(ids.iter().filter(fits).copied());
     let by_name = element.find("node").map(|node| Part {
         score: location::score(element.get("score")),
@@ -171,6 +193,9 @@ fn location(element: &Element, ids: &BTreeSet<&str>) -> Location {
         .map(|rule| Part { score: location::score(rule.get("score")), condition: condition(rule) });
     Location {
         id: element.get("id").to_owned(),
+        is_plain: element.find("rsc").is_some()
+            && element.find("node").is_some()
+            && element.children.is_empty(),
         resources: resources.map(str::to_owned).collect(),
         discovery: element.get("resource-discovery").to_owned(),
         parts: by_name.into_iter().chain(by_rule).collect(),

@@ -1,12 +1,9 @@
 //! The connections to the compute hosts.
 
-use std::collections::BTreeMap;
-
 use marks::cib::time_limit;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
-use super::plan::Step;
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let connections = cluster.computes().filter_map(|node| {
@@ -26,16 +23,18 @@ fn reconnect(cluster: &Cluster, connection: &Resource, found: &mut Vec<Finding>)
         let what = format!(
             "{id} has no reconnect_interval, so Pacemaker tries to connect it again and again while it is down, and its connection is stopped before it is fenced"
         );
-        let values = BTreeMap::from([("reconnect_interval".to_owned(), "60s".to_owned())]);
-        let then = Then::Type(Step::SetParameters { resource: id.clone(), values });
+        let then = Then::Do(format!(
+            "set reconnect_interval of {id} to the time that the host takes to boot, such as 60s, when its connection may be made anew: Pacemaker may stop what runs there"
+        ));
         return found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
     }
     if cluster.property("cluster-recheck-interval").is_some_and(|text| !is_set(text)) {
         let what = format!(
             "cluster-recheck-interval is 0, so nobody looks at {id} again when its reconnect_interval is over"
         );
-        let values = BTreeMap::from([("cluster-recheck-interval".to_owned(), "15min".to_owned())]);
-        found.push(Finding::new(Kind::ReconnectInterval, id, what, Then::Type(Step::SetProperties(values))));
+        let then =
+            Then::Do("who switched it off, and why? 15min is what Pacemaker has without it".to_owned());
+        found.push(Finding::new(Kind::ReconnectInterval, id, what, then));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs the commands one after the other, and stops at the first that fails.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
 
@@ -45,7 +46,7 @@ pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
             continue;
         }
         tell(command);
-        match one(command) {
+        match one(command, None) {
             Ok(()) => ran.done.extend(command.does.iter().cloned()),
             Err(why) => {
                 ran.failed = Some((command.words.join(" "), why));
@@ -56,8 +57,15 @@ pub fn run(commands: &[Command], mut tell: impl FnMut(&Command)) -> Ran {
     ran
 }
 
-fn one(command: &Command) -> Result<(), String> {
-    let output = output(command).map_err(|e| e.to_string())?;
+/// Runs all of them on a copy of the configuration; says which fails, and why.
+pub(super) fn run_on_copy(commands: &[Command], file: &Path) -> Result<(), String> {
+    let failed =
+        |command: &Command, why: String| format!("`{}` fails on a copy ({why})", command.words.join(" "));
+    commands.iter().try_for_each(|command| one(command, Some(file)).map_err(|why| failed(command, why)))
+}
+
+fn one(command: &Command, copy: Option<&Path>) -> Result<(), String> {
+    let output = output(command, copy).map_err(|e| e.to_string())?;
     if output.status.success() {
         return Ok(());
     }
@@ -66,10 +74,11 @@ fn one(command: &Command) -> Result<(), String> {
     Err(last.map_or_else(|| output.status.to_string(), |line| format!("{}: {}", output.status, line.trim())))
 }
 
-fn output(command: &Command) -> io::Result<Output> {
+fn output(command: &Command, copy: Option<&Path>) -> io::Result<Output> {
     let (program, arguments) = command.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut started = child::cluster_tool(program.as_ref());
     started.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    started.envs(copy.map(|file| ("CIB_file", file)));
     let mut running = started.spawn()?;
     let (input, pipe) = (command.input.clone().unwrap_or_default(), running.stdin.take());
     // Beside the reading of what it says: it may say much before it has read all.

@@ -11,6 +11,8 @@ use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
 use super::location::{Condition, Location, Part};
 use super::model::{ALERTER_AGENT, Alert, Level, Node, NodeKind, Operation, Resource};
+use super::patterns::Patterns;
+use super::proof::lost;
 use super::*;
 
 const ALERT: &str = "/usr/share/pacemaker/alerts/alert_mark";
@@ -71,6 +73,7 @@ fn on_controllers(resource: &str, id: &str) -> Location {
         Condition::Attribute { name: "#kind".into(), operation: "eq".into(), value: "cluster".into() };
     Location {
         id: id.into(),
+        is_plain: false,
         resources: vec![resource.into()],
         discovery: "exclusive".into(),
         parts: vec![Part { score: 0, condition: Condition::All(vec![condition]) }],
@@ -83,6 +86,7 @@ fn own<'a>(cluster: &'a mut Cluster, id: &str) -> &'a mut Resource {
 
 /// What the tools do.
 fn apply(cluster: &mut Cluster, step: &Step) {
+    assert!(usize::from(step.place()) < WRITES.len(), "docs/writes.md has every step");
     match step {
         Step::CreateMark { id, hosts } => {
             let list = hosts.join(",");
@@ -119,6 +123,10 @@ fn apply(cluster: &mut Cluster, step: &Step) {
         Step::SetProperties(values) => cluster.properties.extend(values.clone()),
         Step::Enable { .. } | Step::Unconstrain { .. } => unreachable!("an operator decides on that"),
     }
+}
+
+fn plan(cluster: &Cluster) -> Vec<Step> {
+    steps(&check(cluster))
 }
 
 fn applied(mut cluster: Cluster) -> Cluster {
@@ -266,7 +274,8 @@ fn a_mark_stands_behind_power_alone() {
         (levels_of(&cluster, "compute1"), kinds(&cluster))
     };
     let power = ["power-compute1+mark".to_owned(), "power-compute1".to_owned()];
-    assert_eq!(after("fence_dummy", &[]), (power.to_vec(), vec![]), "no level of its own");
+    let nobody_knows = (vec![], vec!["mark-alone"]);
+    assert_eq!(after("fence_dummy", &[]), nobody_knows, "Pacemaker takes either");
     let ping = ["weak+power-compute1+mark".to_owned(), "weak+power-compute1".to_owned()];
     assert_eq!(after("fence_heuristics_ping", &[&["weak", "power-compute1"]]), (ping.to_vec(), vec![]));
     let kdump = [vec!["weak".to_owned()], power.to_vec()].concat();
@@ -354,6 +363,240 @@ fn the_release_says_whether_fencings_run_beside_each_other_by_themselves() {
     assert!(!with(Some((2, 1)), None) && !with(None, None) && !with(Some((3, 0)), Some("false")));
 }
 
+/// Two racks of compute hosts with levels by patterns, as Pacemaker understands them.
+fn racks(patterns: Patterns) -> Cluster {
+    let mut cluster = bare(&["r1-c1", "r2-c1"]);
+    cluster.patterns = patterns;
+    let level = |rack: &str| Level {
+        target: Target::Pattern(format!(r"^{rack}-\w+$")),
+        index: 1,
+        devices: vec![format!("power-{rack}-c1")],
+    };
+    cluster.levels = vec![level("r1"), level("r2")];
+    cluster
+}
+
+/// The rule of before took the power of the first target, whether it was for the host or not: `r2-c1: power-r1-c1 mark`.
+#[test]
+fn no_host_gets_the_power_device_of_another() {
+    let asked = Patterns::ask(&[r"^r1-\w+$", r"^r2-\w+$"], &["r1-c1", "r2-c1", "ctl1", "ctl2"]);
+    let known = applied(racks(asked));
+    assert_eq!(check(&known), []);
+    for (rack, host) in [("r1", "r1-c1"), ("r2", "r2-c1")] {
+        let levels = known.levels_of(&Target::Pattern(format!(r"^{rack}-\w+$")));
+        let power = format!("power-{host}");
+        assert_eq!(levels.into_values().collect::<Vec<_>>(), [names(&[&power, "mark"]), names(&[&power])]);
+    }
+    let unknown = racks(Patterns::default());
+    assert!(
+        !plan(&unknown).iter().any(|step| matches!(step, Step::SetLevels { .. } | Step::CreateMark { .. }))
+    );
+    let asks = |host: &str| {
+        check(&unknown)
+            .iter()
+            .any(|f| f.about == host && matches!(&f.then, Then::Do(then) if then.contains('?')))
+    };
+    assert!(asks("r1-c1") && asks("r2-c1"));
+    let mut stolen = unknown.clone();
+    let levels = vec![names(&["power-r1-c1", "mark"]), names(&["power-r1-c1"])];
+    apply(&mut stolen, &Step::CreateMark { id: "mark".into(), hosts: names(&["r2-c1"]) });
+    apply(&mut stolen, &Step::SetLevels { target: Target::Name("r2-c1".into()), levels });
+    assert!(
+        lost(&unknown, &stolen)[0].starts_with("r2-c1: its levels would not be"),
+        "{:?}",
+        lost(&unknown, &stolen)
+    );
+}
+
+/// Of targets that all match the fencer takes any: whose devices fence the host nobody knows.
+#[test]
+fn of_two_targets_that_hold_neither_is_taken() {
+    let mut cluster = bare(&["compute1"]);
+    cluster.resources.push(resource(
+        "pdu",
+        "stonith:fence_apc",
+        pairs([("pcmk_host_list", "compute1 ctl1")]),
+    ));
+    let level = |pattern: &str, device: &str| Level {
+        target: Target::Pattern(pattern.into()),
+        index: 1,
+        devices: names(&[device]),
+    };
+    cluster.levels = vec![level("^c", "pdu"), level("compute", "power-compute1")];
+    assert!(!plan(&cluster).iter().any(|step| matches!(step, Step::SetLevels { .. })));
+    assert!(kinds(&cluster).contains(&"no-level"));
+    cluster.levels.remove(0);
+    assert_eq!(check(&applied(cluster)), []);
+}
+
+/// S1-22: one of two supplies is not enough, and a device of which nobody knows what it does proves nothing.
+#[test]
+fn without_a_level_only_one_known_device_is_used() {
+    let steps = |agent: &str, list: Option<&str>| {
+        let mut cluster = bare(&["compute1"]);
+        let list = list.map(|list| ("pcmk_host_list", list));
+        cluster.resources.push(resource("other", &format!("stonith:{agent}"), pairs(list)));
+        cluster.resources.retain(|resource| resource.id != "power-compute1" || agent == "fence_apc");
+        let found = check(&cluster);
+        let asked =
+            found.iter().find(|finding| finding.about == "compute1").map(|finding| finding.then.clone());
+        (plan(&cluster).iter().any(|step| matches!(step, Step::SetLevels { .. })), asked)
+    };
+    for agent in ["fence_heuristics_ping", "fence_of_a_site", "fence_dummy"] {
+        assert!(!steps(agent, Some("compute1")).0, "{agent}");
+    }
+    let (is_set, asked) = steps("fence_apc", Some("compute1"));
+    assert!(!is_set && matches!(asked, Some(Then::Do(then)) if then.contains("is each enough")));
+    assert!(!steps("fence_apc", None).0, "a device without a list may be for the host too");
+    assert!(!steps("fence_vmware_rest", None).0 && steps("fence_vmware_rest", Some("compute1")).0);
+}
+
+/// The rule of before listed compute hosts alone, and the controller's level failed from then on.
+#[test]
+fn a_mark_device_keeps_every_node_whose_level_it_stands_in() {
+    let with = |target: Target| {
+        let mut cluster = right();
+        cluster.resources.push(resource(
+            "power-ctl1",
+            "stonith:fence_ipmilan",
+            pairs([("pcmk_host_list", "ctl1")]),
+        ));
+        cluster.levels.push(Level { target, index: 1, devices: names(&["power-ctl1", "mark"]) });
+        own(&mut cluster, "mark").parameters.remove("pcmk_host_list");
+        cluster
+    };
+    let by_name = with(Target::Name("ctl1".into()));
+    assert_eq!(
+        own(&mut applied(by_name.clone()), "mark").parameters["pcmk_host_list"],
+        "ctl1,compute1,compute2"
+    );
+    let mut narrowed = by_name.clone();
+    let values = pairs([("pcmk_host_list", "compute1,compute2")]);
+    apply(&mut narrowed, &Step::SetParameters { resource: "mark".into(), values });
+    assert_eq!(lost(&by_name, &narrowed), ["ctl1: it would lose the device mark"]);
+    let unsure = with(Target::Pattern(r"^\w+1$".into()));
+    assert!(!plan(&unsure).iter().any(|step| matches!(step, Step::SetParameters { .. })));
+    assert!(kinds(&unsure).contains(&"no-host-list"));
+}
+
+/// The rule of before advised to delete a constraint that bans other resources too, and to list the hosts of levels by name.
+#[test]
+fn what_others_need_is_never_advised_away() {
+    let banned = |is_plain: bool, of: &[&str]| {
+        let mut cluster = right();
+        cluster.locations.push(Location {
+            id: "ban".into(),
+            is_plain,
+            resources: names(of),
+            parts: vec![Part { score: -1_000_000, condition: Condition::Named("ctl2".into()) }],
+            ..Location::default()
+        });
+        check(&cluster).into_iter().find(|finding| finding.kind == Kind::Banned).unwrap().then
+    };
+    assert!(matches!(banned(true, &["mark"]), Then::Type(Step::Unconstrain { .. })));
+    for (is_plain, of) in [(true, &["mark", "vip"][..]), (false, &["mark"]), (false, &["vip", "mark"])] {
+        assert!(matches!(banned(is_plain, of), Then::Do(_)), "{is_plain} {of:?}");
+    }
+    let mut shared = bare(&["compute1"]);
+    shared.resources.push(resource("vmware", "stonith:fence_vmware_rest", BTreeMap::new()));
+    shared.levels = vec![level("compute1", 1, &["vmware"])];
+    let found = check(&shared).into_iter().find(|f| f.about == "vmware").unwrap();
+    assert!(
+        found.kind == Kind::NoHostList
+            && matches!(&found.then, Then::Do(then) if then.contains("controllers"))
+    );
+    let mut narrowed = shared.clone();
+    apply(
+        &mut narrowed,
+        &Step::SetParameters { resource: "vmware".into(), values: pairs([("pcmk_host_list", "compute1")]) },
+    );
+    assert_eq!(
+        lost(&shared, &narrowed),
+        ["ctl1: it would lose the device vmware", "ctl2: it would lose the device vmware"]
+    );
+}
+
+/// Fencing that is off strikes the moment it is on: never by `setup`, and whom is said.
+#[test]
+fn fencing_is_never_switched_on() {
+    let mut cluster = right();
+    cluster.properties.insert("stonith-enabled".into(), "false".into());
+    let finding =
+        |cluster: &Cluster| check(cluster).into_iter().find(|finding| finding.kind == Kind::StonithEnabled);
+    let then = |cluster: &Cluster| match finding(cluster).unwrap().then {
+        Then::Do(then) => then,
+        other => panic!("{other:?}"),
+    };
+    assert!(plan(&cluster).is_empty() && then(&cluster).ends_with("crm_simulate gave no answer"));
+    cluster.would_fence = Some(names(&["compute2"]));
+    assert!(then(&cluster).ends_with("now compute2"));
+    cluster.resources.retain(|resource| !resource.is_fence_device());
+    cluster.levels.clear();
+    assert!(then(&cluster).contains("there is no fence device"));
+}
+
+/// What keeps Pacemaker from fencing or notifying, and was found right.
+#[test]
+fn a_cluster_that_does_nothing_is_not_right() {
+    let with = |change: &dyn Fn(&mut Cluster)| {
+        let mut cluster = right();
+        change(&mut cluster);
+        assert_eq!(plan(&cluster), [], "who ordered it decides");
+        kinds(&cluster)
+    };
+    let set = |name: &'static str| {
+        move |cluster: &mut Cluster| drop(cluster.properties.insert(name.into(), "true".into()))
+    };
+    let meta = |id: &'static str, name: &'static str, value: &'static str| {
+        move |cluster: &mut Cluster| drop(own(cluster, id).meta.insert(name.into(), value.into()))
+    };
+    let ban = |id: &'static str| {
+        move |cluster: &mut Cluster| {
+            let part = |node: &str| Part { score: -1_000_000, condition: Condition::Named(node.into()) };
+            let ban = |node| Location {
+                id: format!("no-{node}"),
+                resources: names(&[id]),
+                parts: vec![part(node)],
+                ..Location::default()
+            };
+            cluster.locations.extend(["ctl1", "ctl2"].map(ban));
+        }
+    };
+    assert_eq!(with(&set("maintenance-mode")), ["maintenance"]);
+    assert_eq!(with(&set("stop-all-resources")), ["stop-all-resources"]);
+    assert_eq!(
+        with(&|cluster| cluster.nodes[2].attributes.push(("maintenance".into(), "true".into()))),
+        ["maintenance"]
+    );
+    assert_eq!(with(&meta("compute1", "is-managed", "false")), ["unmanaged"]);
+    assert_eq!(with(&meta("compute1", "maintenance", "true")), ["unmanaged"]);
+    assert_eq!(with(&meta("alerter", "is-managed", "false")), ["unmanaged"]);
+    assert_eq!(with(&|cluster| own(cluster, "alerter").is_cloned = true), ["several-alerters"]);
+    let twice = |cluster: &mut Cluster| {
+        let alerter = Resource { id: "alerter-2".into(), ..own(cluster, "alerter").clone() };
+        cluster.resources.push(alerter);
+    };
+    assert_eq!(with(&twice), ["several-alerters"]);
+    assert_eq!(with(&ban("alerter")), ["banned"]);
+    assert_eq!(with(&ban("power-compute1")), ["banned"]);
+    assert_eq!(with(&meta("power-compute1", "target-role", "Stopped")), ["stopped"]);
+}
+
+/// Pacemaker makes that device itself.
+#[test]
+fn a_watchdog_in_a_level_is_a_device_where_it_has_a_timeout() {
+    let with = |timeout: Option<&str>| {
+        let mut cluster = right();
+        cluster.levels.push(level("compute1", 3, &["watchdog"]));
+        cluster
+            .properties
+            .extend(timeout.map(|time| ("stonith-watchdog-timeout".to_owned(), time.to_owned())));
+        kinds(&cluster)
+    };
+    assert_eq!(with(Some("10s")), [""; 0]);
+    assert_eq!((with(Some("0")), with(None)), (vec!["unknown-device"], vec!["unknown-device"]));
+}
+
 /// Choices that a failing case can be made smaller by.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
@@ -368,8 +611,8 @@ impl Dice<'_> {
 }
 
 fn target(dice: &mut Dice<'_>, hosts: &[&str]) -> Target {
-    match dice.pick(7) {
-        0 => Target::Pattern("^compute".into()),
+    match dice.pick(8) {
+        0 => Target::Pattern(["^compute", "^compute[12]$", r"^\w+1$"][dice.pick(3)].into()),
         1 => Target::Pattern("^c".into()),
         2 => Target::Pattern("compute1+?".into()),
         3 => Target::Attribute { name: "zone".into(), value: "east".into() },
@@ -379,8 +622,65 @@ fn target(dice: &mut Dice<'_>, hosts: &[&str]) -> Target {
 }
 
 fn devices(dice: &mut Dice<'_>) -> Vec<String> {
-    let all = ["power-compute1", "pdu", "mark", "power-compute2", "mark-2", "weak"];
+    let all = ["power-compute1", "pdu", "mark", "power-compute2", "mark-2", "weak", "watchdog"];
     (0..=dice.pick(3)).map(|_| all[dice.pick(all.len())].to_owned()).collect()
+}
+
+/// Which hosts a device says that it is for.
+const LISTED: [Option<&str>; 4] = [None, Some("compute1"), Some("compute1 ctl1"), Some("compute2;compute3")];
+
+fn fence_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
+    if dice.is() {
+        let list = LISTED[dice.pick(4)].map(|list| ("pcmk_host_list", list));
+        let how = dice.is().then_some(("pcmk_host_check", "dynamic-list"));
+        let mut pdu = resource("pdu", "stonith:fence_apc", pairs(list.into_iter().chain(how)));
+        pdu.meta = pairs(dice.is().then_some(("target-role", "Stopped")));
+        cluster.resources.push(pdu);
+    }
+    for power in cluster.resources.iter_mut().filter(|resource| resource.is_fence_device()) {
+        if dice.pick(6) == 0 {
+            power.parameters.clear();
+        }
+    }
+    let agent = ["fence_kdump", "fence_dummy", "fence_heuristics_ping", "fence_of_a_site"][dice.pick(4)];
+    cluster.resources.push(resource(
+        "weak",
+        &format!("stonith:{agent}"),
+        pairs([("pcmk_host_list", "compute1")]),
+    ));
+}
+
+fn mark_devices(dice: &mut Dice<'_>, cluster: &mut Cluster) {
+    for id in ["mark", "mark-2"] {
+        if dice.is() {
+            continue;
+        }
+        let wrong = [("pcmk_off_timeout", "20s"), ("pcmk_off_retries", "3"), ("pcmk_action_limit", "1")];
+        let mut mark = resource(id, "stonith:fence_mark", pairs(wrong.into_iter().take(dice.pick(4))));
+        mark.parameters
+            .extend(LISTED[dice.pick(4)].map(|list| ("pcmk_host_list".to_owned(), list.to_owned())));
+        mark.operations.extend(dice.is().then(|| monitor(MARK_MONITOR)));
+        cluster.taken.insert(id.to_owned());
+        cluster.resources.push(mark);
+    }
+}
+
+/// Constraints of others, which may be about our resources too.
+fn bans(dice: &mut Dice<'_>, cluster: &mut Cluster) {
+    for _ in 0..dice.pick(3) {
+        let of = ["mark", "power-compute1", "alerter", "vip"];
+        let on = ["ctl1", "ctl2"][dice.pick(2)];
+        cluster.locations.push(Location {
+            id: format!("ban-{}", cluster.locations.len()),
+            is_plain: dice.is(),
+            resources: names(&of[..=dice.pick(4)])
+                .into_iter()
+                .filter(|id| cluster.taken.contains(id))
+                .collect(),
+            discovery: String::new(),
+            parts: vec![Part { score: -1_000_000, condition: Condition::Named(on.into()) }],
+        });
+    }
 }
 
 /// A cluster in any state of disorder.
@@ -391,28 +691,8 @@ fn disordered(choices: &[u8]) -> Cluster {
     for node in cluster.nodes.iter_mut().filter(|_| dice.is()) {
         node.attributes.push(("zone".into(), "east".into()));
     }
-    let listed = [None, Some("compute1"), Some("compute1 ctl1"), Some("compute2;compute3")];
-    if let Some(list) = listed[dice.pick(4)] {
-        cluster.resources.push(resource("pdu", "stonith:fence_apc", pairs([("pcmk_host_list", list)])));
-    }
-    let agent = ["fence_kdump", "fence_dummy"][dice.pick(2)];
-    cluster.resources.push(resource(
-        "weak",
-        &format!("stonith:{agent}"),
-        pairs([("pcmk_host_list", "compute1")]),
-    ));
-    for id in ["mark", "mark-2"] {
-        if dice.is() {
-            continue;
-        }
-        let wrong = [("pcmk_off_timeout", "20s"), ("pcmk_off_retries", "3"), ("pcmk_action_limit", "1")];
-        let mut mark = resource(id, "stonith:fence_mark", pairs(wrong.into_iter().take(dice.pick(4))));
-        mark.parameters
-            .extend(listed[dice.pick(4)].map(|list| ("pcmk_host_list".to_owned(), list.to_owned())));
-        mark.operations.extend(dice.is().then(|| monitor(MARK_MONITOR)));
-        cluster.taken.insert(id.to_owned());
-        cluster.resources.push(mark);
-    }
+    fence_devices(&mut dice, &mut cluster);
+    mark_devices(&mut dice, &mut cluster);
     for _ in 0..dice.pick(6) {
         let target = target(&mut dice, hosts);
         let index = u32::try_from(dice.pick(4)).unwrap() + 1;
@@ -425,6 +705,7 @@ fn disordered(choices: &[u8]) -> Cluster {
         cluster.taken.insert("alerter".into());
         cluster.resources.push(alerter);
     }
+    bans(&mut dice, &mut cluster);
     if dice.is() {
         let (path, is_here) = if dice.is() { (ALERT, true) } else { ("/gone/alert_mark", false) };
         let (selected, recipients) = (["nodes", "fencing"], ["/elsewhere", evidence::DIRECTORY]);
@@ -484,6 +765,21 @@ proptest! {
             let is_left = found.iter().any(|finding| finding.about == node.name.as_str());
             prop_assert!(is_left || agent_marks(&cluster, &node.name), "{}: {:#?}", node.name, &cluster.levels);
         }
+    }
+
+    /// Whatever the cluster was like: every node keeps its fencing, and what is of others stays as it was.
+    #[test]
+    fn nobody_loses_anything(choices in proptest::collection::vec(any::<u8>(), 0..160)) {
+        let (before, after) = (disordered(&choices), applied(disordered(&choices)));
+        prop_assert_eq!(lost(&before, &after), [""; 0], "{:#?}\n{:#?}", plan(&before), &before.levels);
+        let is_ours = |resource: &&Resource| resource.is_mark() || resource.agent == ALERTER_AGENT;
+        let others = |cluster: &Cluster| -> Vec<Resource> {
+            cluster.resources.iter().filter(|resource| !is_ours(resource)).cloned().collect()
+        };
+        prop_assert_eq!(others(&before), others(&after));
+        prop_assert!(before.locations.iter().all(|location| after.locations.contains(location)));
+        let off = |cluster: &Cluster| cluster.switched_off();
+        prop_assert_eq!(off(&before), off(&after), "only an operator switches fencing on");
     }
 
     /// Neither tool is ever told to leave a target without levels, or a mark alone or before another device.

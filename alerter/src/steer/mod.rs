@@ -260,6 +260,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
     let Steering { roster, plan, decided, said, all_chains, .. } = &mut *steering;
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
     let orders = Orders::read(journal, (shared, &settings), now)?;
+    shared.put_strays(&orders.strays);
     let is_new = roster.look(shared, &settings);
     let is_needed = is_needed(&settings, &orders, roster);
     if is_needed && plan.is_none() {
@@ -457,10 +458,13 @@ impl Plan {
                 Stage::Ready
             } else {
                 let due = journal.due_on(mark, room, gate, now)?;
-                match due.iter().any(|(route, is_untried)| *is_untried && takes.contains(*route)) {
-                    true => Stage::Ready,
-                    false if due.is_empty() => Stage::Waiting,
-                    false => Stage::Blocked,
+                let is_ready = due.iter().any(|(route, tried)| tried.is_none() && takes.contains(*route));
+                // What was not tried at an endpoint in trouble is due since its host failed.
+                let since = due.iter().map(|(_, tried)| tried.unwrap_or(subject.failed_at)).min();
+                match since {
+                    _ if is_ready => Stage::Ready,
+                    Some(since) => Stage::Blocked(since),
+                    None => Stage::Waiting,
                 }
             };
             let takes_place = stage == Stage::Ready && self.planner.is_free(mark) && !subject.is_released;

@@ -22,6 +22,8 @@ pub(super) struct Orders {
     pub(super) pauses: Vec<Order>,
     /// When each group was released last, by its index.
     pub(super) released: HashMap<usize, Timestamp>,
+    /// Of those that are about a group which is not configured, a sentence for each: they hold every host.
+    pub(super) strays: Vec<String>,
 }
 
 impl Orders {
@@ -40,10 +42,12 @@ impl Orders {
     fn add(&mut self, settings: &Settings, decision: &Decision, now: Timestamp) {
         match &decision.about {
             About::Pause { scope, until } => {
-                self.pauses.extend(order(settings, decision, scope, *until));
+                let order = self.order(settings, decision, scope, *until);
+                self.pauses.extend(order);
             }
             About::Maintenance { scope, until } => {
-                self.maintenance.extend(order(settings, decision, scope, Some(*until)));
+                let order = self.order(settings, decision, scope, Some(*until));
+                self.maintenance.extend(order);
             }
             // One that is dated later than now would release what nobody has seen yet.
             About::ReleaseGroup(_) if decision.at > now + SKEW => {}
@@ -57,20 +61,34 @@ impl Orders {
         }
     }
 
+    /// Which hosts a group had that has another name now, or that another controller's configuration has, nobody can say here:
+    /// in doubt an order about it holds every host.
+    fn order(
+        &mut self,
+        settings: &Settings,
+        decision: &Decision,
+        scope: &Scope,
+        until: Option<Timestamp>,
+    ) -> Option<Order> {
+        let why = why::of_decision(decision)?;
+        let (whom, why) = match scope {
+            Scope::All => (Whom::All, why),
+            Scope::Host(host) => (Whom::Host(host.clone()), why),
+            Scope::Group(name) => match index_of(settings, name) {
+                Some(index) => (Whom::Group(index), why),
+                None => {
+                    self.strays.push(why::of_stray(&why, decision, name));
+                    (Whom::All, format!("{why}{}", why::STRAY))
+                }
+            },
+        };
+        Some(Order { whom, until, why: why.into() })
+    }
+
     /// Whether there is none that holds anything.
     pub(super) fn is_empty(&self) -> bool {
         self.maintenance.is_empty() && self.pauses.is_empty()
     }
-}
-
-/// None for a group that is not configured any more: its hosts are in others.
-fn order(settings: &Settings, decision: &Decision, scope: &Scope, until: Option<Timestamp>) -> Option<Order> {
-    let whom = match scope {
-        Scope::All => Whom::All,
-        Scope::Group(name) => Whom::Group(index_of(settings, name)?),
-        Scope::Host(host) => Whom::Host(host.clone()),
-    };
-    Some(Order { whom, until, why: why::of_decision(decision)?.into() })
 }
 
 fn index_of(settings: &Settings, name: &str) -> Option<usize> {

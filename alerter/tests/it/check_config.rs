@@ -28,7 +28,9 @@ fn site(config: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 /// S1-48: deployment can ask whether a configuration is good, and gets one line.
 #[test]
 fn a_good_configuration_is_one_line_and_zero() {
-    let (_directory, file) = site("[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
+    let (directory, file) = site("[http.recovery]\nurl = \"http://127.0.0.1:1/\"\n");
+    let store = format!("[store]\npath = \"{}/state/marks.db\"\n", directory.path().display());
+    fs::write(&file, store + &fs::read_to_string(&file).unwrap()).unwrap();
     let answer = alerter(&file, &["check-config"]);
     assert_eq!(answer.status.code(), Some(0));
     assert_eq!(text(&answer.stdout).lines().count(), 1);

@@ -268,7 +268,9 @@ fn text(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn the_command_asks_only_where_it_is_told_to() {
     let cloud = Site::new().await;
-    let (_site, file) = configured(&cloud, "[store]\nregister = \"none\"\n");
+    let journal = tempfile::tempdir().unwrap();
+    let store = format!("[store]\npath = \"{}/marks.db\"\nregister = \"none\"\n", journal.path().display());
+    let (_site, file) = configured(&cloud, &store);
     let offline = run(&file, &["check-config"]).await;
     assert_eq!((offline.status.code(), text(&offline.stdout).lines().count()), (Some(0), 1));
     assert_eq!(cloud.state().tokens_asked, 0);

@@ -45,7 +45,7 @@ pub(crate) enum Whim {
 /// The service, and what was asked of it.
 pub(crate) struct Room<S> {
     pub(crate) service: S,
-    /// Each with the method that it waits for.
+    /// Each with what the request begins with that it waits for: its method, or more.
     pub(crate) whims: Vec<(&'static str, Whim)>,
     /// Method and target of each request, in order.
     pub(crate) asked: Vec<String>,
@@ -134,11 +134,12 @@ impl<S: Service> Room<S> {
     fn note(&mut self, request: &Request) -> Option<Whim> {
         let query: Vec<String> = request.query.iter().map(|(key, value)| format!("{key}={value}")).collect();
         let target = [request.path.as_str(), &query.join("&")].join("?");
-        self.asked.push(format!("{} {}", request.method, target.trim_end_matches('?')));
+        let asked = format!("{} {}", request.method, target.trim_end_matches('?'));
+        self.asked.push(asked.clone());
         if !request.body.is_empty() {
             self.bodies.push(String::from_utf8(request.body.clone()).unwrap());
         }
-        let due = self.whims.iter().position(|(method, _)| *method == request.method)?;
+        let due = self.whims.iter().position(|(start, _)| asked.starts_with(start))?;
         Some(self.whims.remove(due).1)
     }
 

@@ -26,6 +26,12 @@ impl Site {
         site.with("alerter.toml", main)
     }
 
+    /// With a journal of its own, whatever lies at the usual place of this machine.
+    pub(crate) fn with_own_journal(self) -> Self {
+        let store = format!("[store]\npath = \"{}\"\n", self.path("state/marks.db").display());
+        self.with("alerter.d/journal.toml", store)
+    }
+
     pub(crate) fn with(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         let file = self.path(name);
         let directory = file.parent().unwrap();

@@ -491,7 +491,7 @@ fn check(site: &Site, words: &[&str]) -> (Option<i32>, String) {
 /// S4-12, S4-13: what an operator sees of groups, and that a warning refuses nothing.
 #[test]
 fn check_config_shows_each_group_in_a_line() {
-    let site = Site::new(&two());
+    let site = Site::new(&two()).with_own_journal();
     let (code, said) = check(&site, &[]);
     let lines: Vec<&str> = said.lines().skip(1).collect();
     let warned = format!(

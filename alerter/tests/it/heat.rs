@@ -29,11 +29,12 @@ struct Row {
     reason: String,
     made: &'static str,
     is_busy: bool,
+    kind: &'static str,
 }
 
 fn row(stack: &'static str, name: &'static str, physical: &'static str) -> Row {
     let (status, reason) = ("CREATE_COMPLETE".to_owned(), "state changed".to_owned());
-    Row { stack, name, physical, status, reason, made: BEFORE, is_busy: false }
+    Row { stack, name, physical, status, reason, made: BEFORE, is_busy: false, kind: "OS::Nova::Server" }
 }
 
 /// Heat: stacks, and which of them is within which.
@@ -51,7 +52,7 @@ fn absent(kind: &str) -> Vec<u8> {
 impl Row {
     fn shown(&self, address: &str) -> Value {
         json!({"resource_name": self.name, "logical_resource_id": self.name, "physical_resource_id": self.physical,
-            "resource_status": self.status, "resource_status_reason": self.reason, "resource_type": "OS::Nova::Server",
+            "resource_status": self.status, "resource_status_reason": self.reason, "resource_type": self.kind,
             "creation_time": self.made, "updated_time": self.made, "required_by": [],
             "links": [{"href": format!("{address}/stacks/{}/resources/{}", self.stack, self.name), "rel": "self"},
                 {"href": format!("{address}/stacks/{}", self.stack), "rel": "stack"}]})
@@ -178,6 +179,19 @@ impl FakeNova {
     }
 }
 
+impl FakeNova {
+    fn server(&self, id: &str) -> Vec<u8> {
+        let Some((id, host, _)) = self.servers.iter().find(|server| server.0 == id) else {
+            return error(404, "itemNotFound", "Instance could not be found.");
+        };
+        let mut row = json!({"id": id, "status": "ACTIVE"});
+        if self.shows_hosts {
+            row[HOST_KEY] = json!(host);
+        }
+        http(200, &json!({ "server": row }).to_string(), "")
+    }
+}
+
 impl Service for FakeNova {
     const TYPE: &'static str = "compute";
     const BASE: &'static str = "/v2.1";
@@ -198,6 +212,7 @@ impl Service for FakeNova {
                 let rows: Vec<Value> = hosts.map(|host| json!({"host": host, "id": 1})).collect();
                 http(200, &json!({ "services": rows }).to_string(), "")
             }
+            ("GET", path) => self.server(path.trim_start_matches("/servers/")),
             _ => error(404, "itemNotFound", "no such thing"),
         }
     }
@@ -323,7 +338,32 @@ async fn the_resources_of_a_host_are_marked() {
     let body: Value = serde_json::from_str(&bodies[0]).unwrap();
     assert_eq!(body["mark_unhealthy"], true);
     assert!(body["resource_status_reason"].as_str().unwrap().contains(&mark().id.to_string()));
-    assert_eq!(scene.nova().asked, [""; 0], "who maps needs no Nova");
+    assert_eq!(scene.nova().count("GET"), 2, "each server is asked for");
+}
+
+/// Issue 22, 9: the map was true until the server moved. The broken variant marks what lives elsewhere by now.
+#[tokio::test]
+async fn a_mapped_server_that_has_moved_is_left_alone() {
+    let scene = Scene::new().await;
+    let driver = scene.mapped(&BOTH);
+    scene.nova().service.servers[0].1 = "compute0.my.cloud.com";
+    assert_eq!(reference(&attempt(&driver).await), "1 resource, 1 left alone");
+    assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
+    scene.nova().service.hosts.clear();
+    assert_eq!(word(&attempt(&driver).await), "rejected unknown-host", "its name may be wrong");
+    scene.nova().service.shows_hosts = false;
+    assert_eq!(word(&attempt(&driver).await), "refused forbidden");
+}
+
+/// What nobody can be asked about waits for somebody, and keeps nothing else waiting.
+#[tokio::test]
+async fn a_mapped_resource_that_is_no_server_is_not_marked() {
+    let scene = Scene::new().await;
+    scene.row("aaaa-1", |row| row.kind = "OS::Cinder::Volume");
+    let outcome = attempt(&scene.mapped(&BOTH)).await;
+    assert_eq!(word(&outcome), "rejected not-a-server");
+    assert!(outcome.failure().unwrap().detail.starts_with("web/5e9a/resources/server is no server"));
+    assert_eq!(scene.marked(), ["web-group/5e9b/0 CHECK_FAILED"]);
 }
 
 /// S2-14: the servers of the host, in the innermost stack and by what they are outside of Heat.
@@ -513,7 +553,7 @@ async fn an_attempt_that_is_cut_off_has_done_something() {
         Heat::new(Options { cloud, stacks, resources, ..scene.options() }).unwrap()
     };
     let driver = both(SHORT * 5);
-    scene.nova().whims = vec![("GET", Whim::Hang)];
+    scene.nova().whims = vec![("GET /v2.1/servers/detail", Whim::Hang)];
     assert_eq!(word(&attempt(&driver).await), "unknown timeout");
     assert_eq!(scene.marked(), ["web/5e9a/server CHECK_FAILED"]);
     assert_eq!(reference(&attempt(&both(LONG)).await), "3 resources");

@@ -1,6 +1,9 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
+// The driver that `docs/drivers.md` takes as its example stands here as it would in the alerter.
+use alerter::writes;
+
 mod account;
 mod accounts;
 mod advice;

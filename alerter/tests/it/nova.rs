@@ -473,16 +473,15 @@ async fn the_message_of_another_driver_is_not_taken() {
 async fn what_was_done_is_undone_when_the_host_is_back() {
     let cloud = Cloud::with(Compute::new()).await;
     let before = service(&cloud);
-    for driver in [plain(&cloud), disabling(&cloud)] {
-        assert_eq!(driver.further_steps(), [Step::Return]);
-        assert_eq!(down(&driver).await, "acknowledged");
-        assert_eq!(back(&driver, &mark()).await, acknowledged(&id_of(1)));
-        assert_eq!(service(&cloud), before);
-        // Nobody heard it: said again, there is nothing left to do.
-        let puts = cloud.count("PUT");
-        assert_eq!(back(&driver, &mark()).await, acknowledged(&format!("{} left-alone", id_of(1))));
-        assert_eq!(cloud.count("PUT"), puts);
-    }
+    let driver = disabling(&cloud);
+    assert_eq!(driver.further_steps(), [Step::Return]);
+    assert_eq!(down(&driver).await, "acknowledged");
+    assert_eq!(back(&driver, &mark()).await, acknowledged(&id_of(1)));
+    assert_eq!(service(&cloud), before);
+    // Nobody heard it: said again, there is nothing left to do.
+    let puts = cloud.count("PUT");
+    assert_eq!(back(&driver, &mark()).await, acknowledged(&format!("{} left-alone", id_of(1))));
+    assert_eq!(cloud.count("PUT"), puts);
     let leaving = Nova::new(Options { up_when_returned: false, ..options(cloud.options()) }).unwrap();
     assert!(leaving.further_steps().is_empty());
 }
@@ -499,8 +498,9 @@ async fn what_somebody_else_changed_is_left_alone() {
         assert_eq!(down(&driver).await, "acknowledged");
         cloud.room().service.rows[1].disabled = reason.map(str::to_owned);
         let puts = cloud.count("PUT");
-        let left = acknowledged(&format!("{} left-forced-down", id_of(1)));
-        assert_eq!(back(&driver, &mark()).await, left, "{reason:?}");
+        let left = back(&driver, &mark()).await;
+        assert_eq!(word(&left), "rejected not-ours", "{reason:?}");
+        assert!(left.failure().unwrap().detail.contains("compute service set --up "), "{left:?}");
         assert_eq!((service(&cloud).disabled.as_deref(), service(&cloud).forced_down), (reason, true));
         assert_eq!(cloud.count("PUT"), puts);
         cloud.room().service.rows[1].forced_down = false;
@@ -510,16 +510,21 @@ async fn what_somebody_else_changed_is_left_alone() {
     }
 }
 
-/// Who disables nothing leaves no reason to be known by.
+/// Issue 22, 7: who disables nothing leaves no reason to be known by, and nobody knows who forced the host down.
 #[tokio::test]
-async fn without_a_reason_it_is_taken_back_in_any_case() {
-    let cloud = Cloud::with(Compute::new()).await;
-    let driver = plain(&cloud);
-    assert_eq!(down(&driver).await, "acknowledged");
-    disable(&cloud, "alice: bad memory");
-    let left = acknowledged(&format!("{} left-disabled", id_of(1)));
-    assert_eq!(back(&driver, &mark()).await, left);
-    assert!(!service(&cloud).forced_down && service(&cloud).disabled.is_some());
+async fn without_a_reason_it_is_left_and_said() {
+    for reason in [None, Some("alice: bad memory")] {
+        let cloud = Cloud::with(Compute::new()).await;
+        let driver = plain(&cloud);
+        assert_eq!(down(&driver).await, "acknowledged");
+        if let Some(reason) = reason {
+            disable(&cloud, reason);
+        }
+        assert_eq!(word(&back(&driver, &mark()).await), "rejected not-ours");
+        assert!(service(&cloud).forced_down);
+        cloud.room().service.rows[1].forced_down = false;
+        assert_eq!(word(&back(&driver, &mark()).await), "acknowledged", "somebody has taken it up");
+    }
 }
 
 /// The reason that was told is ours, also when the route has another one by now, or disables nothing any more.
@@ -549,8 +554,7 @@ async fn a_second_outage_is_ended_by_its_own_return() {
         assert_eq!(word(&tell(&driver, &driver.body(&mark), 0).await), "acknowledged");
     }
     assert_eq!(service(&cloud).disabled.as_deref(), Some(&*format!("{WHO}2026-07-21T02:23:21Z")));
-    let left = acknowledged(&format!("{} left-forced-down", id_of(1)));
-    assert_eq!(back(&driver, &mark()).await, left);
+    assert_eq!(word(&back(&driver, &mark()).await), "rejected not-ours");
     assert!(service(&cloud).forced_down);
     assert_eq!(back(&driver, &second).await, acknowledged(&id_of(1)));
     assert_eq!(service(&cloud), row(HOST, "nova-compute"));

@@ -61,6 +61,11 @@ fn each_mistake_has_its_sentence() {
             "3:19: disabled-reason says nothing by itself: set disable = true, or remove disabled-reason"
                 .to_owned(),
         ),
+        (
+            "when-returned = \"up\"",
+            "3:17: must not be \"up\" without disable = true: nobody could tell who forced the host down"
+                .to_owned(),
+        ),
         ("when-returned = \"enable\"", "3:17: unknown word; known are: \"leave\", \"up\"".to_owned()),
         ("host-name = \"short\"", "3:13: unknown word; known are: \"fqdn\", \"node\"".to_owned()),
         ("evacuate = true", "3:1: unknown key evacuate in [nova.a]; known are: ".to_owned()),

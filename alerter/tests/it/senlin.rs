@@ -1,6 +1,9 @@
 //! The `senlin` driver against a Senlin that keeps to its contract, or does not.
 
-use alerter::drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex};
+
+use alerter::drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
 use alerter::drivers::{Driver, Outcome};
 use alerter::openstack;
 use marks::host::{HostName, HostPatterns};
@@ -9,7 +12,8 @@ use marks::terms::IfReturned;
 use marks::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cloud::{Cloud, Service, Whim};
+use crate::cloud::{Cloud, Room, Service, Whim, beside};
+use crate::endpoint::Endpoint;
 use crate::masakari_config::{one, route};
 use crate::openstack::{AT, Request, error, http, mark, tell};
 use crate::route::{SECRET, SHORT, word};
@@ -94,9 +98,11 @@ impl Service for FakeSenlin {
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match (request.method.as_str(), parts.as_slice()) {
             ("GET", ["v1", "actions"]) => self.list(&request.query),
-            ("GET", ["v1", "nodes", id]) if self.nodes.contains(id) => {
-                http(200, &json!({"node": {"id": id, "status": self.status}}).to_string(), "")
-            }
+            ("GET", ["v1", "nodes", id]) if self.nodes.contains(id) => http(
+                200,
+                &json!({"node": {"id": id, "status": self.status, "physical_id": server(id)}}).to_string(),
+                "",
+            ),
             ("GET", ["v1", "clusters", id]) if self.clusters.contains(id) => {
                 http(200, &json!({"cluster": {"id": id, "status": self.status}}).to_string(), "")
             }
@@ -111,10 +117,57 @@ impl Service for FakeSenlin {
     }
 }
 
-type Scene = Cloud<FakeSenlin>;
+/// Nova: on which host each node's server is, as a pair.
+struct FakeServers(Vec<(String, &'static str)>);
 
+impl Service for FakeServers {
+    const TYPE: &'static str = "compute";
+    const BASE: &'static str = "/v2.1";
+
+    fn answer(&mut self, request: &Request, path: &str) -> Vec<u8> {
+        if path == "/os-services" {
+            let is_known = self.0.iter().any(|(_, host)| *host == request.query[0].1);
+            let rows: Vec<Value> = is_known.then(|| json!({"id": 1})).into_iter().collect();
+            return http(200, &json!({ "services": rows }).to_string(), "");
+        }
+        let id = path.trim_start_matches("/servers/");
+        match self.0.iter().find(|server| server.0 == id) {
+            Some((id, host)) => {
+                let row = json!({"id": id, "OS-EXT-SRV-ATTR:host": host});
+                http(200, &json!({ "server": row }).to_string(), "")
+            }
+            None => error(404, "itemNotFound", "Instance could not be found."),
+        }
+    }
+}
+
+/// The server of a node.
+fn server(node: &str) -> String {
+    node.replacen("0000", "5e5e", 1)
+}
+
+const HOST: &str = "Compute1.my.cloud.com";
+
+struct Scene {
+    cloud: Cloud<FakeSenlin>,
+    nova: Arc<Mutex<Room<FakeServers>>>,
+    _endpoint: Endpoint,
+}
+
+impl Deref for Scene {
+    type Target = Cloud<FakeSenlin>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cloud
+    }
+}
+
+/// Both nodes are on the host.
 async fn scene() -> Scene {
-    Cloud::with(FakeSenlin::new()).await
+    let cloud = Cloud::with(FakeSenlin::new()).await;
+    let servers = [ONE, TWO].map(|node| (server(node), HOST)).to_vec();
+    let (endpoint, nova) = beside(&cloud.site, FakeServers(servers)).await;
+    Scene { cloud, nova, _endpoint: endpoint }
 }
 
 fn of_host(ids: &[&str]) -> ByHost<String> {
@@ -130,7 +183,8 @@ fn recreate() -> Recovery {
 
 fn driver(scene: &Scene, ids: &[&str]) -> Senlin {
     let targets = Targets::Nodes(of_host(ids));
-    Senlin::new(Options { cloud: scene.options(), targets, recovery: recreate() }).unwrap()
+    Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn, targets, recovery: recreate() })
+        .unwrap()
 }
 
 async fn attempt(driver: &Senlin) -> Outcome {
@@ -161,12 +215,38 @@ async fn the_nodes_of_a_host_are_recovered() {
     assert_eq!(reference(&tell(&driver, &driver.body(&other), 0).await), "nothing to recover");
 }
 
+/// Issue 22, 9: the map was true until the first recovery moved the server. The broken variant recreates it where it is well,
+/// and its disk is lost.
+#[tokio::test]
+async fn a_node_that_has_moved_is_not_recovered() {
+    let scene = scene().await;
+    let driver = driver(&scene, &[ONE, TWO]);
+    scene.nova.lock().unwrap().service.0[0].1 = "compute2.my.cloud.com";
+    assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
+    assert_eq!(scene.room().service.actions[0].2, TWO);
+    assert_eq!(scene.count("POST"), 1);
+}
+
+/// What nobody can be asked about waits for somebody.
+#[tokio::test]
+async fn a_node_of_which_nova_knows_nothing_is_not_recovered() {
+    let scene = scene().await;
+    let driver = driver(&scene, &[ONE, TWO]);
+    scene.nova.lock().unwrap().service.0.remove(0);
+    assert_eq!(word(&attempt(&driver).await), "rejected not-a-server");
+    scene.nova.lock().unwrap().service.0 = [ONE, TWO].map(|node| (server(node), "compute2")).to_vec();
+    assert_eq!(word(&attempt(&driver).await), "rejected unknown-host", "its name may be wrong");
+    assert_eq!(scene.count("POST"), 0);
+}
+
 #[tokio::test]
 async fn a_cluster_is_recovered_with_its_capacity() {
     let scene = scene().await;
     let recovery = Recovery { check_capacity: Some(true), ..recreate() };
     let targets = Targets::Clusters(of_host(&[CLUSTER]));
-    let driver = Senlin::new(Options { cloud: scene.options(), targets, recovery }).unwrap();
+    let driver =
+        Senlin::new(Options { cloud: scene.options(), host_name: WhichName::Fqdn, targets, recovery })
+            .unwrap();
     assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
     assert_eq!(scene.room().service.actions[0].1, "CLUSTER_RECOVER");
     scene.room().service.actions.clear();
@@ -226,7 +306,9 @@ async fn half_an_answer_is_none() {
         let limit = if matches!(whim, Whim::Hang) { SHORT * 5 } else { scene.options().timeout };
         let cloud = openstack::Options { timeout: limit, ..scene.options() };
         let targets = Targets::Nodes(of_host(&[ONE]));
-        let driver = Senlin::new(Options { cloud, targets, recovery: recreate() }).unwrap();
+        let driver =
+            Senlin::new(Options { cloud, host_name: WhichName::Fqdn, targets, recovery: recreate() })
+                .unwrap();
         scene.room().whims = vec![("POST", whim.clone())];
         assert_eq!(word(&attempt(&driver).await), expected, "{whim:?}");
         assert_eq!(reference(&attempt(&driver).await), "7f3b-0", "{whim:?}");

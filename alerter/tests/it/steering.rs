@@ -268,3 +268,80 @@ fn delays_end_by_themselves() {
     assert_eq!(daemon.shared.steering().next(), Some(after(80)));
     assert_eq!(turn(&mut daemon, after(80)), marks);
 }
+
+fn again(mark: MarkId, kind: &str, at: Timestamp, seconds: u64) -> Ended {
+    let verdict = Came::Again {
+        state: State::Pending,
+        ambiguous: false,
+        kind: kind.into(),
+        detail: kind.into(),
+        next_due: at + Duration::from_secs(seconds),
+    };
+    Ended { mark, route: "desk".into(), verdict, at }
+}
+
+/// A receiver that accepts one host's mark and never confirms it. Its place is kept for `ack-timeout` and no longer: each other
+/// mark has its turn, also one that the endpoint answered badly before, however often the first is told again meanwhile.
+#[test]
+fn one_that_is_never_confirmed_keeps_nobody_waiting() {
+    let (_place, mut daemon) = site("max-in-flight = 1");
+    let never = fence(&mut daemon, &["a1"], START)[0];
+    assert_eq!(turn(&mut daemon, START), [never]);
+    let mut ended = vec![again(never, "accepted", START, 600)];
+    let others = fence(&mut daemon, &["a2", "a3"], after(1));
+    let (mut asked, mut told) = (0, Vec::new());
+    for at in (60..=7200).step_by(60).map(after) {
+        let begun = turn_with(&mut daemon, &std::mem::take(&mut ended), at);
+        for mark in begun {
+            let is_new = mark == others[0] && std::mem::replace(&mut asked, 1) == 0;
+            ended.push(match mark {
+                mark if mark == never => again(mark, "accepted", at, 600),
+                mark if is_new => again(mark, "unavailable", at, 30),
+                mark => took(mark, at),
+            });
+            told.extend((!is_new && mark != never).then_some(mark));
+        }
+    }
+    assert_eq!(sorted(told), sorted(others));
+    let delivery = daemon.journal.deliveries_of(never).unwrap().sound.remove(0);
+    assert_eq!((delivery.state, delivery.last.unwrap().kind.as_str()), (State::Parked, "not-confirmed"));
+}
+
+/// S0-3: the group has another name at the next start, or in another controller's file. Which hosts were meant nobody can say: in
+/// doubt all of them, until an operator ends it under its own name. The broken variant drops what it has no group for.
+#[test]
+fn an_order_about_an_unknown_group_holds_every_host() {
+    let until = after(3600);
+    let pause = |group: &str| About::Pause { scope: Scope::Group(group.into()), until: None };
+    let maintenance = About::Maintenance { scope: Scope::Group("row1".into()), until };
+    for (about, word, end) in [
+        (pause("row1"), "pause", "resume --group row1"),
+        (maintenance, "maintenance", "maintenance end --group row1"),
+    ] {
+        let (_place, mut daemon) = site("");
+        let marks = fence(&mut daemon, &["a1", "b1", "c1"], START);
+        let id = decide(&mut daemon, about, START);
+        assert!(turn(&mut daemon, after(1)).is_empty());
+        for mark in &marks {
+            let held = daemon.journal.hold_of(*mark).unwrap().unwrap();
+            assert_eq!(held.words, [word]);
+            assert!(
+                held.why.contains("no group of this name") && held.why.contains("alice: works"),
+                "{}",
+                held.why
+            );
+        }
+        let reasons = daemon.shared.reasons(after(1));
+        assert!(
+            reasons.len() == 1 && reasons[0].contains(&format!("`nova-host-alerter {end}`")),
+            "{reasons:?}"
+        );
+        super::steering::end(&mut daemon, id, after(2));
+        assert_eq!(sorted(turn(&mut daemon, after(3))), sorted(marks));
+        assert_eq!(daemon.shared.reasons(after(3)), Vec::<String>::new());
+    }
+    let (_place, mut daemon) = site("");
+    let marks = fence(&mut daemon, &["a1", "b1"], START);
+    decide(&mut daemon, pause("rack1"), START);
+    assert_eq!(turn(&mut daemon, after(1)), marks[1..], "a known group is that group");
+}

@@ -7,6 +7,7 @@ use alerter::drivers::event::{self, TimeFormat};
 use alerter::drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
 use marks::delivery::State;
 use marks::id::MarkId;
+use marks::journal::Verdict;
 use marks::mark::{Mark, Settlement};
 use marks::time::Timestamp;
 
@@ -15,6 +16,7 @@ use crate::site::{Alerter, Site, lacks_evidence};
 /// Routes that ask after what they told, and say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
+    writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));
         Some(Arc::new(Thorough))
@@ -245,4 +247,121 @@ fn a_route_comes_after_another_or_after_its_limit() {
         let expected: &[&str] = if first_is_down { &["backup"] } else { &["nova", "backup"] };
         assert_eq!(told(&site), expected);
     }
+}
+
+/// An attempt on the route whose answer says nothing: it may have arrived.
+fn lost() -> Verdict {
+    Verdict::Again {
+        state: State::Pending,
+        ambiguous: true,
+        kind: "server-error".into(),
+        detail: "504".into(),
+        next_due: Timestamp(i64::MAX / 2),
+    }
+}
+
+/// One that reached nobody.
+fn unreached() -> Verdict {
+    Verdict::Unreached { kind: "connect".into(), detail: "refused".into(), next_due: Timestamp(i64::MAX / 2) }
+}
+
+/// A host failed, and one attempt to notify `nova` of it ended so.
+fn tried(alerter: &mut Alerter, site: &mut Site, verdict: &Verdict) -> MarkId {
+    site.down.extend(["nova", "backup"]);
+    site.outage("compute1", "ctl1");
+    alerter.take_in(site);
+    alerter.keep_up(site);
+    let due = alerter.begin(site, "nova").unwrap();
+    alerter.finish(site, &due, verdict);
+    site.down.clear();
+    due.mark.id
+}
+
+fn returns(site: &Site) -> usize {
+    further(site).iter().filter(|(_, step)| *step == "return").count()
+}
+
+/// Issue 22, 7, first way: the attempt arrived and was answered with 504, the host is back, and the operator does what we say. The
+/// broken variant reached nobody, and there is nothing to undo.
+#[test]
+fn a_host_whose_mark_may_have_arrived_is_called_back_after_unmark() {
+    if lacks_evidence() {
+        return;
+    }
+    for (verdict, expected) in [(lost(), 1), (unreached(), 0)] {
+        let mut site = Site::new(&["compute1"]);
+        let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
+        alerter.run(&mut site, 2);
+        let mark = tried(&mut alerter, &mut site, &verdict);
+        alerter.unmark(&site, mark);
+        alerter.run(&mut site, 10);
+        assert_eq!(returns(&site), 0, "it is off");
+        site.back("compute1", "ctl2");
+        alerter.run(&mut site, 30);
+        assert_eq!(returns(&site), expected, "{verdict:?}");
+    }
+}
+
+/// Issue 22, 7, second way: the one that may have notified is gone, and the next one never tried.
+#[test]
+fn a_host_that_another_alerter_may_have_notified_of_is_called_back() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_unmarked_before in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
+        first.run(&mut site, 2);
+        let mark = tried(&mut first, &mut site, &lost());
+        if is_unmarked_before {
+            first.unmark(&site, mark);
+            first.keep_up(&mut site);
+        }
+        drop(first);
+        site.down.extend(["nova", "backup"]);
+        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
+        second.run(&mut site, 4);
+        if !is_unmarked_before {
+            second.unmark(&site, mark);
+        }
+        site.down.clear();
+        site.back("compute1", "ctl3");
+        second.run(&mut site, 30);
+        assert_eq!(returns(&site), 1, "{is_unmarked_before}");
+    }
+}
+
+/// Issue 22, 7, third way, and 8: a pending return outlives the end of its mark and of a later one, and goes only while the host
+/// is a member. The broken variants end it, and call a dead host back.
+#[test]
+fn a_pending_return_outlives_unmark_and_waits_for_the_host() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1"]);
+    let mut alerter = Alerter::start_with(&site, "ctl1", &KINDS);
+    alerter.run(&mut site, 2);
+    site.down.extend(["backup", "nova.return"]);
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 4);
+    site.back("compute1", "ctl2");
+    alerter.run(&mut site, 4);
+    let first = alerter.marks("compute1")[0].id;
+    alerter.unmark(&site, first);
+    assert!(alerter.deliveries(first).contains(&("nova.return".to_owned(), State::Pending)));
+    site.advance(600.0);
+    site.down.extend(["nova", "backup"]);
+    site.die("compute1");
+    site.down.remove("nova.return");
+    alerter.run(&mut site, 10);
+    assert_eq!(returns(&site), 0, "it is dead, and not fenced yet");
+    site.outage("compute1", "ctl1");
+    alerter.run(&mut site, 10);
+    let second = alerter.marks("compute1")[1].id;
+    alerter.unmark(&site, second);
+    alerter.run(&mut site, 10);
+    assert_eq!(returns(&site), 0, "it is off, whatever its marks are");
+    site.back("compute1", "ctl3");
+    alerter.run(&mut site, 30);
+    assert!(returns(&site) >= 1);
 }

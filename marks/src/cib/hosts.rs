@@ -1,6 +1,6 @@
 //! What the CIB says of hosts that are remote nodes: which there are, and whether each is there, wanted, or fenced.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::{Cib, NodeState, Resource};
 use crate::host::HostName;
@@ -116,6 +116,14 @@ impl Cib {
     /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
         self.state_of(host.as_str())?.is_member()
+    }
+
+    /// Every host that Pacemaker sees as a member, and that was not fenced since it became one.
+    pub fn members(&self) -> BTreeSet<HostName> {
+        let names = self.states.iter().filter_map(|state| HostName::parse(state.known_as()).ok());
+        let is_in =
+            |name: &HostName| self.membership(name) == Some(true) && self.fenced_before(name) != Some(true);
+        names.filter(is_in).collect()
     }
 
     /// The same of a cluster node, with the time of its joining where that is noted.

@@ -19,21 +19,38 @@ fn translate(pattern: &str) -> Option<String> {
     }
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars().peekable();
-    let mut quantified = false;
+    // Whether something stands before that can be repeated.
+    let mut repeatable = false;
     while let Some(c) = rest.next() {
-        let quantifier = matches!(c, '*' | '+' | '?' | '}');
+        let repeats = matches!(c, '*' | '+' | '?' | '{');
         match c {
-            // "a+?" is a lazy "a+" here, but "(a+)?" in libc.
-            '?' if quantified => return None,
-            '(' if rest.peek() == Some(&'?') => return None,
+            // "a+?" is a lazy "a+" here, but "(a+)?" in libc, and "^*" nothing.
+            _ if repeats && !repeatable => return None,
+            '{' => push_bounds(&mut out, &mut rest)?,
+            '}' => return None,
             // Digits and letters behind a backslash are extensions, and not the same ones.
             '\\' => push_escaped(&mut out, rest.next()?)?,
             '[' => push_bracket(&mut out, &mut rest)?,
             _ => out.push(c),
         }
-        quantified = quantifier;
+        repeatable = !repeats && !matches!(c, '^' | '$' | '(' | '|');
     }
     Some(out)
+}
+
+/// Copies `{1}`, `{1,}` and `{1,2}`; other braces are not the same everywhere.
+fn push_bounds(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
+    let start = out.len();
+    out.push('{');
+    loop {
+        match rest.next()? {
+            '}' => break,
+            c @ ('0'..='9' | ',') => out.push(c),
+            _ => return None,
+        }
+    }
+    out.push('}');
+    (out.len() - start > 2 && !out[start..].starts_with("{,")).then_some(())
 }
 
 fn push_escaped(out: &mut String, c: char) -> Option<()> {
@@ -50,17 +67,37 @@ fn push_bracket(out: &mut String, rest: &mut std::iter::Peekable<std::str::Chars
     if rest.next_if_eq(&']').is_some() {
         out.push_str("\\]");
     }
+    // What a range can begin with, and whether a hyphen would be the first of all.
+    let (mut before, mut first) = (None, out.ends_with(['[', '^']));
     loop {
-        match rest.next()? {
+        let c = rest.next()?;
+        let behind = rest.peek().copied();
+        before = match c {
             ']' => break,
-            '[' if rest.peek() == Some(&':') => push_class(out, rest)?,
-            '[' if matches!(rest.peek(), Some('.' | '=')) => return None,
-            c @ ('\\' | '[' | '&' | '~') => out.extend(['\\', c]),
-            c => out.push(c),
-        }
+            '[' if behind == Some(':') => push_class(out, rest).map(|()| None)?,
+            '[' if matches!(behind, Some('.' | '=')) => return None,
+            '-' if first || behind == Some(']') => escaped(out, c),
+            '-' if before.is_some() && behind.is_some_and(|c| c.is_ascii_alphanumeric()) => {
+                out.extend(['-', rest.next()?]);
+                None
+            }
+            '-' => return None,
+            '\\' | '[' | '&' | '~' => escaped(out, c),
+            c => {
+                out.push(c);
+                Some(c).filter(char::is_ascii_alphanumeric)
+            }
+        };
+        first = false;
     }
     out.push(']');
     Some(())
+}
+
+/// What a range does not begin with.
+fn escaped(out: &mut String, c: char) -> Option<char> {
+    out.extend(['\\', c]);
+    None
 }
 
 /// Copies `[:alpha:]` and its like; the opening bracket is taken already.
@@ -106,7 +143,10 @@ mod tests {
 
     #[test]
     fn what_means_something_else_is_not_judged() {
-        for pattern in ["c\\d", "(?i)c", "c+?", "c*?", "c{2}?", "\\<c", "[[.a.]]", "[a", "(", "*c", "a\\"] {
+        for pattern in [
+            "c\\d", "(?i)c", "c+?", "c*?", "c{2}?", "\\<c", "[[.a.]]", "[a", "(", "*c", "a\\", "^*", "a**",
+            "a{", "a{,2}", "a}", "(|*c)",
+        ] {
             assert_eq!(matches(pattern, "c"), None, "{pattern}");
         }
         assert_eq!(matches(&"a".repeat(2000), "a"), None);

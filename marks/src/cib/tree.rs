@@ -25,6 +25,19 @@ impl Element {
     /// # Errors
     /// [`CibError`] when it is malformed, cut off, or something else.
     pub fn parse(xml: &str) -> Result<Self, CibError> {
+        let root = Self::parse_any(xml)?;
+        if root.name == "cib" {
+            Ok(root)
+        } else {
+            Err(CibError::Incomplete { what: "its outermost element is not cib" })
+        }
+    }
+
+    /// Reads a whole document, whatever its outermost element is: what Pacemaker's tools print.
+    ///
+    /// # Errors
+    /// [`CibError`] when it is malformed or cut off.
+    pub fn parse_any(xml: &str) -> Result<Self, CibError> {
         let mut reader = Reader::from_str(xml);
         let (mut open, mut whole) = (Vec::new(), None);
         loop {
@@ -47,11 +60,7 @@ impl Element {
                 _ => {}
             }
         }
-        match whole.filter(|_| open.is_empty()) {
-            Some(root) if root.name == "cib" => Ok(root),
-            Some(_) => Err(CibError::Incomplete { what: "its outermost element is not cib" }),
-            None => Err(CibError::Incomplete { what: "it ends in the middle" }),
-        }
+        whole.filter(|_| open.is_empty()).ok_or(CibError::Incomplete { what: "it ends in the middle" })
     }
 
     fn new(element: &BytesStart<'_>, at: u64) -> Result<Self, CibError> {
@@ -83,6 +92,16 @@ impl Element {
                 .flat_map(|one| one.children.iter().filter(|child| child.name == *name))
                 .collect()
         })
+    }
+
+    /// The same without what is dropped, which is asked with the element around it, and with its attributes by their names.
+    #[must_use]
+    pub fn without(&self, is_dropped: &impl Fn(&Self, &Self) -> bool) -> Self {
+        let left = self.children.iter().filter(|child| !is_dropped(self, child));
+        let children = left.map(|child| child.without(is_dropped)).collect();
+        let mut attributes = self.attributes.clone();
+        attributes.sort();
+        Self { name: self.name.clone(), attributes, children }
     }
 
     /// Itself and all that is in it, in the order of the document.

@@ -8,9 +8,10 @@ use super::delivery_row::update;
 use super::due::{self, DueDelivery, Gate, Room};
 use super::fencings::Damage;
 use super::marks::ALERTER;
-use super::{Fault, Journal, JournalError, NewDelivery, chains, deliveries, endings};
-use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
+use super::{Fault, Journal, JournalError, NewDelivery, chains, deliveries, endings, returns};
+use crate::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
 use crate::id::MarkId;
+use crate::returning::{self, OTHER_TARGET};
 use crate::terms::Ruling;
 use crate::time::Timestamp;
 
@@ -35,6 +36,15 @@ pub enum Verdict {
         state: State,
         /// Whether the receiver may have got it all the same.
         ambiguous: bool,
+        /// The machine word.
+        kind: String,
+        /// One sentence.
+        detail: String,
+        /// When.
+        next_due: Timestamp,
+    },
+    /// It reached nobody for sure, and will be tried again.
+    Unreached {
         /// The machine word.
         kind: String,
         /// One sentence.
@@ -120,6 +130,7 @@ impl Journal {
             if delivery.state == State::InFlight {
                 move_to(delivery, State::Pending)?;
                 delivery.attempts = delivery.attempts.saturating_sub(1);
+                delivery.arrivals.take_back();
                 chains::end_if_told(transaction, delivery, now)?;
             }
             Ok(())
@@ -201,6 +212,9 @@ fn begin_due(
     now: Timestamp,
     turned: &mut Turned,
 ) -> Result<(), Fault> {
+    if room.terms.tells_return {
+        return if room.places > 0 { begin_returns(transaction, room, gate, now, turned) } else { Ok(()) };
+    }
     let mut room = room.clone();
     while room.places > 0 && turned.kept.len() < KEPT {
         let found = due::due(transaction, now, (&room, room.places), gate)?;
@@ -236,29 +250,86 @@ fn begin_or_keep(
 ) -> Result<(), Fault> {
     let (state, kind, detail) = match room.terms.ruling(&due.mark, &due.delivery, now) {
         Ruling::Go => {
-            begin(&mut due.delivery)?;
-            update(transaction, &due.delivery)?;
-            turned.begun.push(due);
-            return Ok(());
+            return begin_one(transaction, due, room, turned);
         }
         Ruling::Hold(kind, detail) => (State::Held, kind, detail),
         Ruling::Cancel(kind, detail) => (State::Cancelled, kind, detail),
     };
-    move_to(&mut due.delivery, state)?;
-    due.delivery.ended_at = state.is_final().then_some(now);
-    note(transaction, &due.delivery, now, state.as_str(), &detail)?;
-    due.delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
-    update(transaction, &due.delivery)?;
-    if state.is_final() {
-        endings::settle_if_done(transaction, &due.delivery, now)?;
-    }
+    keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
     turned.kept.push(due);
     Ok(())
 }
 
-fn begin(delivery: &mut Delivery) -> Result<(), Fault> {
+/// Holds or cancels what may not go, with the word and the sentence why.
+fn keep(
+    transaction: &Transaction<'_>,
+    delivery: &mut Delivery,
+    (state, kind, detail): (State, &str, String),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    move_to(delivery, state)?;
+    delivery.ended_at = state.is_final().then_some(now);
+    note(transaction, delivery, now, state.as_str(), &detail)?;
+    delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
+    update(transaction, delivery)?;
+    if state.is_final() {
+        endings::settle_if_done(transaction, delivery, now)?;
+    }
+    Ok(())
+}
+
+/// It is on disk where the attempt goes before a byte of it is sent.
+fn begin_one(
+    transaction: &Transaction<'_>,
+    mut due: DueDelivery,
+    room: &Room,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    begin(&mut due.delivery, &room.target)?;
+    update(transaction, &due.delivery)?;
+    turned.begun.push(due);
+    Ok(())
+}
+
+fn begin(delivery: &mut Delivery, target: &str) -> Result<(), Fault> {
     move_to(delivery, State::InFlight)?;
     delivery.attempts = delivery.attempts.saturating_add(1);
+    delivery.arrivals.begin(target);
+    Ok(())
+}
+
+/// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that wait
+/// keep no other host waiting.
+fn begin_returns(
+    transaction: &Transaction<'_>,
+    room: &Room,
+    gate: Option<Gate>,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    let all = Room { again: usize::MAX, ..room.clone() };
+    let found = due::due(transaction, now, (&all, usize::MAX), gate)?;
+    turned.damaged.extend(found.damaged);
+    let mut places = room.places;
+    for mut due in found.sound {
+        if places == 0 {
+            break;
+        }
+        let (state, kind, detail) = match returns::ruling(transaction, &due, room, now)? {
+            returning::Ruling::Go if !is_beside(turned, &due) => {
+                begin_one(transaction, due, room, turned)?;
+                places -= 1;
+                continue;
+            }
+            returning::Ruling::Go | returning::Ruling::Wait => continue,
+            returning::Ruling::Hold(target) => {
+                (State::Held, OTHER_TARGET, returns::led_elsewhere(&due, &target))
+            }
+            returning::Ruling::Overtaken => (State::Cancelled, "overtaken", returns::OVERTAKEN.to_owned()),
+        };
+        keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
+        turned.kept.push(due);
+    }
     Ok(())
 }
 
@@ -301,7 +372,9 @@ fn finish(
 impl Verdict {
     fn detail(&self) -> &str {
         match self {
-            Self::Acknowledged { detail, .. } | Self::Again { detail, .. } => detail,
+            Self::Acknowledged { detail, .. }
+            | Self::Again { detail, .. }
+            | Self::Unreached { detail, .. } => detail,
         }
     }
 }
@@ -322,13 +395,23 @@ fn apply(
             delivery.ended_at = Some(now);
             Ok(Some("acknowledged"))
         }
-        Verdict::Again { state, ambiguous, kind, detail, next_due } => {
-            move_to(delivery, *state)?;
-            let news = delivery.last.as_ref().is_none_or(|last| last.kind != *kind);
-            delivery.last = Some(Attempt { at: now, kind: kind.clone(), detail: detail.clone() });
+        Verdict::Unreached { kind, detail, next_due } => {
+            delivery.arrivals.take_back();
+            let (state, kind, detail, next_due) = (State::Pending, kind.clone(), detail.clone(), *next_due);
+            apply(delivery, &Verdict::Again { state, ambiguous: false, kind, detail, next_due }, now)
+        }
+        Verdict::Again { ambiguous, detail, next_due, .. } => {
+            let (state, kind) = seen(delivery, verdict, now);
+            move_to(delivery, state)?;
+            let news = delivery.last.as_ref().is_none_or(|last| last.kind != kind);
+            let before =
+                if kind == NOT_CONFIRMED { ", and has not in the time that it had before" } else { "" };
+            delivery.last =
+                Some(Attempt { at: now, kind: kind.to_owned(), detail: format!("{detail}{before}") });
             delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
             delivery.next_due = *next_due;
             Ok(news.then_some(match state {
+                _ if kind == NOT_CONFIRMED => NOT_CONFIRMED,
                 State::Parked => "refused",
                 State::Held => "held",
                 _ if kind == ACCEPTED => ACCEPTED,
@@ -336,6 +419,23 @@ fn apply(
                 _ => "not-accepted",
             }))
         }
+    }
+}
+
+/// The state and the word of an attempt that is made again. A receiver that accepts a mark once more and did not confirm it in the
+/// time that it has for that keeps no other mark waiting: the delivery is parked like one that is refused. What an operator
+/// had sent again before that time was over says nothing.
+fn seen<'v>(delivery: &Delivery, verdict: &'v Verdict, now: Timestamp) -> (State, &'v str) {
+    let Verdict::Again { state, kind, next_due, .. } = verdict else {
+        return (State::Acknowledged, "acknowledged");
+    };
+    let is_over = |last: &Attempt| match last.kind.as_str() {
+        ACCEPTED => now.since(last.at) >= next_due.since(now),
+        other => other == NOT_CONFIRMED,
+    };
+    match kind == ACCEPTED && delivery.last.as_ref().is_some_and(is_over) {
+        true => (State::Parked, NOT_CONFIRMED),
+        false => (*state, kind),
     }
 }
 
@@ -360,7 +460,7 @@ mod tests {
     /// One attempt of one mark, as tests want it.
     impl Journal {
         pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
-            self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery))
+            self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery, ""))
         }
 
         pub(crate) fn finish_attempt(

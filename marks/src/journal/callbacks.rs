@@ -290,6 +290,27 @@ mod tests {
         assert_eq!(events(&journal, mark), ["marked", "accepted"]);
     }
 
+    /// The broken variant is sent again by an operator before the time is over: nothing is late then.
+    #[test]
+    fn what_is_accepted_again_and_was_not_confirmed_is_parked() {
+        for (late, wanted) in [(600, (State::Parked, "not-confirmed")), (5, (State::Pending, ACCEPTED))] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            attempt(&mut journal, mark, "recovery", &accepted());
+            journal.retry_now(Some(mark), "again", "alice", NOW).unwrap();
+            let now = NOW + Duration::from_secs(late);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let next_due = now + Duration::from_secs(600);
+            let Verdict::Again { state, ambiguous, kind, detail, .. } = accepted() else { panic!() };
+            let verdict = Verdict::Again { state, ambiguous, kind, detail, next_due };
+            journal.finish_attempt(mark, "recovery", &verdict, now).unwrap();
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            assert_eq!((delivery.state, delivery.last.unwrap().kind.as_str()), wanted, "{late}");
+            assert_eq!(heard(&mut journal, mark, &has()), done());
+        }
+    }
+
     /// A restart takes it for no trouble, and sends nothing before its time. The broken variant is what another attempt left.
     #[test]
     fn what_was_accepted_is_no_trouble_to_the_next_daemon() {

@@ -16,6 +16,7 @@ use crate::chain::{Link, Step};
 use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
+use crate::returning::Arrivals;
 use crate::terms::{CHAIN, STALE};
 use crate::time::Timestamp;
 
@@ -63,6 +64,8 @@ const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
 /// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
 pub(super) const IS_STEP: &str = "instr(d.route, '.') > 0";
+/// One that tells that a host is back: no end of its mark ends it.
+pub(super) const IS_RETURN: &str = "d.route LIKE '%.return'";
 /// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).
 pub(super) const REJECTED: &str = "d.state = 'parked' AND d.next_due > d.last_at";
 /// No mark that its endpoint rejects waits longer for its next attempt.
@@ -214,7 +217,7 @@ impl Journal {
         self.waiting_where("", &[])
     }
 
-    /// Of how many open marks each route for which `is_asked` has a delivery that the mark waits for, without those whose turn
+    /// Of how many marks each route for which `is_asked` has a return, or a delivery that the open mark waits for, without those whose turn
     /// it is not in their chain. Of the deliveries of the other routes an index alone is read.
     ///
     /// # Errors
@@ -225,9 +228,11 @@ impl Journal {
     ) -> Result<BTreeMap<String, usize>, JournalError> {
         let mut waiting = BTreeMap::new();
         for route in self.waiting()?.into_keys().filter(|route| is_asked(route)) {
-            let only = "AND d.route = ?1 AND d.required = 1
-             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL)";
-            waiting.extend(self.waiting_where(only, &[&route])?);
+            let only = format!(
+                "AND d.route = ?1 AND ({IS_RETURN} OR d.required = 1
+             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL))"
+            );
+            waiting.extend(self.waiting_where(&only, &[&route])?);
         }
         Ok(waiting)
     }
@@ -591,6 +596,7 @@ fn insert_all(
             body: body.clone(),
             attempts: 0,
             ambiguous: 0,
+            arrivals: Arrivals::default(),
             released_at: None,
             next_due: now,
             last: waits.then(|| Attempt { at: now, kind: CHAIN.to_owned(), detail: detail() }),
@@ -632,15 +638,15 @@ fn has_any(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool
     transaction.prepare_cached(&sql)?.query_row([mark.to_string()], |row| row.get(0))
 }
 
-/// The deliveries of a mark that are not final, without damaged ones.
+/// The deliveries of a mark that are not final, without damaged ones and without returns, which no end of the mark ends.
 pub(super) fn load_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<Delivery>> {
     let sound = delivery_row::load_all(transaction, mark)?.into_iter().flatten();
-    Ok(sound.filter(|delivery| !delivery.state.is_final()).collect())
+    Ok(sound.filter(|delivery| !delivery.state.is_final() && !delivery.is_return()).collect())
 }
 
-/// Whether a mark has a delivery that is not final, damaged ones too.
+/// Whether a mark has a delivery that is not final and no return, damaged ones too.
 pub(super) fn any_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled'))";
+    let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return')";
     transaction.query_row(sql, [mark.to_string()], |row| row.get(0))
 }
 
@@ -654,7 +660,7 @@ pub(super) fn dismiss(transaction: &Transaction<'_>, mark: MarkId, now: Timestam
 
 /// A damaged row has no believable digest to renew; an operator's word ends it all the same.
 pub(super) fn dismiss_damaged(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = 'dismissed' WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+    let sql = "UPDATE delivery SET state = 'dismissed' WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return'";
     transaction.execute(sql, [mark.to_string()]).map(drop)
 }
 

@@ -1,5 +1,6 @@
 //! The row of a delivery: its columns, its digest, how it is read and written.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -10,12 +11,13 @@ use super::fencings::{Checked, Damage};
 use crate::chain::{Link, Step};
 use crate::delivery::{Attempt, Delivery, State};
 use crate::id::MarkId;
+use crate::returning::Arrivals;
 use crate::time::Timestamp;
 
 /// How many columns [`COLUMNS`] has before the digest.
-const DIGEST: usize = 20;
+const DIGEST: usize = 22;
 
-pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.step, d.step_limit, d.step_until, d.step_left, d.exhausted_at, d.digest";
+pub(super) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.step, d.step_limit, d.step_until, d.step_left, d.exhausted_at, d.reached, d.targets, d.digest";
 
 /// What stands under a key, which may be damaged itself.
 pub(super) fn find(
@@ -58,7 +60,7 @@ pub(super) fn load_others(
 
 /// Writes what may change: neither the bytes nor the place in the order.
 pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, step_until = ?14, step_left = ?15, exhausted_at = ?16, digest = ?17 WHERE mark = ?1 AND route = ?2";
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, step_until = ?14, step_left = ?15, exhausted_at = ?16, reached = ?17, targets = ?18, digest = ?19 WHERE mark = ?1 AND route = ?2";
     let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
@@ -77,6 +79,8 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         d.chain.and_then(|step| step.until).map(|at| at.0),
         d.chain.and_then(|step| step.left).map(milliseconds),
         d.chain.and_then(|step| step.exhausted_at).map(|at| at.0),
+        d.arrivals.attempts,
+        joined(&d.arrivals.targets),
         digest(d),
     ])?;
     if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
@@ -84,8 +88,8 @@ pub(super) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
 pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, last_at, last_kind, last_detail, step, step_limit, digest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT (mark, route) DO NOTHING";
+    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, last_at, last_kind, last_detail, step, step_limit, reached, targets, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (mark, route) DO NOTHING";
     let last = d.last.as_ref();
     transaction.prepare_cached(sql)?.execute(params![
         d.mark.to_string(),
@@ -103,6 +107,8 @@ pub(super) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         last.map(|l| l.detail.as_str()),
         d.chain.map(|step| step.link.step),
         d.chain.map(|step| milliseconds(step.link.timeout)),
+        d.arrivals.attempts,
+        joined(&d.arrivals.targets),
         digest(d),
     ])?;
     if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
@@ -131,7 +137,14 @@ fn digest(d: &Delivery) -> Vec<u8> {
         .maybe_int(d.chain.and_then(|step| step.until).map(|at| at.0))
         .maybe_int(d.chain.and_then(|step| step.left).map(milliseconds))
         .maybe_int(d.chain.and_then(|step| step.exhausted_at).map(|at| at.0))
+        .int(d.arrivals.attempts.into())
+        .text(&joined(&d.arrivals.targets))
         .finish()
+}
+
+/// A line for each.
+fn joined(targets: &BTreeSet<String>) -> String {
+    targets.iter().flat_map(|target| [target.as_str(), "\n"]).collect()
 }
 
 fn milliseconds(time: Duration) -> i64 {
@@ -176,6 +189,10 @@ fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
         failure_time: Timestamp(row.get(first + 13).ok()?),
         released_at: row.get::<_, Option<i64>>(first + 14).ok()?.map(Timestamp),
         chain: step(row, first + 15)?,
+        arrivals: Arrivals {
+            attempts: row.get(first + 20).ok()?,
+            targets: row.get::<_, String>(first + 21).ok()?.lines().map(str::to_owned).collect(),
+        },
     })
 }
 

@@ -1,6 +1,6 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -16,6 +16,7 @@ use super::{Journal, JournalError};
 use crate::delivery::Delivery;
 use crate::id::MarkId;
 use crate::register::Register;
+use crate::returning::Look;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 
@@ -50,8 +51,8 @@ const TRIED: &str = "(d.state = 'parked' OR d.next_due > d.last_at)";
 /// A later mark of the host of mark `m`, `n`.
 pub(super) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
 
-/// What is due on route `?3`, of those of `which`. A host is called back (`?8`) only while it has no later mark that is open, or that the route
-/// took. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
+/// What is due on route `?3`, of those of `which`. Which hosts are called back (`?8`) is decided
+/// elsewhere (`crate::returning`), but none is while the route is notified of its failure. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
 /// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step, or that one was rejected since this one was
 /// made: it had its turn; and nothing of its host
 /// is under way there, nor is the host called back: the index has no more than that, and what is held.
@@ -59,11 +60,8 @@ fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
     format!(
         "SELECT {columns} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
          WHERE d.route = ?3 AND d.state IN ('pending', 'parked') AND d.next_due <= ?1
-           AND m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE} AND {AFTER_ANOTHER} AND {IN_CHAIN}
+           AND (?8 OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {AFTER_ANOTHER} AND {IN_CHAIN}
            AND {which}
-           AND (NOT ?8 OR NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND (n.settlement IS NULL
-             OR EXISTS (SELECT 1 FROM delivery e WHERE e.mark = n.id AND e.state = 'acknowledged'
-               AND e.route = substr(d.route, 1, length(d.route) - length('{RETURN}'))))))
            AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
              WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
                AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
@@ -71,7 +69,7 @@ fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
                AND NOT (e.state = 'parked' AND e.next_due > e.last_at AND (e.last_at >= m.made_at OR m.made_at > ?1))))
            AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
              WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
-               AND e.route IN (d.route, d.route || '{RETURN}'))
+               AND (e.route IN (d.route, d.route || '{RETURN}') OR (?8 AND d.route = e.route || '{RETURN}')))
          ORDER BY {order} LIMIT ?2"
     )
 }
@@ -90,9 +88,11 @@ static DUE: LazyLock<[String; 3]> = LazyLock::new(|| {
 
 const OLDEST: &str = "d.failure_time, d.mark";
 
-/// Whether mark `?9` is due, whatever the policy says of it, and whether it was not tried.
-static DUE_OF: LazyLock<String> =
-    LazyLock::new(|| due_sql(UNTRIED, "delivery_waiting", "d.mark = ?9", OLDEST));
+/// Whether mark `?9` is due, whatever the policy says of it, and since when where it was tried.
+static DUE_OF: LazyLock<String> = LazyLock::new(|| {
+    let since = format!("CASE WHEN NOT ({UNTRIED}) THEN d.next_due END");
+    due_sql(&since, "delivery_waiting", "d.mark = ?9", OLDEST)
+});
 
 /// A delivery whose next attempt may begin, with its mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,12 +116,24 @@ pub struct Room {
     pub first: Option<MarkId>,
     /// What the route asks of a mark.
     pub terms: Terms,
+    /// Where it leads, in its driver's words.
+    pub target: String,
+    /// Who is a member of the cluster; none where that is not known.
+    pub look: Option<Arc<Look>>,
 }
 
 impl Room {
     /// Room on a route without terms of its own.
     pub fn of(route: &str, places: usize) -> Self {
-        Self { route: route.to_owned(), places, again: places, first: None, terms: Terms::default() }
+        Self {
+            route: route.to_owned(),
+            places,
+            again: places,
+            first: None,
+            terms: Terms::default(),
+            target: String::new(),
+            look: None,
+        }
     }
 }
 
@@ -156,8 +168,8 @@ impl Journal {
         self.sqlite(any())
     }
 
-    /// The routes on which the look for what is due would give a mark, but for what the policy says of it; each with whether
-    /// the mark goes before those that were tried there.
+    /// The routes on which the look for what is due would give a mark, but for what the policy says of it; each with since when
+    /// the mark is due there, or nothing where it goes before those that were tried.
     ///
     /// # Errors
     /// As any read.
@@ -167,7 +179,7 @@ impl Journal {
         room: &'r [Room],
         gate: Option<Gate>,
         now: Timestamp,
-    ) -> Result<Vec<(&'r str, bool)>, JournalError> {
+    ) -> Result<Vec<(&'r str, Option<Timestamp>)>, JournalError> {
         let mut due = Vec::new();
         for room in room.iter().filter(|room| !room.route.contains('.')) {
             let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
@@ -183,8 +195,9 @@ impl Journal {
                 given.tells_return,
                 mark.to_string()
             ];
-            let found = self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
-            due.extend(found.map(|is_untried| (room.route.as_str(), is_untried)));
+            let found: Option<Option<i64>> =
+                self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
+            due.extend(found.map(|since| (room.route.as_str(), since.map(Timestamp))));
         }
         Ok(due)
     }

@@ -85,7 +85,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// Another alerter holds the lock.
-    #[error("{path} is held by another nova-host-alerter ({holder}): stop that one first", path = .path.display())]
+    #[error("{path} is held by another nova-host-alerter ({holder}): end that first", path = .path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,

@@ -324,7 +324,7 @@ mod tests {
         let room = [Room::of("recovery", 0), Room::of("gone", 4)];
         let due = |journal: &Journal, mark| -> Vec<&str> {
             let due = journal.due_on(mark, &room, None, LATER).unwrap();
-            due.into_iter().map(|(route, is_untried)| if is_untried { route } else { "tried" }).collect()
+            due.into_iter().map(|(route, tried)| if tried.is_none() { route } else { "tried" }).collect()
         };
         assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec!["recovery"]));
         journal.hold(&[], &[first], NOW).unwrap();

@@ -5,6 +5,8 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;
@@ -12,31 +14,56 @@ use nix::libc::O_NOFOLLOW;
 use super::JournalError;
 use super::place::Place;
 
+/// What a daemon that was killed leaves running ends within moments; so long is waited for it.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
+/// How often it is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// The held lock. Dropping it removes the file and releases the lock.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
-    _held: Flock<File>,
+    held: Flock<File>,
 }
 
 impl Lock {
-    /// Takes the lock of the journal at `journal`, whose directory must exist.
+    /// Takes the lock of the journal at `journal`, whose directory must exist. Where its holder was killed, what that left
+    /// running and shares the lock is waited for.
     ///
     /// # Errors
     /// `Locked` names the holder.
     pub fn take(journal: &Path) -> Result<Self, JournalError> {
         let place = Place::check(journal)?;
         let path = place.beside(".lock");
+        let end = Instant::now() + LEFT_BEHIND;
         loop {
             let file = open(&path)?;
-            let mut held = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-                .map_err(|(file, _)| locked(&path, file))?;
+            let mut held = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(held) => held,
+                Err((file, _)) => {
+                    let words = words(file);
+                    if is_alive(&words) || Instant::now() >= end {
+                        return Err(locked(path, &words));
+                    }
+                    thread::sleep(LOOK);
+                    continue;
+                }
+            };
             // A holder that ended between our open and our lock took the name with it: look at the new file then.
             if still_named(&held, &path) {
                 write_holder(&mut held).map_err(|e| JournalError::io(&path, e))?;
-                return Ok(Self { path, _held: held });
+                return Ok(Self { path, held });
             }
         }
+    }
+
+    /// The lock for whoever must have ended before another daemon begins: it is held for as long as this file is open anywhere,
+    /// unless this `Lock` is dropped.
+    ///
+    /// # Errors
+    /// There is no room for another open file.
+    pub fn share(&self) -> std::io::Result<File> {
+        self.held.try_clone()
     }
 
     /// Who holds the lock of the journal at `journal`, if anybody does: the holder's own words, `PID STARTTIME`.
@@ -106,12 +133,19 @@ fn is_alive(holder: &str) -> bool {
     pid.bytes().all(|b| b.is_ascii_digit()) && start_time(pid).as_deref() == Some(start)
 }
 
-fn locked(path: &Path, mut file: File) -> JournalError {
+fn locked(path: PathBuf, words: &str) -> JournalError {
+    let pid = words.split(' ').next().filter(|pid| !pid.is_empty()).unwrap_or("of unknown id");
+    let holder = match is_alive(words) {
+        true => format!("process {pid}"),
+        false => format!("what process {pid} left running"),
+    };
+    JournalError::Locked { path, holder }
+}
+
+fn words(mut file: File) -> String {
     let mut text = String::new();
     let _unreadable_is_unknown = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    let words = printable(&text);
-    let holder = words.split(' ').next().filter(|pid| !pid.is_empty()).unwrap_or("of unknown id");
-    JournalError::Locked { path: path.to_owned(), holder: format!("process {holder}") }
+    printable(&text)
 }
 
 fn printable(line: &str) -> String {

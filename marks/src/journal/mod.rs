@@ -49,6 +49,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::geteuid;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -77,6 +78,7 @@ pub use pages::Page;
 use place::Place;
 pub use recent::Recent;
 pub use retention::{Bounds, Round};
+pub use returns::Over;
 pub use row::MarkRow;
 pub use sightings::KeptSighting;
 pub use told::Told;
@@ -153,6 +155,27 @@ impl Journal {
             place.sync(&place.handle()?)?;
         }
         Ok(Self { connection, place, role, all_folded: Cell::new(None), met: Vec::new() })
+    }
+
+    /// Whether an alerter could open the journal at an absolute path, or make it there; nothing is made.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn check(path: &Path) -> Result<(), JournalError> {
+        let place = Place::check(path)?;
+        let file = place.file.clone();
+        let room = statvfs(place.nearest()).map_err(|e| JournalError::io(&file, e.into()))?;
+        if room.flags().contains(FsFlags::ST_RDONLY) {
+            return Err(JournalError::ReadOnly { path: file });
+        }
+        // Whoever is not root cannot look into it.
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        match Self::open(path, Role::Reader) {
+            Ok(_) | Err(JournalError::Missing { .. } | JournalError::Busy { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The database file, symlinks resolved.

@@ -51,6 +51,12 @@ impl Place {
         fs::symlink_metadata(&self.file).is_ok()
     }
 
+    /// The directory, or where it is made.
+    pub(super) fn nearest(&self) -> &Path {
+        let above = self.directory.parent().filter(|_| !self.directory.is_dir());
+        above.unwrap_or(&self.directory)
+    }
+
     /// Makes the directory where it is missing, so that the entry survives a power cut.
     pub(super) fn make_directory(&self) -> Result<(), JournalError> {
         let directory = &self.directory;

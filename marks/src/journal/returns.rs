@@ -1,83 +1,180 @@
-//! Hosts that are back, for routes that say so where they told the failure.
+//! Hosts that are back, for routes that say so where they may have notified of the failure: what the rule of
+//! `crate::returning` is given, and what is written down of it.
 
 use std::time::Duration;
 
-use rusqlite::params;
+use rusqlite::{Transaction, params};
 
-use super::deliveries::{KEPT_BACK, WAITING, move_to, note};
-use super::due::{LATER, RETURN};
+use super::delivery_row::{self, COLUMNS};
+use super::due::{DueDelivery, LATER, RETURN, Room};
 use super::fencings::Rows;
 use super::row::{self, MarkRow};
-use super::{Journal, JournalError};
-use crate::delivery::{State, TAKEN};
+use super::{Fault, Journal, JournalError, deliveries};
+use crate::delivery::{Delivery, State, TAKEN};
+use crate::id::MarkId;
+use crate::returning::{Look, OTHER_TARGET, Return, Ruling};
 use crate::time::Timestamp;
 
 /// What is older is not called back any more: so long does the register know what was done.
 const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
-/// Whether the route `?1` has a later mark of the host of mark `m`: that one's return is told then.
+/// Why a return is cancelled.
+pub(super) const OVERTAKEN: &str = "the host has failed again before the route was told that it is back";
+
+/// A delivery that is over, or a damaged row that an operator ended.
+const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
+
+/// Whether the route `route` took a later mark of the host of mark `m`.
 fn overtaken(route: &str) -> String {
+    let [by_itself, elsewhere] = TAKEN;
     format!(
         "EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id AND e.route = {route} AND e.state = 'acknowledged'
-           WHERE {LATER})"
+           AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER})"
     )
 }
 
+/// A mark of which a route may have been notified and will not be any more; the delivery is none where its row is damaged.
+#[derive(Clone, Debug)]
+pub struct Over {
+    /// The mark.
+    pub mark: MarkRow,
+    /// What became of it on the route.
+    pub delivery: Option<Delivery>,
+}
+
 impl Journal {
-    /// Marks that a route took, whose host came back, the later of the two at `since` or later, and has not failed again,
-    /// and of which the route was not to be told that yet.
+    /// Marks that are over on a route, whose host came back, the later of the two at `since` or later, or which an operator
+    /// ended since then, and of which the route has no return yet.
     ///
     /// # Errors
     /// As any read.
-    pub fn returned_from(&self, route: &str, since: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
-        let [by_itself, elsewhere] = TAKEN;
-        let sql = format!(
-            "SELECT {} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
-             WHERE m.returned_at IS NOT NULL AND m.returned_at >= ?3 AND (m.returned_at >= ?2 OR d.ended_at >= ?2)
-               AND d.state = 'acknowledged' AND d.last_kind IN ('{by_itself}', '{elsewhere}')
-               AND NOT EXISTS (SELECT 1 FROM mark n WHERE {LATER} AND n.settlement IS NULL) AND NOT {}
-               AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')
-             ORDER BY m.failure_time, m.id",
-            row::COLUMNS,
+    pub fn over_on(&self, route: &str, since: Timestamp) -> Result<Rows<Over>, JournalError> {
+        let none_yet = format!(
+            "{OVER} AND NOT {} AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
             overtaken("?1")
         );
-        self.rows(&sql, params![route, since.0, (since - KEPT).0], row::decode)
+        let columns = format!("{}, {COLUMNS}", row::COLUMNS);
+        let back = format!(
+            "SELECT {columns} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
+             WHERE m.returned_at IS NOT NULL AND m.returned_at >= ?3
+               AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
+        );
+        let dismissed = format!(
+            "SELECT {columns} FROM mark m INDEXED BY mark_dismissed CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
+             WHERE m.settlement = 'dismissed' AND m.returned_at IS NULL AND m.settled_at >= ?2 AND {none_yet}"
+        );
+        let decode = |row: &rusqlite::Row<'_>| {
+            Ok(Over { mark: row::decode(row)?, delivery: delivery_row::decode(row, row::WIDTH).ok() })
+        };
+        let mut all = self.rows(&back, params![route, since.0, (since - KEPT).0], decode)?;
+        let others = self.rows(&dismissed, params![route, since.0], decode)?;
+        all.sound.extend(others.sound);
+        all.damaged.extend(others.damaged);
+        all.sound.sort_by_key(|over| (over.mark.failure_time, over.mark.id));
+        Ok(all)
     }
 
-    /// Cancels what would tell a route that a host is back of which it has a later mark. One that is under way is left
-    /// alone: the next mark of its host waits for it. Says how many there were.
+    /// Ends the open returns of a mark by an operator's word, and nothing else of it. Says how many there were.
     ///
     /// # Errors
     /// As any write.
-    pub fn cancel_overtaken(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
-        let step = format!("{route}{RETURN}");
-        let overtaken = overtaken("?4");
-        let mut cancelled = 0;
-        for part in [WAITING, KEPT_BACK] {
-            let condition = format!(
-                "{part} AND d.route = ?3 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {overtaken})"
-            );
-            let given = [step.clone().into(), route.to_owned().into()];
-            cancelled += self.change_each(&condition, &given, now, |delivery, transaction| {
-                move_to(delivery, State::Cancelled)?;
+    pub fn dismiss_returns(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition =
+            format!("{} AND d.mark = ?3 AND {}", deliveries::NOT_UNDER_WAY, deliveries::IS_RETURN);
+        let ended =
+            self.change_each(&condition, &[mark.to_string().into()], now, |delivery, transaction| {
+                deliveries::move_to(delivery, State::Dismissed)?;
                 delivery.ended_at = Some(now);
-                let detail = "the host has failed again before the route was told that it is back";
-                Ok(note(transaction, delivery, now, "cancelled", detail)?)
+                let detail = format!("route {} is not told that the host is back: {reason}", delivery.route);
+                let key = (delivery.mark, delivery.route.as_str());
+                Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
             })?;
-        }
-        Ok(cancelled)
+        let damaged = format!(
+            "UPDATE delivery AS d SET state = 'dismissed' WHERE d.mark = ?1 AND d.state = 'quarantined' AND {}",
+            deliveries::IS_RETURN
+        );
+        let damaged = self.write(|transaction| Ok(transaction.execute(&damaged, [mark.to_string()])?))?;
+        Ok(ended + damaged)
     }
+
+    /// Lets returns of a route go that were held because it led to another place, where it leads to none but `target` again.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn free_returns(&mut self, route: &str, target: &str, now: Timestamp) -> Result<usize, JournalError> {
+        let only = format!("{target}\n");
+        let condition = format!(
+            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.route = ?3 || '{RETURN}' AND EXISTS (SELECT 1 FROM delivery e
+               WHERE e.mark = d.mark AND e.route = ?3 AND e.targets = ?4)",
+            deliveries::KEPT_BACK
+        );
+        let given = [route.to_owned().into(), only.into()];
+        self.change_each(&condition, &given, now, |delivery, transaction| {
+            deliveries::move_to(delivery, State::Pending)?;
+            delivery.next_due = now;
+            let detail = "its route leads again to where the host's failure was told";
+            Ok(deliveries::note(transaction, delivery, now, "freed", detail)?)
+        })
+    }
+}
+
+/// What becomes of a return whose turn it is.
+pub(super) fn ruling(
+    transaction: &Transaction<'_>,
+    due: &DueDelivery,
+    room: &Room,
+    now: Timestamp,
+) -> Result<Ruling, Fault> {
+    let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
+    let told = delivery_row::load(transaction, due.mark.id, base)?;
+    let sql = format!(
+        "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
+        overtaken("?2")
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let given = params![due.mark.id.to_string(), base, now.0];
+    let (is_overtaken, newest): (bool, Option<i64>) =
+        query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_member =
+        |look: &Look| newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node);
+    let given = Return {
+        arrivals: told.as_ref().map(|told| &told.arrivals),
+        target: &room.target,
+        is_member: room.look.as_deref().is_some_and(is_member),
+        is_overtaken,
+        is_released: due.delivery.released_at.is_some(),
+    };
+    Ok(given.ruling())
+}
+
+/// Why a return is held.
+pub(super) fn led_elsewhere(due: &DueDelivery, target: &str) -> String {
+    let (node, route) = (&due.mark.node, &due.delivery.route);
+    format!(
+        "the failure of {node} was told to {target}, and route {route} leads to another place now: undo by hand there what it did, or let the route lead there again"
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::host::HostName;
     use crate::id::MarkId;
-    use crate::journal::tests::{Home, NOW, acknowledged, attempt, marked, states};
-    use crate::journal::{NewDelivery, Role, Room};
+    use crate::journal::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
+    use crate::journal::{NewDelivery, Role, Verdict};
+    use crate::returning::Failure;
     use crate::terms::Terms;
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     fn back() -> NewDelivery {
         NewDelivery {
@@ -88,9 +185,24 @@ mod tests {
         }
     }
 
-    fn returned(journal: &Journal) -> Vec<MarkId> {
-        let found = journal.returned_from("recovery", NOW).unwrap();
-        found.sound.iter().map(|mark| mark.id).collect()
+    /// What is owed to a route, where no other alerter had a mark.
+    fn owed_since(journal: &Journal, route: &str, since: Timestamp) -> Vec<MarkId> {
+        let is_owed = |over: &&Over| {
+            let failure = Failure {
+                delivery: over.delivery.as_ref(),
+                settled: over.mark.settled,
+                was_elsewhere: false,
+                has_returned: over.mark.returned_at.is_some(),
+                is_member_for_long: true,
+            };
+            failure.is_owed(LATER + LIMIT, LIMIT)
+        };
+        let found = journal.over_on(route, since).unwrap();
+        found.sound.iter().filter(is_owed).map(|over| over.mark.id).collect()
+    }
+
+    fn owed(journal: &Journal) -> Vec<MarkId> {
+        owed_since(journal, "recovery", NOW)
     }
 
     fn add_return(journal: &mut Journal, mark: MarkId) {
@@ -98,19 +210,39 @@ mod tests {
         journal.add_deliveries(&mark, &[back()], LATER).unwrap();
     }
 
-    fn rooms() -> [Room; 2] {
+    /// Rooms on the route and on its returns; these are members, by a look at this moment.
+    fn rooms(members: &[&str], at: Timestamp, target: &str) -> [Room; 2] {
         let terms = Terms { tells_return: true, ..Terms::default() };
-        [Room::of("recovery", 4), Room { terms, ..Room::of(&back().route, 4) }]
+        let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
+        let look = Some(Arc::new(Look { at, members }));
+        let room = |route: &str| Room { target: target.to_owned(), look: look.clone(), ..Room::of(route, 4) };
+        [room("recovery"), Room { terms, ..room(&back().route) }]
     }
 
-    fn begun(journal: &mut Journal) -> Vec<(MarkId, String)> {
-        let turned = journal.turn(&[], &rooms(), None, LATER + Duration::from_secs(60)).unwrap();
+    fn far() -> Timestamp {
+        Timestamp::now().max(LATER) + Duration::from_secs(60)
+    }
+
+    fn begun_with(journal: &mut Journal, rooms: &[Room]) -> Vec<(MarkId, String)> {
+        let turned = journal.turn(&[], rooms, None, far()).unwrap();
         turned.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
     }
 
-    /// The broken variants: a host that is not back, a route that did not take its mark, and one that has failed again.
+    fn begun(journal: &mut Journal) -> Vec<(MarkId, String)> {
+        begun_with(journal, &rooms(&["compute1", "compute2", "compute3"], far(), ""))
+    }
+
+    fn unreached() -> Verdict {
+        Verdict::Unreached { kind: "connect".into(), detail: "refused".into(), next_due: NOW }
+    }
+
+    fn last(journal: &Journal, mark: MarkId) -> Delivery {
+        journal.deliveries_of(mark).unwrap().sound.pop().unwrap()
+    }
+
+    /// The broken variants: a host that is not back, a route that nothing was sent to, and one that took a later mark.
     #[test]
-    fn only_what_the_route_took_is_called_back_once_the_host_is_back() {
+    fn only_what_the_route_may_have_is_called_back_once_the_host_is_back() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let [told, untold, away] =
@@ -121,14 +253,77 @@ mod tests {
         for mark in [told, untold] {
             assert!(journal.note_return(mark, LATER, LATER).unwrap());
         }
-        assert_eq!(returned(&journal), [told]);
-        assert!(journal.returned_from("recovery", LATER + Duration::from_secs(1)).unwrap().sound.is_empty());
-        assert!(journal.returned_from("other", NOW).unwrap().sound.is_empty());
+        assert_eq!(owed(&journal), [told]);
+        assert_eq!(owed_since(&journal, "recovery", LATER + Duration::from_secs(1)), []);
+        assert_eq!(owed_since(&journal, "other", NOW), []);
         add_return(&mut journal, told);
-        assert_eq!(returned(&journal), []);
-        let again = marked(&mut journal, "compute3", LATER);
+        assert_eq!(owed(&journal), []);
         assert!(journal.note_return(away, LATER, LATER).unwrap());
-        assert_eq!(returned(&journal), [], "{again} is the later one");
+        assert_eq!(owed(&journal), [away]);
+        let again = marked(&mut journal, "compute3", LATER);
+        assert_eq!(owed(&journal), [away], "nobody was notified of {again}");
+        assert!(attempt(&mut journal, again, "recovery", &acknowledged()));
+        assert_eq!(owed(&journal), [], "{again} is the later one");
+    }
+
+    /// Issue 22, 7: an answer that says nothing, or that is a refusal, may come of a service that did what it was asked. The
+    /// broken variant reached nobody.
+    #[test]
+    fn a_return_is_owed_wherever_an_attempt_may_have_arrived() {
+        let refused = Verdict::Again {
+            state: State::Parked,
+            ambiguous: false,
+            kind: "rejected".into(),
+            detail: "one of two".into(),
+            next_due: NOW,
+        };
+        for (verdicts, is_owed) in [
+            (vec![again(NOW)], true),
+            (vec![refused], true),
+            (vec![again(NOW), unreached()], true),
+            (vec![unreached(), unreached()], false),
+            (vec![], false),
+        ] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            for verdict in &verdicts {
+                attempt(&mut journal, mark, "recovery", verdict);
+            }
+            assert!(journal.note_return(mark, LATER, LATER).unwrap());
+            assert_eq!(owed(&journal), [], "it is still sent, or held");
+            assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+            assert_eq!(owed(&journal), Vec::from_iter(is_owed.then_some(mark)), "{verdicts:?}");
+        }
+    }
+
+    /// An attempt that is under way when the daemon is killed is on disk before it is sent.
+    #[test]
+    fn an_attempt_that_was_cut_off_may_have_arrived() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "cloud1")).len(), 1);
+        drop(journal);
+        let mut journal = home.open(Role::Alerter);
+        journal.recover(NOW).unwrap();
+        assert!(last(&journal, mark).arrivals.targets.contains("cloud1"));
+        assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+        assert!(journal.note_return(mark, LATER, LATER).unwrap());
+        assert_eq!(owed(&journal), [mark]);
+    }
+
+    /// A host of which an operator says that it never failed may have never been away.
+    #[test]
+    fn a_dismissed_mark_of_a_host_that_was_never_away_is_called_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [dismissed, open] = ["compute1", "compute2"].map(|host| marked(&mut journal, host, NOW));
+        for mark in [dismissed, open] {
+            attempt(&mut journal, mark, "recovery", &again(NOW));
+        }
+        assert!(journal.dismiss(dismissed, "it lives", "alice", LATER).unwrap());
+        assert_eq!(owed(&journal), [dismissed]);
     }
 
     #[test]
@@ -144,34 +339,106 @@ mod tests {
                 assert_eq!(begun(&mut journal), [(first, back().route)]);
             }
             let second = marked(&mut journal, "compute1", LATER);
+            let away = rooms(&[], far(), "");
             if is_under_way {
-                assert_eq!(begun(&mut journal), []);
+                assert_eq!(begun_with(&mut journal, &away), []);
                 journal.finish_attempt(first, &back().route, &acknowledged(), LATER).unwrap();
             }
-            assert_eq!(begun(&mut journal), [(second, "recovery".to_owned())]);
-            assert_eq!(journal.cancel_overtaken("recovery", LATER).unwrap(), 0, "nobody knows yet");
+            assert_eq!(begun_with(&mut journal, &away), [(second, "recovery".to_owned())]);
+            assert_eq!(begun(&mut journal), [], "while the route is notified of the second one");
             journal.finish_attempt(second, "recovery", &acknowledged(), LATER).unwrap();
-            assert_eq!(journal.cancel_overtaken("recovery", LATER).unwrap(), usize::from(!is_under_way));
+            assert_eq!(begun_with(&mut journal, &away), []);
             let state = if is_under_way { State::Acknowledged } else { State::Cancelled };
             assert_eq!(states(&journal, first), [State::Acknowledged, state]);
         }
     }
 
-    /// A later mark that the route never had leaves the host as the route was told of it first: it is called back all the
-    /// same. The broken variant is the mark above, which the route took.
+    /// Issue 22, 7 and 8: whatever is open or ended of a later mark, membership alone decides. The broken variants wait for the
+    /// held mark while the host lives, and go once that is ended while the host is dead.
     #[test]
-    fn a_later_mark_that_was_never_told_overtakes_nothing() {
+    fn a_return_waits_for_the_host_and_for_no_mark_that_is_held() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let first = marked(&mut journal, "compute1", NOW);
         assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
         assert!(journal.note_return(first, LATER, LATER).unwrap());
-        let second = marked(&mut journal, "compute1", LATER);
-        assert_eq!(returned(&journal), [], "the host may be down");
-        assert!(journal.dismiss(second, "it lives", "alice", LATER).unwrap());
-        assert_eq!(returned(&journal), [first]);
         add_return(&mut journal, first);
+        let second = marked(&mut journal, "compute1", LATER);
+        journal.doubt(second, crate::mark::Doubt::Unproven, LATER).unwrap();
+        for (ended, look) in [(false, Some(far())), (true, Some(far())), (true, None)] {
+            if ended {
+                journal.dismiss(second, "old", "alice", LATER).unwrap();
+            }
+            let away = rooms(&["compute2"], far(), "");
+            let rooms = away.map(|room| Room { look: room.look.filter(|_| look.is_some()), ..room });
+            assert_eq!(begun_with(&mut journal, &rooms), [], "{ended} {look:?}");
+        }
+        let before = journal.mark(second).unwrap().unwrap().made_at;
+        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], before, "")), [], "the look is too old");
         assert_eq!(begun(&mut journal), [(first, back().route)]);
+        let held = marked(&mut journal, "compute2", NOW);
+        attempt(&mut journal, held, "recovery", &acknowledged());
+        add_return(&mut journal, held);
+        let later = marked(&mut journal, "compute2", LATER);
+        journal.doubt(later, crate::mark::Doubt::Unproven, LATER).unwrap();
+        assert_eq!(begun(&mut journal), [(held, back().route)]);
+    }
+
+    /// Issue 22, 7: no end of a mark takes a return along; its own word does.
+    #[test]
+    fn the_end_of_a_mark_leaves_its_return_alone() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        add_return(&mut journal, mark);
+        assert!(!journal.dismiss(mark, "enough", "alice", LATER).unwrap(), "nothing else is open");
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 1);
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Dismissed]);
+        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 0);
+    }
+
+    /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
+    #[test]
+    fn a_return_goes_to_where_the_failure_was_told_or_is_held() {
+        for (sent_to, leads_to, goes) in [("one", "one", true), ("one", "two", false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
+            add_return(&mut journal, mark);
+            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            assert_eq!(begun.len(), usize::from(goes));
+            if goes {
+                continue;
+            }
+            let held = last(&journal, mark);
+            let why = held.last.unwrap();
+            assert_eq!((held.state, why.kind.as_str()), (State::Held, OTHER_TARGET));
+            assert!(why.detail.contains("told to one"), "{}", why.detail);
+            assert_eq!(journal.free_returns("recovery", "two", LATER).unwrap(), 0);
+            assert_eq!(journal.free_returns("recovery", "one", LATER).unwrap(), 1);
+            assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "one")).len(), 1);
+        }
+    }
+
+    /// Issue 22, 10: a return that is refused is refused for ever, and stays for somebody to see. The broken variant is any other
+    /// delivery that is not required.
+    #[test]
+    fn a_return_that_is_refused_is_never_cancelled_by_age() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        add_return(&mut journal, mark);
+        journal.begin_attempt(mark, &back().route).unwrap();
+        journal.finish_attempt(mark, &back().route, &again(NOW), LATER).unwrap();
+        let year = NOW + Duration::from_secs(365 * 86_400);
+        assert_eq!(journal.cancel_unrequired(year, year).unwrap(), 0);
+        assert!(!journal.expire(mark, "old", year).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
     /// What was told long after the return is called back too; the broken variant was told long ago.
@@ -184,7 +451,7 @@ mod tests {
         let told = NOW + Duration::from_secs(2 * 86_400);
         journal.begin_attempt(mark, "recovery").unwrap();
         journal.finish_attempt(mark, "recovery", &acknowledged(), told).unwrap();
-        let from = |since| journal.returned_from("recovery", since).unwrap().sound.len();
+        let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
         assert_eq!((from(told), from(told + Duration::from_secs(1))), (1, 0));
     }
 }

@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4e48_4131;
 pub(super) const VERSION: i64 = 1;
 
 /// Name and exact text of every object, in the order in which they are made. SQLite keeps the text as it was given.
-const OBJECTS: [(&str, &str); 35] = [
+const OBJECTS: [(&str, &str); 36] = [
     (
         "fencing",
         "CREATE TABLE fencing (
@@ -61,7 +61,7 @@ const OBJECTS: [(&str, &str); 35] = [
   attempts INTEGER NOT NULL, ambiguous INTEGER NOT NULL, next_due INTEGER NOT NULL, last_at INTEGER,
   last_kind TEXT, last_detail TEXT, reference TEXT, ended_at INTEGER, required INTEGER NOT NULL,
   failure_time INTEGER NOT NULL, released_at INTEGER, step INTEGER, step_limit INTEGER, step_until INTEGER,
-  step_left INTEGER, exhausted_at INTEGER, digest BLOB NOT NULL,
+  step_left INTEGER, exhausted_at INTEGER, reached INTEGER NOT NULL, targets TEXT NOT NULL, digest BLOB NOT NULL,
   PRIMARY KEY (mark, route)
 ) STRICT, WITHOUT ROWID",
     ),
@@ -144,6 +144,11 @@ const OBJECTS: [(&str, &str); 35] = [
         "CREATE INDEX delivery_quarantined ON delivery (mark, route) WHERE state = 'quarantined'",
     ),
     ("mark_returned", "CREATE INDEX mark_returned ON mark (returned_at) WHERE returned_at IS NOT NULL"),
+    // Marks that an operator ended, of hosts that nobody saw come back: they may never have been away.
+    (
+        "mark_dismissed",
+        "CREATE INDEX mark_dismissed ON mark (settled_at) WHERE settlement = 'dismissed' AND returned_at IS NULL",
+    ),
     ("mark_node", "CREATE INDEX mark_node ON mark (node, failure_time)"),
     // In the order in which marks are told. With their state, so that they are counted without a look at their rows.
     (

@@ -3,6 +3,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use rusqlite::params;
 use tempfile::TempDir;
 
@@ -488,6 +489,24 @@ fn a_lock_file_of_a_dead_process_holds_nothing() {
     fs::write(home.path.with_extension("db.lock"), "1 99\n").unwrap();
     assert_eq!(Lock::holder(journal.path()).unwrap(), None);
     drop(Lock::take(journal.path()).unwrap());
+}
+
+/// What a killed daemon left running shares its lock, and ends within moments.
+#[test]
+fn what_a_dead_holder_left_running_is_waited_for() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    let path = home.path.with_extension("db.lock");
+    fs::write(&path, "1 99\n").unwrap();
+    let left = Flock::lock(fs::File::open(&path).unwrap(), FlockArg::LockExclusiveNonblock).unwrap();
+    let place = journal.path().to_owned();
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| Lock::take(&place));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!next.is_finished());
+        drop(left);
+        drop(next.join().unwrap().unwrap());
+    });
 }
 
 /// A daemon that was killed under a PID 1 that is slow to reap is not one that hangs.

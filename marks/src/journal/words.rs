@@ -18,7 +18,7 @@ const EITHER: &str = "the operator, or nova-host-alerter by the word of the regi
 const RECEIVER: &str = "nova-host-alerter, or whose token it was";
 
 /// Every word, in the order of the alphabet.
-pub const WORDS: [Word; 42] = [
+pub const WORDS: [Word; 43] = [
     word("accepted", "a route has taken the message and will confirm it later", ALERTER),
     word("acknowledged", "a route has acknowledged the mark", ALERTER),
     word("acknowledged-elsewhere", "the alerter on another controller told the route", ALERTER),
@@ -47,6 +47,11 @@ pub const WORDS: [Word; 42] = [
     word("marked-by-hand", "somebody said that a host has failed", "the operator, or whose token it was"),
     word("named", "a mark that was held for want of a name has one", ALERTER),
     word("not-accepted", "an attempt failed; said again only when it fails in another way", ALERTER),
+    word(
+        "not-confirmed",
+        "a route has taken the message again, and has not confirmed it in time before",
+        ALERTER,
+    ),
     word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),
     word("paused", "telling is held until it is resumed", EITHER),
     word("proven", "a mark that was held for want of a proof has one", ALERTER),

@@ -85,11 +85,13 @@ impl Configuration {
 }
 
 /// A controller does two things at a time for each of its processors, and one where it is busy: the futile starts of
-/// connections to hosts that stay dead would keep it from fencing another controller, and from starting the alerter.
+/// connections to hosts that stay dead would keep it from fencing another controller, and from starting the alerter. A fencing
+/// that fails is tried again each second: after ten of them Pacemaker would give up before a scenario mends its device.
 const PROPERTIES: &str = r#"<nvpair id="lab-fencing" name="stonith-enabled" value="true"/>
   <nvpair id="lab-concurrent" name="concurrent-fencing" value="true"/>
   <nvpair id="lab-load" name="load-threshold" value="1000%"/>
-  <nvpair id="lab-actions" name="node-action-limit" value="100"/>"#;
+  <nvpair id="lab-actions" name="node-action-limit" value="100"/>
+  <nvpair id="lab-attempts" name="stonith-max-attempts" value="100"/>"#;
 
 /// Where the controller that runs a device dies, Pacemaker waits 1.2 times this time limit before it asks another. And
 /// Pacemaker 2.1.5 sometimes forgets to look again at a host after its `reconnect_interval`: the next recheck does.

@@ -1,7 +1,7 @@
 //! `setup --apply` on a running cluster that knows of compute hosts and power devices alone.
 
 use anyhow::{Context, ensure};
-use tests::lab::cib::HOME;
+use tests::lab::cib::{HOME, topology};
 use tests::lab::{Ended, Event};
 
 use crate::Scenario;
@@ -11,9 +11,8 @@ pub(crate) const SCENARIOS: &[Scenario] =
     &[("setup_makes_a_cluster_that_marks", setup_makes_a_cluster_that_marks)];
 
 /// What a site does not have before it knows of us; what refers to others comes first.
-const OURS: [&str; 6] = [
+const OURS: [&str; 5] = [
     "//rsc_location[@rsc='mark' or @rsc='alerter']",
-    "//fencing-level",
     "//alert",
     "//nvpair[@name='concurrent-fencing']",
     "//primitive[@id='mark']",
@@ -45,7 +44,9 @@ fn setup(cloud: &Cloud, options: &[&str]) -> anyhow::Result<Ended> {
     cloud.lab.exec(HOME, &[&command[..], options].concat())
 }
 
+/// The levels of power alone stay: of the lab's own agent nobody knows what it does.
 fn forget(cloud: &Cloud) -> anyhow::Result<()> {
+    cloud.lab.replace_section("fencing-topology", &topology(&[HOST.to_owned()], &["power"]))?;
     for path in OURS {
         cloud.lab.exec(HOME, &["cibadmin", "--delete-all", "--force", "--xpath", path])?;
     }

@@ -18,8 +18,8 @@ use crate::truth;
 pub(crate) const FENCED_WITHIN: Duration = Duration::from_secs(120);
 /// Longer than the grace for evidence, and the longest pause between two attempts (30 s).
 pub(crate) const TOLD_WITHIN: Duration = Duration::from_secs(180);
-/// Longer than three looks of an alerter.
-const LOOKS: Duration = Duration::from_secs(7);
+/// Longer than `coalesce`, after which an alerter takes a member for back whatever Pacemaker has forgotten.
+const RETURNED_WITHIN: Duration = Duration::from_secs(200);
 /// A controller that boots has its daemons sooner.
 const SHUT_DOWN_FOR: Duration = Duration::from_secs(3);
 /// Long enough for an alerter that would tell what it must not: its grace for evidence is 10 s, its poll 2 s.
@@ -219,16 +219,17 @@ impl Cluster {
         })
     }
 
-    /// Gives the alerter the time of some looks to see that every host is back. One that is lost before it has seen that
-    /// takes it along: a host that dies with it, minutes after its first outage, is then still in that one. Nothing is
-    /// asserted: Pacemaker 2.1.5 sometimes shows a host as online and has no start of its connection.
+    /// Waits until the alerter has seen that every host is back. One that is lost before that takes it along: a host that dies with
+    /// it, minutes after its first outage, is then still in that one. Mostly it takes seconds; but Pacemaker 2.1.5 sometimes shows
+    /// a host as online and has no start of its connection.
     fn wait_for_returns(&self, before: &Before) -> anyhow::Result<()> {
-        let end = Instant::now() + LOOKS;
-        wait::until("every return to be noted", TOLD_WITHIN, || {
-            let marks = self.marks_since(before)?;
-            let missed = marks.iter().find(|mark| mark.state == "acknowledged" && mark.returned_at.is_none());
-            Ok((missed.is_none() || Instant::now() >= end).then_some(()))
+        let mut away = Vec::new();
+        wait::until("every return to be noted", RETURNED_WITHIN, || {
+            let is_away = |mark: &Mark| mark.state == "acknowledged" && mark.returned_at.is_none();
+            away = self.marks_since(before)?.into_iter().filter(is_away).collect();
+            Ok(away.is_empty().then_some(()))
         })
+        .with_context(|| format!("the marks of hosts that are not back: {away:?}"))
     }
 
     fn mend_controllers(&mut self) -> anyhow::Result<()> {

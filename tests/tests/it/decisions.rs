@@ -31,6 +31,7 @@ pub(crate) fn group() -> Group {
         a_maintenance_ends_by_its_time_and_a_pause_does_not,
         names_that_nobody_knows_are_refused_with_the_known_ones,
         what_is_decided_is_listed_without_a_daemon,
+        a_group_with_another_name_stays_paused,
     ];
     Group { cannot: None, tests }
 }
@@ -258,4 +259,29 @@ fn what_is_decided_is_listed_without_a_daemon() {
     let shown = done(&site, &["maintenance", "list"]);
     assert!(shown.contains("host compute1") && shown.contains("new disk"), "{shown}");
     assert_eq!(shown.lines().count(), 2, "{shown}");
+}
+
+/// S0-3: the name goes while the daemon is down. Nobody knows which hosts were meant, so all are held, loudly, until the pause of
+/// that name is ended. A daemon that drops what it has no group for acknowledges the mark at once.
+fn a_group_with_another_name_stays_paused() {
+    let mut site = running();
+    done(&site, &["pause", "--group", "rack1", "--reason", "move"]);
+    site.end(Signal::SIGTERM).unwrap();
+    let text = fs::read_to_string(site.config()).unwrap();
+    fs::write(site.config(), text.replace("[groups.rack1]", "[groups.row1]")).unwrap();
+    site.start().unwrap();
+    site.fence("r1-c1").unwrap();
+    let state = || {
+        let all: Value = serde_json::from_str(&done(&site, &["list", "--all", "--json"])).unwrap();
+        all[0]["state"].as_str().filter(|state| *state != "open").map(str::to_owned)
+    };
+    let settled = || wait::until("it is held or sent", LIMIT, || Ok(state())).unwrap();
+    assert_eq!(settled(), "held");
+    let check = site.alerter(&["status", "--check"]).unwrap();
+    assert_eq!(check.status.code(), Some(2), "{}", said(&check));
+    assert!(said(&check).contains("`nova-host-alerter resume --group rack1`"), "{}", said(&check));
+    assert!(done(&site, &["resume", "--group", "rack1"]).starts_with("1 pause(s) of group rack1"));
+    wait::until("it is sent", LIMIT, || Ok((state().as_deref() == Some("acknowledged")).then_some(())))
+        .unwrap();
+    site.end(Signal::SIGTERM).unwrap();
 }

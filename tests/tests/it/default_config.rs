@@ -29,6 +29,12 @@ pub(crate) fn written(text: &str) -> (TempDir, PathBuf) {
     let file = room.path().join("alerter.toml");
     fs::write(&file, text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    // Whatever lies at the usual place of this machine's journal.
+    let store = format!("[store]\npath = \"{}/state/marks.db\"\n", room.path().display());
+    fs::create_dir(room.path().join("alerter.d")).unwrap();
+    let fragment = room.path().join("alerter.d/journal.toml");
+    fs::write(&fragment, store).unwrap();
+    fs::set_permissions(&fragment, fs::Permissions::from_mode(0o600)).unwrap();
     (room, file)
 }
 

@@ -11,6 +11,7 @@ mod decisions;
 mod default_config;
 mod deps;
 mod examples;
+mod exec_killed;
 mod faults;
 mod health;
 mod hostile;
@@ -29,6 +30,7 @@ mod path;
 mod program;
 mod schema;
 mod setup;
+mod startable;
 mod supervised;
 mod terminal;
 mod upgrade;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         default_config::group(),
         deps::group(),
         examples::group(),
+        exec_killed::group(),
         faults::group(),
         faults::apart(),
         health::group(),
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         program::group(),
         schema::group(),
         setup::group(),
+        startable::group(),
         supervised::group(),
         supervised::verified(),
         terminal::group(),

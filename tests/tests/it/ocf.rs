@@ -36,6 +36,9 @@ pub(crate) fn group() -> Group {
         a_reload_keeps_the_process_and_never_fails_for_a_typo,
         a_frozen_daemon_is_broken_and_killed,
         stop_needs_neither_program_nor_configuration,
+        stop_finds_the_daemon_however_the_journal_is_written,
+        stop_finds_the_daemon_when_nothing_else_is_left,
+        whoever_only_looks_like_the_daemon_is_left_alone,
         a_reused_pid_is_left_alone,
         a_probe_finds_nothing_where_nothing_is,
         validation_asks_the_host_only_when_told_to,
@@ -489,6 +492,89 @@ fn stop_needs_neither_program_nor_configuration() {
     fs::remove_dir_all(resource.path("journal")).unwrap();
     resource.expect("stop", SUCCESS);
     resource.expect("monitor", NOT_RUNNING);
+}
+
+/// The store as TOML may have it, and whether it stands in a fragment.
+fn stores(journal: &Path) -> Vec<(bool, String)> {
+    let path = journal.to_str().unwrap();
+    let escaped = path.replacen("/t", "/\\u0074", 1);
+    let written = |form: &str| form.replace("PATH", path).replace("ESCAPED", &escaped);
+    let forms = [
+        "[store]\npath = \"PATH\"\nregister = \"none\"\n",
+        "[store]\npath = 'PATH'\nregister = \"none\"\n",
+        "store.path = \"PATH\"\nstore.register = \"none\"\n",
+        "store = { path = \"PATH\", register = \"none\" }\n",
+        "[\"store\"]\n\"path\" = \"PATH\"\nregister = \"none\"\n",
+        "[store]\n'path' = \"\"\"\nPATH\"\"\"\nregister = \"none\"\n",
+        "[store] # the journal\npath = '''PATH'''\nregister = \"none\"\n",
+        "[store]\npath = \"ESCAPED\"\nregister = \"none\"\n",
+        "[ store ]\npath=\"PATH\" # not \"/elsewhere\"\nregister=\"none\"\n",
+    ];
+    let forms = forms.map(written);
+    let in_fragment = [forms[0].clone(), forms[3].clone()].map(|form| (true, form));
+    forms.into_iter().map(|form| (false, form)).chain(in_fragment).collect()
+}
+
+/// Somebody else has started it, so that only the journal's lock says that it is the one. Nobody but the program can read where that
+/// is: Pacemaker would start a second one behind a stop that finds nothing.
+fn stop_finds_the_daemon_however_the_journal_is_written() {
+    let resource = Resource::new();
+    let sound = fs::read_to_string(resource.config()).unwrap();
+    let routes = sound.split_once("register = \"none\"\n").unwrap().1;
+    let (fragment, other) = (resource.path("alerter.d/10-store.toml"), resource.path("other.toml"));
+    fs::create_dir(resource.path("alerter.d")).unwrap();
+    let mut left = Vec::new();
+    for (is_fragment, store) in stores(&resource.path("journal/marks.db")) {
+        let _there_was_none = fs::remove_file(&fragment);
+        if is_fragment {
+            fs::write(&fragment, &store).unwrap();
+        }
+        resource.configure(&if is_fragment { routes.to_owned() } else { store.clone() + routes });
+        fs::copy(resource.config(), &other).unwrap();
+        let mut daemon = Command::new(&resource.binary);
+        let daemon = daemon.arg("run").arg("--config").arg(&other).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut daemon = Stranger(daemon.stderr(Stdio::null()).spawn().unwrap());
+        wait_until(|| {
+            assert_eq!(daemon.0.try_wait().unwrap(), None, "{store}");
+            resource.call("monitor").code == SUCCESS
+        });
+        resource.expect("stop", SUCCESS);
+        left.extend(lives(daemon.pid()).then_some(store));
+    }
+    assert_eq!(left, Vec::<String>::new(), "stop said 0, and the daemon ran on");
+}
+
+/// The record is gone, and the configuration is another one, wrong, or gone: the process itself says what it is.
+fn stop_finds_the_daemon_when_nothing_else_is_left() {
+    let resource = Resource::new();
+    let sound = fs::read_to_string(resource.config()).unwrap();
+    for now in [Some(sound.replace("marks.db", "other.db")), Some("[[[".to_owned()), None] {
+        resource.configure(&sound);
+        resource.expect("start", SUCCESS);
+        let pid = resource.recorded();
+        fs::remove_file(resource.record()).unwrap();
+        match &now {
+            Some(text) => resource.configure(text),
+            None => fs::remove_file(resource.config()).unwrap(),
+        }
+        let said = resource.call("monitor");
+        resource.expect("stop", SUCCESS);
+        assert!(!lives(pid), "{now:?}");
+        assert!([GENERIC, DEGRADED].contains(&said.code), "{now:?}: {said:?}");
+    }
+}
+
+/// The same words, and another program; the same program, and another configuration.
+fn whoever_only_looks_like_the_daemon_is_left_alone() {
+    let resource = Resource::new();
+    let mut looks = Command::new("sh");
+    looks.args(["-c", "read -r line", "run", "--config"]).arg(resource.config()).stdin(Stdio::piped());
+    let looks = Stranger(looks.spawn().unwrap());
+    let other = Resource::new();
+    other.expect("start", SUCCESS);
+    resource.expect("monitor", NOT_RUNNING);
+    resource.expect("stop", SUCCESS);
+    assert!(lives(looks.pid()) && lives(other.recorded()));
 }
 
 /// A process that only has the pid of a former daemon is nobody's business; with the right start time it would be stopped.

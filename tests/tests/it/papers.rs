@@ -17,6 +17,8 @@ pub(crate) fn group() -> Group {
         what_a_contributor_is_sent_to_exists,
         the_steps_of_a_driver_are_those_of_every_driver,
         agent_and_alerter_know_the_journal_alone,
+        every_command_that_is_advised_stands_on_the_page,
+        every_write_to_a_cloud_stands_on_the_page,
         what_tests_say_they_show_is_required,
     ];
     Group { cannot: None, tests }
@@ -152,4 +154,92 @@ fn the_steps_of_a_driver_are_those_of_every_driver() {
     {
         assert!(steps.contains(step), "CONTRIBUTING.md does not say {step}");
     }
+}
+
+/// Programs that can change something.
+const CHANGERS: &[&str] = &[
+    "attrd_updater",
+    "chmod",
+    "chown",
+    "cibadmin",
+    "crm",
+    "crm_attribute",
+    "crm_resource",
+    "install",
+    "kill",
+    "nova-host-alerter",
+    "openstack",
+    "pcs",
+    "rm",
+    "stonith_admin",
+    "systemctl",
+];
+/// What only reads of them.
+const READERS: &[&str] = &[
+    "nova-host-alerter check-config",
+    "nova-host-alerter history",
+    "nova-host-alerter list",
+    "nova-host-alerter setup",
+    "nova-host-alerter show",
+    "nova-host-alerter status",
+    "openstack cluster",
+    "openstack notification",
+    "stonith_admin --history",
+];
+
+/// What a command is, whatever it is given: `stonith_admin --fence`, `chmod`.
+fn stem(command: &str) -> Option<String> {
+    let (program, behind) = command.split_once(' ')?;
+    let first = behind.split([' ', '`']).next()?;
+    match first.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
+        _ if ["chmod", "chown", "install"].contains(&program) => Some(program.to_owned()),
+        true => Some(format!("{program} {first}")),
+        false => None,
+    }
+}
+
+/// The commands that a text has between backticks and that change something.
+fn changers(text: &str) -> BTreeSet<String> {
+    let is_changer = |text: &&str| CHANGERS.contains(&text.split(' ').next().unwrap_or_default());
+    let all: BTreeSet<String> = text.lines().flat_map(quoted).filter(is_changer).filter_map(stem).collect();
+    all.into_iter().filter(|command| !READERS.contains(&command.as_str())).collect()
+}
+
+/// The sources of the programs without their comments and tests.
+fn programs() -> Vec<String> {
+    let files =
+        ["alerter/src", "fence-agent/src", "marks/src"].map(|part| files_below(&source(part))).concat();
+    let is_program =
+        |path: &&PathBuf| !path.ends_with("tests.rs") && !path.components().any(|c| c.as_os_str() == "tests");
+    let code = |path: &PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default().to_owned();
+        own.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    files.iter().filter(is_program).map(code).collect()
+}
+
+/// Whoever advises another command adds its row to `docs/writes.md`: what it does, what must hold, and how it is undone.
+fn every_command_that_is_advised_stands_on_the_page() {
+    let listed = changers(&page("docs/writes.md"));
+    let advised: BTreeSet<String> = programs().iter().flat_map(|text| changers(text)).collect();
+    assert!(advised.contains("stonith_admin --fence"), "the sources are read: {advised:?}");
+    let missing: Vec<_> = advised.difference(&listed).collect();
+    assert!(missing.is_empty(), "docs/writes.md lacks {missing:?}");
+    let shorter = page("docs/writes.md").replace("stonith_admin --fence", "");
+    assert!(!advised.is_subset(&changers(&shorter)), "the broken variant is seen");
+}
+
+/// A request that changes a cloud is made of a `Request`, whose path the page has; other methods stand where they are listed.
+fn every_write_to_a_cloud_stands_on_the_page() {
+    let text = page("docs/writes.md");
+    let mut requests = 0;
+    for source in programs() {
+        for line in source.lines().filter(|line| line.contains("method: Method::")) {
+            let path = line.split_once("path: \"").and_then(|(_, behind)| behind.split('"').next());
+            requests += usize::from(path.is_some());
+            assert!(path.is_none_or(|path| text.contains(path)), "docs/writes.md lacks {line}");
+        }
+    }
+    assert!(requests > 5, "{requests} requests are found");
 }

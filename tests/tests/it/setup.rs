@@ -2,11 +2,12 @@
 //! wrong, to one that is right.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use alerter::setup::KINDS;
+use alerter::setup::{self, Here, KINDS, Wanted};
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
@@ -28,6 +29,11 @@ pub(crate) fn group() -> Group {
         a_host_without_a_power_device_is_named,
         beside_nova_evacuate_nothing_is_set_up,
         wrong_usage_is_refused,
+        levels_by_pattern_keep_their_devices,
+        fencing_that_is_off_is_only_said,
+        what_is_not_proven_is_a_question,
+        every_command_that_is_advised_does_no_harm,
+        no_generated_cluster_loses_anything,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
 }
@@ -308,7 +314,6 @@ fn what_is_wrong_all_over_is_put_right() {
         (r#" resource-discovery="exclusive"><rule id="lr" score="0""#, r#"><rule id="lr" score="100""#),
         ("<select_fencing/>", "<select_nodes/>"),
         (r#"value="EVIDENCE""#, r#"value="/elsewhere""#),
-        (r#"name="stonith-enabled" value="true""#, r#"name="stonith-enabled" value="false""#),
         (r#"name="concurrent-fencing" value="true""#, r#"name="concurrent-fencing" value="false""#),
     ];
     let cib = wrong.iter().fold(RIGHT.to_owned(), |text, pair| broken(&text, &[*pair]));
@@ -334,7 +339,7 @@ fn a_right_cluster_stays_as_it_is() {
 type Pairs = &'static [(&'static str, &'static str)];
 
 /// A stable word, and what must be exchanged in a right configuration so that it is found.
-const BROKEN: [(&str, Pairs); 42] = [
+const BROKEN: [(&str, Pairs); 51] = [
     ("no-compute-host", &[(r#"type="remote""#, r#"type="Dummy""#)]),
     (
         "no-power-device",
@@ -419,6 +424,42 @@ const BROKEN: [(&str, Pairs); 42] = [
         "stonith-enabled",
         &[(r#"name="stonith-enabled" value="true""#, r#"name="stonith-enabled" value="no""#)],
     ),
+    ("maintenance", &[(r#"name="stonith-enabled""#, r#"name="maintenance-mode""#)]),
+    ("stop-all-resources", &[(r#"name="stonith-enabled""#, r#"name="stop-all-resources""#)]),
+    (
+        "unmanaged",
+        &[(r#"<nvpair id="ar""#, r#"<nvpair id="au" name="is-managed" value="false"/><nvpair id="ar""#)],
+    ),
+    (
+        "unmanaged",
+        &[(
+            "<nodes>",
+            r#"<rsc_defaults><meta_attributes id="d"><nvpair id="d1" name="is-managed" value="false"/></meta_attributes></rsc_defaults><nodes>"#,
+        )],
+    ),
+    (
+        "several-alerters",
+        &[(
+            r#"<primitive id="alerter" class"#,
+            r#"<primitive id="other" class="ocf" provider="openstack" type="nova-host-alerter"/><primitive id="alerter" class"#,
+        )],
+    ),
+    (
+        "several-alerters",
+        &[
+            (r#"<primitive id="alerter" class"#, r#"<clone id="all"><primitive id="alerter" class"#),
+            ("</primitive></resources>", "</primitive></clone></resources>"),
+        ],
+    ),
+    ("stopped", &[(POWER_OF_COMPUTE1, STOPPED_POWER)]),
+    (
+        "banned",
+        &[(
+            "<constraints>",
+            r##"<constraints><rsc_location id="b" rsc-pattern="^al\w+$" score="-INFINITY"><rule id="br" score="-INFINITY"><expression id="be" attribute="#kind" operation="eq" value="cluster"/></rule></rsc_location>"##,
+        )],
+    ),
+    ("unknown-device", &[(r#"index="2" devices="power-compute1""#, r#"index="2" devices="watchdog""#)]),
     ("reconnect-interval", &[(r#"<nvpair id="c1b" name="reconnect_interval" value="60s"/>"#, "")]),
     ("start-on-fail", &[(r#"name="start" interval="0""#, r#"name="start" interval="0" on-fail="fence""#)]),
 ];
@@ -429,6 +470,7 @@ const GUEST: (&str, &str) = (
     r#"<primitive id="vm" class="ocf" provider="heartbeat" type="VirtualDomain"><meta_attributes id="v"><nvpair id="v1" name="remote-node" value="guest1"/></meta_attributes></primitive><primitive id="alerter" class"#,
 );
 const POWER_OF_COMPUTE1: &str = r#"<primitive id="power-compute1" class="stonith" type="fence_ipmilan">"#;
+const STOPPED_POWER: &str = r#"<primitive id="power-compute1" class="stonith" type="fence_ipmilan"><meta_attributes id="ws"><nvpair id="wst" name="target-role" value="Stopped"/></meta_attributes>"#;
 const PING_FOR_COMPUTE1: &str =
     r#"<primitive id="power-compute1" class="stonith" type="fence_heuristics_ping">"#;
 
@@ -560,4 +602,236 @@ fn wrong_usage_is_refused() {
     fs::write(site.cib(), "<cib>").unwrap();
     let said = site.setup(&["--check"]);
     assert!(said.code == Some(1) && said.err.contains("cannot be read"), "{}", said.err);
+}
+
+/// The hosts of the right configuration, called after their racks.
+fn in_racks(cib: &str) -> String {
+    cib.replace("compute1", "r1-c1").replace("compute2", "r2-c1")
+}
+
+/// Item by item of each rack: `\w` is what Pacemaker's `regcomp` knows, and the rule of before wrote `r2-c1: power-r1-c1 mark`.
+fn levels_by_pattern_keep_their_devices() {
+    let levels = r#"<fencing-topology><fencing-level id="f1" target-pattern="^r1-\w+$" index="1" devices="power-r1-c1"/>
+      <fencing-level id="f3" target-pattern="^r2-\w+$" index="1" devices="power-r2-c1"/></fencing-topology></configuration>"#;
+    let site = Site::with(&in_racks(&bare()).replace("</configuration>", levels));
+    site.set_up("pcs");
+    let wanted = lines(&[
+        r"^r1-\w+$ 1: power-r1-c1,mark",
+        r"^r1-\w+$ 2: power-r1-c1",
+        r"^r2-\w+$ 1: power-r2-c1,mark",
+        r"^r2-\w+$ 2: power-r2-c1",
+    ]);
+    assert_eq!(site.levels(), wanted);
+    let before = fs::read(site.cib()).unwrap();
+    ["pcs", "crmsh"].into_iter().for_each(|tool| site.is_right(tool));
+    assert_eq!(fs::read(site.cib()).unwrap(), before);
+}
+
+/// It would fence the controller that was lost meanwhile: the operator is told whom, and no command says it.
+fn fencing_that_is_off_is_only_said() {
+    let lost = (
+        r#"<node_state id="2" uname="ctl2" in_ccm="true" crmd="online" join="member""#,
+        r#"<node_state id="2" uname="ctl2" in_ccm="false" crmd="offline" join="down""#,
+    );
+    let off = (r#"name="stonith-enabled" value="true""#, r#"name="stonith-enabled" value="false""#);
+    let site = Site::with(&broken(RIGHT, &[lost, off]));
+    for tool in ["pcs", "crmsh"] {
+        let printed = site.setup(&["--tool", tool]);
+        assert_eq!(printed.code, Some(1), "{}", printed.out);
+        assert!(!printed.out.contains("stonith-enabled"), "{}", printed.out);
+        assert!(printed.err.contains("at once: now ctl2"), "{}", printed.err);
+    }
+}
+
+/// What the tools refuse on a copy, or what moves a resource of others, is asked; the rest is done.
+fn what_is_not_proven_is_a_question() {
+    let mut site = Site::with(&bare());
+    site.installed.replace_ocf_agent("#!/bin/sh\nexit 1\n").unwrap();
+    let printed = site.setup(&["--tool", "pcs"]);
+    assert_eq!(printed.code, Some(1), "{}", printed.err);
+    assert!(printed.err.contains("is this right: create the alerter alerter"), "{}", printed.err);
+    assert!(printed.err.contains("not proven to do no harm: `pcs -f"), "{}", printed.err);
+    assert!(printed.out.contains("stonith level add 1 compute1 power-compute1 mark"), "{}", printed.out);
+    assert!(!printed.out.contains("ocf:openstack:nova-host-alerter"), "{}", printed.out);
+    site = Site::with(&address_that_follows_a_banned_mark());
+    for tool in ["pcs", "crmsh"] {
+        let said = site.setup(&["--check", "--tool", tool]).out;
+        assert!(said.contains("is this right: remove the constraint b?") && said.contains("vip"), "{said}");
+        assert!(!said.contains("constraint delete") && !said.contains("configure delete"), "{said}");
+    }
+}
+
+/// An address runs on the only controller that the mark device is not banned from, because it runs beside that.
+fn address_that_follows_a_banned_mark() -> String {
+    let vip =
+        r#"<primitive id="vip" class="ocf" provider="pacemaker" type="Dummy"/><primitive id="alerter" class"#;
+    let beside = r#"<constraints><rsc_colocation id="beside" rsc="vip" with-rsc="mark" score="INFINITY"/>
+      <rsc_location id="b" rsc="mark" node="ctl2" score="-INFINITY"/>"#;
+    let member =
+        r#"<node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"/>"#;
+    let runs = r#"<node_state id="1" uname="ctl1" in_ccm="true" crmd="online" join="member" expected="member"><lrm id="1"><lrm_resources>
+      <lrm_resource id="vip" class="ocf" provider="pacemaker" type="Dummy"><lrm_rsc_op id="vip_last_0" operation_key="vip_start_0"
+      operation="start" call-id="10" rc-code="0" op-status="0" interval="0" transition-key="1:1:0:0" transition-magic="0:0;1:1:0:0"/>
+      </lrm_resource></lrm_resources></lrm></node_state>"#;
+    let wrong = [(r#"<primitive id="alerter" class"#, vip), ("<constraints>", beside), (member, runs)];
+    broken(RIGHT, &wrong)
+}
+
+/// What `--check` has an operator type is typed: it puts the finding right, and no node loses anything.
+fn every_command_that_is_advised_does_no_harm() {
+    let advised: [(&str, Pairs); 3] = [
+        (
+            "stopped",
+            &[(
+                r#"<nvpair id="ar""#,
+                r#"<nvpair id="at" name="target-role" value="Stopped"/><nvpair id="ar""#,
+            )],
+        ),
+        (
+            "stopped",
+            &[
+                (r#"<nvpair id="mh""#, r#"<nvpair id="mz" name="x" value="y"/><nvpair id="mh""#),
+                (
+                    "</instance_attributes>\n      <operations><op id=\"mm\"",
+                    "</instance_attributes><meta_attributes id=\"mm-m\"><nvpair id=\"mt-r\" name=\"target-role\" value=\"Stopped\"/></meta_attributes>\n      <operations><op id=\"mm\"",
+                ),
+            ],
+        ),
+        (
+            "banned",
+            &[(
+                "<constraints>",
+                r#"<constraints><rsc_location id="b" rsc="mark" node="ctl2" score="-INFINITY"/>"#,
+            )],
+        ),
+    ];
+    for (tool, (kind, pairs)) in ["pcs", "crmsh"].into_iter().flat_map(|tool| advised.map(|one| (tool, one)))
+    {
+        let site = Site::with(&broken(RIGHT, pairs));
+        let before = fs::read_to_string(site.cib()).unwrap();
+        let said = site.setup(&["--check", "--json", "--tool", tool]).json();
+        let found = said["findings"].as_array().unwrap();
+        let then = found.iter().find(|one| one["kind"] == kind).unwrap()["then"].as_str().unwrap();
+        let command = then
+            .strip_prefix('`')
+            .and_then(|text| text.strip_suffix('`'))
+            .unwrap_or_else(|| panic!("{tool} {then}"));
+        site.type_in(command);
+        site.kept_everything(&before, tool);
+        assert!(!site.setup(&["--check", "--json"]).kinds().contains(&kind.to_owned()), "{tool} {kind}");
+    }
+}
+
+impl Site {
+    /// Against the configuration of before: every node has the fencing it had, and Pacemaker starts and stops the same.
+    fn kept_everything(&self, before: &str, what: &str) {
+        let after = fs::read_to_string(self.cib()).unwrap();
+        let read = |xml: &str| setup::read(xml, Here::default(), Wanted::default()).unwrap();
+        assert_eq!(setup::lost(&read(before), &read(&after)), [""; 0], "{what}\n{before}\n{after}");
+        fs::write(self.path("before.xml"), before).unwrap();
+        let disturbed = |name: &str| -> BTreeSet<String> {
+            let mut simulate = self.installed.command("crm_simulate");
+            let simulated =
+                simulate.args(["-S", "--output-as=xml", "-x"]).arg(self.path(name)).output().unwrap();
+            expect_success(&simulated);
+            let out = String::from_utf8(simulated.stdout).unwrap();
+            let is_harm = |line: &&str| {
+                line.contains("<fencing_action")
+                    || line.contains("<rsc_action action=") && !line.contains(r#""start""#)
+            };
+            out.lines().filter(is_harm).map(|line| line.trim().to_owned()).collect()
+        };
+        let (was, is) = (disturbed("before.xml"), disturbed("cib.xml"));
+        assert!(is.is_subset(&was), "{what}: {is:?}\n{before}");
+    }
+}
+
+/// Numbers for a cluster that differs in everything: the same ones each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+    }
+}
+
+/// Hosts by racks and a controller, with levels by name, pattern and attribute, devices that several share or that list nobody,
+/// constraints of others, and a mark device of any kind.
+fn generated(seed: u64) -> String {
+    let mut numbers = Numbers(seed);
+    let devices = ["power-r1-c1", "power-r2-c1", "power-ctl1", "pdu", "ping"];
+    let mut levels = String::new();
+    for id in 0..numbers.below(5) {
+        let target = numbers.of(&[
+            r#"target="r1-c1""#,
+            r#"target="ctl1""#,
+            r#"target-pattern="^r1-\w+$""#,
+            r#"target-pattern="^r[12]""#,
+            r#"target-pattern="c""#,
+            r#"target-attribute="zone" target-value="east""#,
+        ]);
+        let first = numbers.of(&devices);
+        let second = numbers.of(&["", ",pdu", ",mark", ",watchdog"]);
+        if first.len() == second.len().saturating_sub(1) {
+            continue;
+        }
+        write!(
+            levels,
+            r#"<fencing-level id="l{id}" {target} index="{}" devices="{first}{second}"/>"#,
+            id + 1
+        )
+        .unwrap();
+    }
+    let listed = |list: &str| match list {
+        "" => String::new(),
+        list => format!(
+            r#"<instance_attributes id="pdu-i"><nvpair id="pdu-h" name="pcmk_host_list" value="{list}"/></instance_attributes>"#
+        ),
+    };
+    let pdu = listed(numbers.of(&["", "r1-c1", "r1-c1 ctl1", "r1-c1,r2-c1,ctl1,ctl2"]));
+    let mark = match numbers.below(3) {
+        0 => String::new(),
+        1 => r#"<primitive id="mark" class="stonith" type="fence_mark"/>"#.to_owned(),
+        _ => r#"<primitive id="mark" class="stonith" type="fence_mark"><instance_attributes id="m"><nvpair id="mh" name="pcmk_host_list" value="r1-c1"/></instance_attributes></primitive>"#.to_owned(),
+    };
+    let more = format!(
+        r#"<primitive id="pdu" class="stonith" type="fence_apc">{pdu}</primitive>
+        <primitive id="ping" class="stonith" type="fence_heuristics_ping"><instance_attributes id="ping-i">
+          <nvpair id="ping-h" name="pcmk_host_list" value="r1-c1"/></instance_attributes></primitive>{mark}
+        <primitive id="vip" class="ocf" provider="pacemaker" type="Dummy"/></resources>
+        <constraints><rsc_location id="others" score="-INFINITY" node="ctl2"><resource_set id="set"><resource_ref id="vip"/>
+          <resource_ref id="{}"/></resource_set></rsc_location></constraints>
+        <fencing-topology>{levels}</fencing-topology>"#,
+        numbers.of(&["pdu", "power-ctl1", "ping"])
+    );
+    let attribute = r#"<node id="1" uname="ctl1"><instance_attributes id="n1"><nvpair id="n1z" name="zone" value="east"/></instance_attributes></node>"#;
+    let bare = in_racks(&without(&bare(), "<constraints>", "</constraints>"));
+    broken(&bare, &[("</resources>", &more), (r#"<node id="1" uname="ctl1"/>"#, attribute)])
+}
+
+/// S1-22: what is printed for any cluster is typed with the real tools, and takes nothing from anybody.
+fn no_generated_cluster_loses_anything() {
+    let mut typed = 0;
+    for seed in 0..4 {
+        let tool = ["pcs", "crmsh"][usize::from(seed % 2 == 1)];
+        let site = Site::with(&generated(seed));
+        let before = fs::read_to_string(site.cib()).unwrap();
+        let printed = site.setup(&["--tool", tool]);
+        assert!(
+            matches!(printed.code, Some(0 | 1)) && !printed.err.contains("nova-host-alerter:"),
+            "{}",
+            printed.err
+        );
+        site.type_in(&printed.out);
+        site.kept_everything(&before, &format!("{seed} {tool}\n{}", printed.out));
+        let after = fs::read_to_string(site.cib()).unwrap();
+        assert!(after.contains(r#"id="others""#) && after.matches("<resource_ref ").count() == 2, "{after}");
+        typed += usize::from(printed.out.contains("level") || printed.out.contains("fencing_topology"));
+    }
+    assert!(typed > 1, "hardly any cluster was changed: {typed}");
 }

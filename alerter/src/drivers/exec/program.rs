@@ -1,8 +1,13 @@
 //! One run of a program: in a process group of its own, what it is told, what it says, and how it ends.
+//!
+//! The group has a guard, which kills it as soon as the daemon has ended, however that ended. The kernel closes the daemon's end
+//! of the guard's standard input, and no later run can meet this one.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -23,6 +28,20 @@ const STDERR_BYTES: usize = 4 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A killed process that hangs in the kernel is not waited for any longer.
 const REAPING: Duration = Duration::from_secs(1);
+
+/// The guard: it waits for the end of its standard input, and then kills its process group and with it itself. What asks the
+/// whole group to end leaves it alone.
+const GUARD: [&str; 4] =
+    ["/bin/sh", "-c", "trap '' HUP INT QUIT TERM; read -r never; kill -s KILL 0", "program-guard"];
+
+/// What every guard holds open for as long as it lives.
+static HELD: Mutex<Option<File>> = Mutex::new(None);
+
+/// Has every guard hold this file open from now on. With the journal's lock in it no other daemon begins before the last
+/// program of this one is gone.
+pub(crate) fn hold_while_running(file: File) {
+    *HELD.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+}
 
 /// What came of a run.
 pub(crate) struct Ran {
@@ -72,6 +91,10 @@ struct Pipes {
 /// A running program with all that it starts, unless it takes pains to leave the group.
 struct Group {
     child: Child,
+    /// The leader of the group.
+    guard: Child,
+    /// What the guard waits for the end of; nothing is ever written to it.
+    _alive: Option<ChildStdin>,
     /// `None` once it was killed: the number may belong to somebody else then.
     id: Option<Pid>,
 }
@@ -81,32 +104,45 @@ impl Group {
         let [program, arguments @ ..] = command else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no program"));
         };
-        let mut child = Command::new(program)
+        let mut guard =
+            guard().map_err(|e| io::Error::new(e.kind(), format!("its guard {}: {e}", GUARD[0])))?;
+        // Waiting for the guard would close it.
+        let alive = guard.stdin.take();
+        let id = guard.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        let leader = id.ok_or_else(|| io::Error::other("its guard has ended"))?;
+        // Dropped with an error, the guard ends by itself.
+        let mut child = bare(program)
             .args(arguments)
-            .env_clear()
-            .envs(ENVIRONMENT)
-            .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
+            .process_group(leader.as_raw())
             .spawn()?;
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let pipes =
             Pipes { stdin: child.stdin.take(), stdout: child.stdout.take(), stderr: child.stderr.take() };
-        Ok((Self { child, id }, pipes))
+        Ok((Self { child, guard, _alive: alive, id }, pipes))
     }
 
+    /// Without its guard a program would outlive a killed daemon, so it ends with it.
     async fn end(&mut self, limit: Duration) -> End {
-        let waited = timeout(limit, self.child.wait()).await;
+        let ended = async {
+            tokio::select! {
+                biased;
+                status = self.child.wait() => Some(status),
+                _ = self.guard.wait() => None,
+            }
+        };
+        let waited = timeout(limit, ended).await;
         self.kill();
-        match waited {
-            Ok(status) => status.map_or(End::Lost, of_status),
+        let status = match waited {
+            Ok(Some(status)) => Ok(status),
+            Ok(None) => timeout(REAPING, self.child.wait()).await.map_err(|_| End::Lost),
             Err(_) => {
                 let _reaped = timeout(REAPING, self.child.wait()).await;
-                End::Timeout(limit)
+                Err(End::Timeout(limit))
             }
-        }
+        };
+        status.map_or_else(|end| end, |status| status.map_or(End::Lost, of_status))
     }
 
     fn kill(&mut self) {
@@ -118,6 +154,21 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn guard() -> io::Result<Child> {
+    let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    let held = held.as_ref().map(File::try_clone).transpose()?;
+    let mut command = bare(GUARD[0]);
+    command.args(&GUARD[1..]).process_group(0).stdin(Stdio::piped()).stderr(Stdio::null());
+    command.stdout(held.map_or_else(Stdio::null, Stdio::from)).spawn()
+}
+
+/// A command that finds nothing of the daemon's own surroundings.
+fn bare(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(ENVIRONMENT).current_dir("/");
+    command
 }
 
 fn of_status(status: ExitStatus) -> End {

@@ -2,7 +2,7 @@
 
 use super::body::{OURS, Told};
 use super::lookup::Found;
-use crate::drivers::{Failure, LOCKED_OUT, Outcome, Step};
+use crate::drivers::{Failure, Outcome, Step};
 use crate::openstack::{Answer, is_absent, told, usual};
 
 /// What is to be done with a resource as it is now.
@@ -114,23 +114,19 @@ pub(super) fn no_such(kind: &'static str, what: &str, key: &str) -> Outcome {
     Outcome::Rejected(Failure::new(kind, &why))
 }
 
-/// Nova says nothing of a host by this name.
-pub(super) fn no_such_host(host: &str) -> Outcome {
-    let why = format!("Nova has no compute service on a host named {host}: set host-name, or [hosts.names]");
-    Outcome::Rejected(Failure::new("unknown-host", &why))
-}
-
-/// Nova does not say where a server is: it may have passed over the host that was asked for.
-pub(super) fn no_hosts_shown() -> Outcome {
-    let why =
-        "Nova does not show on which hosts servers are: give the user the role that its policy asks for";
-    Outcome::Refused(Failure::new("forbidden", why).or_after(LOCKED_OUT))
-}
-
 /// One server alone is too long for an answer, or the connection broke each time.
 pub(super) fn too_long() -> Outcome {
     let why = "Nova's list of servers was cut off, even of one at a time: look whether the connection breaks, or a server of this host has more metadata than Nova's usual quota lets it have";
     Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// The configuration says where it lives, and nobody can be asked whether it still does.
+pub(super) fn no_server(found: &Found) -> Outcome {
+    let why = format!(
+        "{} is no server of Nova's, which could say whether it is still on this host: look where it runs, and mark it by hand if it failed",
+        found.path.trim_start_matches("/stacks/")
+    );
+    Outcome::Rejected(Failure::new("not-a-server", &why))
 }
 
 /// Nova gives the same page once more.
@@ -270,6 +266,7 @@ mod tests {
             status: status.to_owned(),
             reason,
             made: Some(made.to_owned()),
+            kind: String::new(),
         };
         let (before, after) = ("2026-07-20T00:00:00Z", "2026-07-22T00:00:00Z");
         for (status, reason, made, failure, back) in [

@@ -4,19 +4,21 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{lost_its_place, no_end, no_hosts_shown, no_such, no_such_host, too_long};
+use super::answer::{lost_its_place, no_end, no_such, too_long};
 use super::body::Told;
 use super::targets::{Resource, Stack, is_plain};
 use crate::drivers::Outcome;
-use crate::openstack::{Answer, Ask, COMPUTE, ORCHESTRATION, Service, Session, found};
+use crate::openstack::{
+    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Service, Session, found, is_known, no_hosts_shown,
+};
 
 /// So many servers are asked for at once: the list of them mostly fits into one answer, and one server always does. Any
 /// tenant can give one of his some 400 KiB of metadata.
 const PAGES: [&str; 2] = ["10", "1"];
 /// Stacks within stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
-/// On which host a server is, as those see it who may.
-const HOST: &str = "OS-EXT-SRV-ATTR:host";
+/// What Heat calls a server of Nova's.
+const SERVER: &str = "OS::Nova::Server";
 
 /// A resource as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +33,15 @@ pub(super) struct Found {
     pub(super) reason: String,
     /// When it was made.
     pub(super) made: Option<String>,
+    /// What it is: `OS::Nova::Server`.
+    pub(super) kind: String,
+}
+
+impl Found {
+    /// Nova's id of it, where it is a server.
+    pub(super) fn server(&self) -> Option<&str> {
+        (self.kind == SERVER && is_plain(&self.physical)).then_some(self.physical.as_str())
+    }
 }
 
 /// A resource that the configuration names.
@@ -83,6 +94,7 @@ fn of_row(row: &Value, path: String) -> Found {
         status: text(row, "resource_status"),
         reason: text(row, "resource_status_reason"),
         made: row["creation_time"].as_str().map(str::to_owned),
+        kind: text(row, "resource_type"),
     }
 }
 
@@ -148,19 +160,6 @@ fn rows(list: Option<Value>) -> Vec<Value> {
     match list {
         Some(Value::Array(rows)) => rows,
         _ => Vec::new(),
-    }
-}
-
-/// A host without servers is one that Nova knows: else its name is wrong, and nobody would ever notice.
-///
-/// # Errors
-/// It could not be learnt, or Nova knows no such host.
-pub(super) async fn is_known(session: &Session, host: &str, end: Instant) -> Result<(), Outcome> {
-    let query = [("host", host), ("binary", "nova-compute")];
-    let rows = look(session, &COMPUTE, "/os-services", &query, "services", end).await?;
-    match rows.as_ref().and_then(Value::as_array).is_some_and(|rows| !rows.is_empty()) {
-        true => Ok(()),
-        false => Err(no_such_host(host)),
     }
 }
 

@@ -1,14 +1,13 @@
 //! One exchange: a resource after the other is looked at and told, so that one that is cut off has done something.
 
-use reqwest::Method;
 use tokio::time::Instant;
 
 use super::answer::{Patched, Tally, Wish, left_open};
 use super::body::Told;
 use super::lookup::{self, Found};
-use super::{Heat, answer};
+use super::{Heat, MARK, answer};
 use crate::drivers::{Outcome, Step};
-use crate::openstack::{Ask, ORCHESTRATION};
+use crate::openstack::{Ask, ORCHESTRATION, Place, is_known, place_of};
 
 /// What is told, and how far it got.
 pub(super) struct Round<'a> {
@@ -43,13 +42,32 @@ impl<'a> Round<'a> {
 
     /// The resources that the configuration names for this host.
     async fn configured(&mut self) -> Result<(), Outcome> {
+        let mut moved = false;
         for resource in self.heat.options.resources.of(self.told.node()) {
             match lookup::resource(&self.heat.session, resource, self.end).await? {
-                Ok(found) => self.one(&found).await?,
+                Ok(found) => moved |= self.still_there(&found).await?,
                 Err(missing) => self.lacks(missing)?,
             }
         }
-        Ok(())
+        match moved {
+            true => is_known(&self.heat.session, self.told.host(), self.end).await,
+            false => Ok(()),
+        }
+    }
+
+    /// What the configuration says of a server is true until the server moves: one that Nova has elsewhere by now is well.
+    /// Says whether it has moved.
+    async fn still_there(&mut self, found: &Found) -> Result<bool, Outcome> {
+        if self.told.step() == Step::Return || found.wish(self.told) != Wish::Patch {
+            return self.one(found).await.map(|()| false);
+        }
+        let Some(server) = found.server() else {
+            return self.count(Patched::NotTaken(answer::no_server(found))).map(|()| false);
+        };
+        match place_of(&self.heat.session, server, self.told.host(), self.end).await? {
+            Place::There => self.one(found).await.map(|()| false),
+            Place::Elsewhere | Place::Unknown => self.count(Patched::Left).map(|()| true),
+        }
     }
 
     /// Those that Nova says are on the host. What was marked is found by its reason, wherever its server is now.
@@ -103,8 +121,7 @@ impl<'a> Round<'a> {
 
     async fn patch(&mut self, found: &Found) -> Patched {
         let body = self.told.patch();
-        let ask =
-            Ask { method: &Method::PATCH, path: &found.path, query: &[], body: Some(&body), version: None };
+        let ask = Ask::write(&MARK, &found.path, &body);
         match self.heat.session.send(&ORCHESTRATION, &ask, self.end).await {
             Ok(said) => {
                 self.has_told = true;

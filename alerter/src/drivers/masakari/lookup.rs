@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use marks::time::Timestamp;
-use reqwest::Method;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -249,7 +248,7 @@ impl<'s> Look<'s> {
         key: &str,
         version: Option<&str>,
     ) -> Result<Vec<Value>, Unseen> {
-        let ask = Ask { method: &Method::GET, path, query, body: None, version };
+        let ask = Ask::get(path, query).in_version(version);
         let answer = self.session.send(&INSTANCE_HA, &ask, self.end).await;
         entries(&answer.map_err(|trouble| Unseen::NotNow(answer::unasked(&trouble)))?, key)
     }

@@ -147,6 +147,24 @@ pub(super) fn the_one(mut services: Vec<Service>) -> Result<Service, Outcome> {
     }
 }
 
+/// What it is where nothing is to be changed for a host that is back. One that is down for no reason of this mark's is somebody
+/// else's, or nobody knows: it is asked about again until somebody has taken it up.
+pub(super) fn left(service: &Service, host: &str, change: &Change) -> Outcome {
+    if !service.forced_down {
+        return Outcome::Acknowledged { reference: Some(change.reference(service)) };
+    }
+    let says = format!(
+        "nova-compute of {host} is forced down, and no reason of this mark stands there: if the host is well, run `{}`",
+        up(host)
+    );
+    Outcome::Rejected(Failure::new("not-ours", &says))
+}
+
+/// How somebody takes a host up by hand.
+pub(super) fn up(host: &str) -> String {
+    format!("openstack --os-compute-api-version 2.53 compute service set --up {host} nova-compute")
+}
+
 /// What a change of a service came to.
 pub(super) fn changed(answer: &Answer, service: &Service, host: &str, change: &Change) -> Outcome {
     match answer.status {

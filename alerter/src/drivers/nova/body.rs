@@ -12,7 +12,7 @@ use crate::drivers::event::NO_HOST;
 /// Why a service is disabled, unless the route says it otherwise.
 pub(super) const REASON: &str = "nova-host-alerter: fenced, down since {failure_time}";
 /// Who disabled it: no reason may keep that to itself.
-const WHO: &str = "nova-host-alerter";
+pub(super) const WHO: &str = "nova-host-alerter";
 /// Where the time of the failure stands in a reason: by it the reasons of two marks differ.
 const TIME: &str = "{failure_time}";
 /// Longest reason that Nova takes, in characters.

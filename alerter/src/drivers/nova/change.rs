@@ -26,8 +26,8 @@ impl Change {
             // Said again where it is down already: an answer of Nova's acknowledges, and nothing else.
             Some(true) => Self::down(told.reason_for(service)),
             // Somebody has been at the service since: what he forced down looks like what this mark did.
-            Some(false) if told.disabled_reason.is_some() && !told.has_disabled(service) => Self::default(),
-            Some(false) => Self::up(service.forced_down, told.has_disabled(service)),
+            Some(false) if !told.has_disabled(service) => Self::default(),
+            Some(false) => Self::up(service.forced_down),
             None => Self::default(),
         }
     }
@@ -37,10 +37,8 @@ impl Change {
         Self { forced_down: Some(true), status, disabled_reason: reason.map(str::to_owned) }
     }
 
-    /// What somebody else has disabled stays so.
-    fn up(is_forced_down: bool, is_disabled_by_us: bool) -> Self {
-        let status = is_disabled_by_us.then_some("enabled");
-        Self { forced_down: is_forced_down.then_some(false), status, disabled_reason: None }
+    fn up(is_forced_down: bool) -> Self {
+        Self { forced_down: is_forced_down.then_some(false), status: Some("enabled"), disabled_reason: None }
     }
 
     /// Whether all is as it is wanted.
@@ -62,17 +60,11 @@ impl Change {
             && (self.disabled_reason.is_none() || self.disabled_reason == service.disabled_reason)
     }
 
-    /// Nova's name for the service, and what was left as it was when the host came back.
+    /// Nova's name for the service, and whether it was left as it was when the host came back.
     pub(super) fn reference(&self, service: &Service) -> String {
-        match self {
-            change if change.is_nothing() && service.forced_down => {
-                format!("{} left-forced-down", service.id)
-            }
-            change if change.is_nothing() => format!("{} left-alone", service.id),
-            Self { forced_down: Some(false), status: None, .. } if service.is_disabled => {
-                format!("{} left-disabled", service.id)
-            }
-            _ => service.id.clone(),
+        match self.is_nothing() {
+            true => format!("{} left-alone", service.id),
+            false => service.id.clone(),
         }
     }
 }
@@ -122,29 +114,29 @@ mod tests {
         }
     }
 
-    /// Only what is ours is undone: with a reason, by that alone. One broken variant enables whatever is disabled, another
+    /// Only what is ours is undone, and only its reason says that. One broken variant enables whatever is disabled, another
     /// takes up whatever is forced down.
     #[test]
     fn a_host_that_is_back_is_as_it_was() {
-        let (up, both) = (r#"{"forced_down":false}"#, r#"{"forced_down":false,"status":"enabled"}"#);
-        for (disables, is_down, standing, expected, reference) in [
-            (false, true, None, up, "s"),
-            (false, true, Some("alice"), up, "s left-disabled"),
-            (false, false, None, "{}", "s left-alone"),
-            (true, true, Some(OWN), both, "s"),
-            (true, false, Some(OWN), r#"{"status":"enabled"}"#, "s"),
-            (true, true, Some("alice"), "{}", "s left-forced-down"),
-            (true, true, Some(EARLIER), "{}", "s left-forced-down"),
-            (true, true, None, "{}", "s left-forced-down"),
-            (true, false, Some("alice"), "{}", "s left-alone"),
-            (true, false, None, "{}", "s left-alone"),
+        let both = r#"{"forced_down":false,"status":"enabled"}"#;
+        for (disables, is_down, standing, expected) in [
+            (false, true, None, "{}"),
+            (false, true, Some("alice"), "{}"),
+            (false, false, None, "{}"),
+            (true, true, Some(OWN), both),
+            (true, false, Some(OWN), r#"{"status":"enabled"}"#),
+            (true, true, Some("alice"), "{}"),
+            (true, true, Some(EARLIER), "{}"),
+            (true, true, None, "{}"),
+            (true, false, Some("alice"), "{}"),
+            (true, false, None, "{}"),
         ] {
             let told = told(false, disables);
-            let got = of(&told, is_down, standing);
-            assert_eq!((got.0.as_str(), got.1.as_str()), (expected, reference), "{disables} {standing:?}");
+            let (asked, reference) = of(&told, is_down, standing);
+            let expected_reference = if expected == "{}" { "s left-alone" } else { "s" };
+            assert_eq!((asked.as_str(), reference.as_str()), (expected, expected_reference), "{standing:?}");
         }
-        let careless = Change::up(true, false);
-        assert_ne!(careless, Change::of(&told(false, true), &service(true, Some("alice"))));
+        assert_ne!(Change::up(true), Change::of(&told(false, true), &service(true, Some("alice"))));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use crate::openstack::{Answer, is_absent, told as says, usual};
 pub(super) enum Seen {
     /// Nothing, so it has to be recovered.
     Idle,
+    /// Nothing: it has moved to another host since the configuration was written, and is well there.
+    Elsewhere,
     /// Its recovery was begun since the host failed: the action's id.
     Begun(String),
 }
@@ -72,6 +74,14 @@ pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
     };
     let why = format!("Senlin has no {} {id} in this project: correct {key}", whose.key());
     Outcome::Rejected(Failure::new(kind, &why))
+}
+
+/// Nobody can be asked whether a node is still on the host.
+pub(super) fn no_server(id: &str) -> Outcome {
+    let why = format!(
+        "Nova has no server behind node {id}, and nobody else says whether it is still on this host: look where it runs, and recover it by hand if it failed"
+    );
+    Outcome::Rejected(Failure::new("not-a-server", &why))
 }
 
 /// The stored bytes are none of this driver's.
@@ -141,7 +151,7 @@ mod tests {
             generated_time: Timestamp(1_784_600_002_000),
         };
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Told::read(&body::of_mark(&mark, &recovery)).unwrap();
+        let told = Told::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
         let action = |made: &str| json!({"id": made, "created_at": made});
         let (old, new) = ("2026-07-20T00:00:00Z", "2026-07-21T02:13:30");
         let of = |status: &str, actions: Vec<Value>| {

@@ -81,6 +81,7 @@ struct Body {
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
     node: String,
+    host: String,
     failure_time: String,
 }
 
@@ -145,25 +146,31 @@ impl Recovery {
 }
 
 /// The body for a host that failed.
-pub(super) fn of_mark(mark: &Mark, recovery: &Recovery) -> Vec<u8> {
+pub(super) fn of_mark(mark: &Mark, host: &HostName, recovery: &Recovery) -> Vec<u8> {
     let recover = Recover {
         operation: recovery.operation.word().to_owned(),
         operation_params: recovery.operation.params(),
         check: recovery.check,
         check_capacity: recovery.check_capacity,
     };
-    write(Some(Request { recover }), recovery.version(), mark.node.as_str(), mark.failure_time)
+    let names = (mark.node.as_str(), host.as_str());
+    write(Some(Request { recover }), recovery.version(), names, mark.failure_time)
 }
 
 /// A test: of a host that cannot exist, and without a request.
 pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
-    write(None, None, NO_HOST, now)
+    write(None, None, (NO_HOST, NO_HOST), now)
 }
 
-fn write(request: Option<Request>, version: Option<String>, node: &str, time: Timestamp) -> Vec<u8> {
+fn write(
+    request: Option<Request>,
+    version: Option<String>,
+    (node, host): (&str, &str),
+    time: Timestamp,
+) -> Vec<u8> {
     let failure_time =
         jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
-    let body = Body { request, version, node: node.to_owned(), failure_time };
+    let body = Body { request, version, node: node.to_owned(), host: host.to_owned(), failure_time };
     serde_json::to_vec(&body).expect("texts, numbers and truth values are always JSON")
 }
 
@@ -192,6 +199,11 @@ impl Told {
     /// Pacemaker's name of the host; none for a test.
     pub(super) fn node(&self) -> Option<&HostName> {
         self.node.as_ref()
+    }
+
+    /// What Nova calls the host.
+    pub(super) fn host(&self) -> &str {
+        &self.body.host
     }
 
     /// Whether it is a test.
@@ -236,7 +248,7 @@ mod tests {
     #[test]
     fn a_request_has_the_documented_keys_and_no_other() {
         let request = |operation, check, check_capacity| {
-            let body = of_mark(&mark(), &Recovery { operation, check, check_capacity });
+            let body = of_mark(&mark(), &mark().fqdn, &Recovery { operation, check, check_capacity });
             let told = Told::read(&body).unwrap();
             (String::from_utf8(told.request()).unwrap(), told.version().map(str::to_owned))
         };
@@ -272,7 +284,7 @@ mod tests {
     #[test]
     fn clocks_may_differ_a_little() {
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Told::read(&of_mark(&mark(), &recovery)).unwrap();
+        let told = Told::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
         assert!(told.is_since("2026-07-21T02:13:21Z") && told.is_since("2026-07-21T02:12:30"));
         assert!(!told.is_since("2026-07-21T02:12:20Z") && !told.is_since(""));
     }

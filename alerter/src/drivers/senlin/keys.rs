@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ByHost, Operation, Options, Recovery, Senlin, Targets};
+use super::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
 use crate::config::TableReader;
 use crate::drivers::{Driver, usable};
 use crate::openstack;
@@ -13,6 +13,7 @@ const LONGEST: u32 = 3600;
 /// Reads the route's table.
 pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let targets = targets(table);
     let operation = operation(table);
     let check = table.flag("check");
@@ -22,7 +23,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
     }
     let (Some(targets), Some(operation), true) = (targets, operation, table.is_sound()) else { return None };
     let recovery = Recovery { operation, check, check_capacity };
-    usable(table, Senlin::new(Options { cloud, targets, recovery }))
+    usable(table, Senlin::new(Options { cloud, host_name, targets, recovery }))
 }
 
 /// `nodes` or `clusters`, whichever names something.

@@ -18,17 +18,20 @@ pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
         Command::new(["pcs", "cluster", "cib", OLD]),
         Command::new(["cp", OLD, NEW]),
     ];
-    let edits = steps.iter().flat_map(|step| edits(cluster, step));
-    all.extend(
-        edits.map(|words| {
-            Command::new(["pcs", "-f", NEW].into_iter().chain(words.iter().map(String::as_str)))
-        }),
-    );
+    all.extend(on_copy(cluster, steps, NEW));
     let against = format!("diff-against={OLD}");
     let push = Command::new(["pcs", "cluster", "cib-push", NEW, &against]);
     all.push(Command { does: steps.iter().map(Step::shown).collect(), ..push });
     all.push(Command::new(["rm", "-r", ROOM]));
     all
+}
+
+/// The commands that change a copy.
+pub(super) fn on_copy(cluster: &Cluster, steps: &[Step], file: &str) -> impl Iterator<Item = Command> {
+    let edits = steps.iter().flat_map(|step| edits(cluster, step));
+    edits.map(move |words| {
+        Command::new(["pcs", "-f", file].into_iter().chain(words.iter().map(String::as_str)))
+    })
 }
 
 /// The commands that change the running cluster with no copy between.
@@ -104,12 +107,11 @@ fn target_word(target: &Target) -> String {
 fn levels(cluster: &Cluster, target: &Target, wanted: &[Vec<String>]) -> Vec<Vec<String>> {
     let (has, word) = (cluster.levels_of(target), target_word(target));
     let numbered: Vec<(u32, &Vec<String>)> = (1..).zip(wanted).collect();
-    let is_one = |index: u32| cluster.entries_of(target, index).len() == 1;
-    let stays = |index: u32, devices: &Vec<String>| is_one(index) && numbered.contains(&(index, devices));
+    let stays = |index: u32, devices: &Vec<String>| numbered.contains(&(index, devices));
     let gone = has.iter().filter(|(index, devices)| !stays(**index, devices));
     let gone =
         gone.map(|(index, _)| owned(["stonith", "level", "delete", &index.to_string(), "target", &word]));
-    let new = numbered.iter().filter(|(index, devices)| !(is_one(*index) && has.get(index) == Some(devices)));
+    let new = numbered.iter().filter(|(index, devices)| has.get(index) != Some(devices));
     let new = new.map(|(index, devices)| {
         let words = owned(["stonith", "level", "add", &index.to_string(), &word]);
         [words, (*devices).clone()].concat()

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use alerter::config::Group;
+use alerter::drivers::Step;
 use alerter::intake::account;
 use alerter::policy::rules::Limit;
 use marks::delivery::{ACCEPTED, Delivery, State};
@@ -21,6 +22,9 @@ use marks::time::Timestamp;
 use super::daemon::{Daemon, Found};
 use super::story::Story;
 use super::world::{Attempt, Mood, Outage, World};
+
+/// What is known of the cluster is so old at most, in milliseconds.
+const LOOK: u64 = 2_500;
 
 /// Clocks that are set make all times as uncertain as this.
 const UNSURE: Duration = Duration::from_secs(5);
@@ -43,6 +47,8 @@ pub(super) struct Tally {
     pub(super) marks: usize,
     pub(super) attempts: usize,
     pub(super) passes: usize,
+    /// Hosts that an endpoint was told are back.
+    pub(super) returns: usize,
     /// Marks by the reason that was shown first.
     pub(super) holds: BTreeMap<String, usize>,
 }
@@ -443,9 +449,39 @@ impl Audit {
     /// P11: what is done behind an acknowledgement is done only where the mark was told.
     pub(super) fn step(&mut self, world: &World, due: &DueDelivery) {
         let route = due.delivery.route.split('.').next().unwrap();
-        if !world.receivers[route].has.contains(&due.mark.id) {
+        if due.delivery.is_return() {
+            self.tally.returns += 1;
+            self.is_called_back(world, due);
+        } else if !world.receivers[route].has.contains(&due.mark.id) {
             let (node, step) = (&due.mark.node, &due.delivery.route);
             self.wrong(world, format!("{step} is done for {node}, of which {route} was never told"));
+        }
+    }
+
+    /// No dead host is called back, whatever its marks are. A look may be a moment old.
+    fn is_called_back(&mut self, world: &World, due: &DueDelivery) {
+        let host = &world.hosts[world.index_of[&due.mark.node]];
+        if !host.is_up && world.clock.now > host.changed + LOOK {
+            let (node, route) = (&due.mark.node, &due.delivery.route);
+            self.wrong(world, format!("{node} is called back by {route} while it is down"));
+        }
+    }
+
+    /// No living host is kept down by what an endpoint was sent, unless something of it is open where somebody sees it.
+    fn is_up_again(&mut self, world: &World, daemon: &Daemon) {
+        let settings = daemon.shared.settings();
+        let routes = settings.routes.iter().filter(|route| route.goes_on_to(Step::Return));
+        for name in routes.map(|route| route.name.as_str()) {
+            for (node, mark) in &world.receivers[name].down {
+                let host = &world.hosts[world.index_of[node]];
+                let deliveries = daemon.journal.deliveries_of(*mark).unwrap().sound;
+                let is_open = |d: &Delivery| d.route.split('.').next() == Some(name) && !d.state.is_final();
+                if host.is_up && !deliveries.iter().any(is_open) {
+                    let states: Vec<String> =
+                        deliveries.iter().map(|d| format!("{} {}", d.route, d.state.as_str())).collect();
+                    self.wrong(world, format!("{node} ({mark}) lives and {name} keeps it down: {states:?}"));
+                }
+            }
         }
     }
 
@@ -538,6 +574,7 @@ impl Audit {
         }
         let rows: Vec<MarkRow> = self.rows.values().cloned().collect();
         rows.iter().for_each(|row| self.agrees(world, daemon, row));
+        self.is_up_again(world, daemon);
     }
 
     /// An operator looks at a mark that is in doubt: Pacemaker itself speaks of every fencing here, so that only a register or

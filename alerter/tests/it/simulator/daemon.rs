@@ -48,6 +48,7 @@ const LIMIT: u64 = 10_000;
 /// Routes that tell and, where their address says so, go on behind an acknowledgement.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
+    writes: &[],
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));
         Some(Arc::new(Plain { goes_on: goes_on.unwrap_or_default() }))
@@ -450,9 +451,11 @@ impl Daemon {
 
     fn room(&self, now: Moment) -> Vec<Room> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
+        let look = self.shared.members(now.wall);
         let mut lanes = self.shared.lanes();
         let room = |route: &Arc<config::Route>| {
             let room = lanes.get_mut(route.name.as_str())?.ask(route, now.instant);
+            let room = Room { look: look.clone(), ..room };
             Some(if stops { Room { places: 0, ..room } } else { room })
         };
         self.shared.settings().routes.iter().filter_map(room).collect()
@@ -512,12 +515,21 @@ impl Daemon {
         };
         if due.delivery.is_step() {
             audit.step(world, due);
-            return (Outcome::Acknowledged { reference: None }, takes);
+            let receiver = world.receivers.get_mut(&route).unwrap();
+            let is_own = receiver.down.get(&due.mark.node) == Some(&mark);
+            if due.delivery.is_return() && is_own {
+                receiver.down.remove(&due.mark.node);
+            }
+            return match arrives {
+                true => (Outcome::Acknowledged { reference: None }, takes),
+                false => (Outcome::Unknown(failure("timed-out")), LIMIT),
+            };
         }
         if receiver.rejects.contains(&due.mark.node) {
             return (Outcome::Rejected(failure("http-422")), takes);
         }
         receiver.got.insert(mark);
+        receiver.down.insert(due.mark.node.clone(), mark);
         receiver.told.entry(due.mark.node.clone()).or_insert(at);
         let attempt = Attempt { mark, node: due.mark.node.clone(), body: due.delivery.body.clone() };
         if !receiver.confirms_later {

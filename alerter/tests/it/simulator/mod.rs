@@ -60,6 +60,17 @@ fn whom_an_endpoint_refuses_delays_nobody_else() {
     assert_eq!(late, Vec::<usize>::new(), "{:?} {:?}", latest(&alone), latest(&beside));
 }
 
+/// Issue 22, 7 and 8: whatever an endpoint may have, and whatever an operator ends, no host that lives is kept down and none that
+/// is dead is called back.
+#[test]
+fn hosts_are_called_back_when_they_are_back_and_not_before() {
+    for hosts in [2, 8, 20] {
+        let played = play_story(Story::of_returns(hosts), Broken::Not, false);
+        assert_eq!(played.violations, Vec::<String>::new(), "{hosts}");
+        assert!(played.tally.returns >= hosts, "nobody was called back");
+    }
+}
+
 fn host(at: usize) -> HostName {
     HostName::parse(&format!("h{at}")).unwrap()
 }

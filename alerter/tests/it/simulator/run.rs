@@ -20,6 +20,8 @@ const SETTLING: u64 = 12_000;
 const SPIN: u32 = 2_000;
 /// Operators look at what is still there so often when all is quiet, in milliseconds.
 const ROUND: u64 = 600_000;
+/// A return is on its way so long after its mark has ended, in milliseconds.
+const BEHIND: u64 = 20 * 60_000;
 /// What is not done after so long will never be, in milliseconds.
 const PATIENCE: u64 = 72 * 3_600_000;
 
@@ -403,6 +405,10 @@ impl Run {
             let end = self.world.clock.now + ROUND;
             self.until(end);
             self.go_round();
+        }
+        // What is done behind the end of the last mark.
+        if self.audit.violations.is_empty() {
+            self.until(self.world.clock.now + BEHIND);
         }
         if let Some(daemon) = self.daemon.as_ref().filter(|_| self.audit.violations.is_empty()) {
             self.audit.end(&self.world, daemon);

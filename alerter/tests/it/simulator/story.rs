@@ -36,6 +36,7 @@ impl RouteOf {
             got: Default::default(),
             first: Default::default(),
             told: Default::default(),
+            down: Default::default(),
         }
     }
 }
@@ -237,6 +238,32 @@ impl Story {
             skews: [0; 3],
             kinds: Vec::new(),
         }
+    }
+
+    /// A few hosts and one route that calls hosts back, which may have each failure and says of none that it has; an operator ends
+    /// half of the marks. Then the hosts are back; the other half fails again while its returns wait, and is back for good.
+    pub(super) fn of_returns(hosts: usize) -> Self {
+        let mut story = Self::of_rejected(hosts, 0);
+        story.routes[0].goes_on = true;
+        story.settings = format!("[hosts]\ndomain = \"example.org\"\n{}", route_table(&story.routes[0]));
+        let turns = |at, mood| (at, Event::Turns { route: 0, mood });
+        let each = |at: u64, event: fn(usize) -> Event| {
+            (0..hosts).map(move |host| (at + 20 * host as u64, event(host)))
+        };
+        let fences = |host| Event::Fences { host, by: Some(host % 3) };
+        let returns = |host| Event::Returns { host, to: host % 3 };
+        let mut events = vec![
+            turns(50_000, Mood::TimesOut),
+            turns(2 * MINUTE, Mood::Refuses),
+            turns(20 * MINUTE, Mood::Takes),
+        ];
+        events.extend(each(MINUTE, fences));
+        events.extend((0..hosts / 2).map(|_| (3 * MINUTE, Event::Unmarks { rank: 0 })));
+        events.extend(each(5 * MINUTE, returns));
+        events.extend(each(15 * MINUTE, fences).skip(hosts / 2));
+        events.extend(each(40 * MINUTE, returns).skip(hosts / 2));
+        events.sort_by_key(|(at, _)| *at);
+        Self { events, rest: HOUR, ..story }
     }
 
     pub(super) fn loses_register(&self) -> bool {

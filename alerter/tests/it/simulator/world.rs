@@ -165,6 +165,8 @@ pub(super) struct Receiver {
     pub(super) first: BTreeMap<MarkId, Attempt>,
     /// When it was first told of a host, in milliseconds since the story began.
     pub(super) told: BTreeMap<HostName, u64>,
+    /// Which hosts it has down, each because of the mark whose reason stands there.
+    pub(super) down: BTreeMap<HostName, MarkId>,
 }
 
 /// What somebody writes who can write the register and is no alerter.

@@ -166,7 +166,9 @@ impl Alerter {
         let gate = Gate { register: Register::Attrd, waited_since: now - PATIENCE };
         let gate = (!self.is_reckless && self.shared.cluster.is_some()).then_some(gate);
         let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
-        let room = [Room { terms, ..Room::of(route, 1) }];
+        let target = self.shared.route(route).map(|route| route.driver.target()).unwrap_or_default();
+        let look = self.shared.members(now);
+        let room = [Room { terms, target, look, ..Room::of(route, 1) }];
         if !self.is_reckless {
             steer::keep_up(&mut self.journal, &self.shared, (&room, gate), now).unwrap();
         }

@@ -1,0 +1,186 @@
+//! Proves on a copy of the configuration that commands take nothing from the cluster, before anybody runs them: the same tool
+//! runs them there, and what comes of it is compared with what was, as the fencer and the scheduler of Pacemaker read it.
+
+mod fencing;
+mod others;
+mod schedule;
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use marks::child;
+use marks::cib::Element;
+use nix::unistd::mkdtemp;
+
+pub use fencing::lost;
+use schedule::Schedule;
+
+use super::finding::{Finding, Then};
+use super::model::Cluster;
+use super::plan::{self, Step};
+use super::print::on_copy;
+use super::read::read;
+use super::run::run_on_copy;
+use super::tool::Tool;
+
+/// What is proven as a whole, where not all of the plan is proven at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Fencing,
+    Alerter,
+    Alert,
+    Properties,
+}
+
+const PARTS: [Part; 4] = [Part::Fencing, Part::Alerter, Part::Alert, Part::Properties];
+
+impl Part {
+    fn of(cluster: &Cluster, step: &Step) -> Self {
+        match step {
+            Step::CreateMark { .. } | Step::SetLevels { .. } | Step::Unconstrain { .. } => Self::Fencing,
+            Step::CreateAlerter { .. } | Step::KeepToControllers { .. } => Self::Alerter,
+            Step::SetAlert { .. } => Self::Alert,
+            Step::SetProperties(_) => Self::Properties,
+            Step::SetParameters { resource, .. }
+            | Step::SetMeta { resource, .. }
+            | Step::AddMonitor { resource, .. }
+            | Step::Enable { resource } => {
+                if cluster.is_mark(resource) {
+                    Self::Fencing
+                } else {
+                    Self::Alerter
+                }
+            }
+        }
+    }
+}
+
+/// A configuration in the only place where its commands are tried, and what the scheduler makes of it.
+struct Before<'a> {
+    tool: Tool,
+    cluster: &'a Cluster,
+    xml: &'a str,
+    schedule: Result<Schedule, String>,
+}
+
+/// Makes questions of all commands that are not proven: of the plan, where it is to be run, and of each that an operator types.
+pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding], with_plan: bool) {
+    let is_asked = |finding: &Finding| match &finding.then {
+        Then::Setup(_) => with_plan,
+        Then::Type(_) => true,
+        Then::Do(_) => false,
+    };
+    if !findings.iter().any(is_asked) {
+        return;
+    }
+    let schedule = Copy::of(xml).map_err(|e| e.to_string()).and_then(|copy| Schedule::of(&copy.file));
+    let before = Before { tool, cluster, xml, schedule };
+    if with_plan {
+        of_plan(&before, findings);
+    }
+    for finding in findings {
+        if let Then::Type(step) = &finding.then
+            && let Err(why) = before.objection(std::slice::from_ref(step))
+        {
+            finding.then = question(step, &why);
+        }
+    }
+}
+
+fn of_plan(before: &Before<'_>, findings: &mut [Finding]) {
+    let all = plan::steps(findings);
+    if all.is_empty() || before.objection(&all).is_ok() {
+        return;
+    }
+    let mut proven: Vec<Part> = Vec::new();
+    for part in PARTS {
+        let is_in = |step: &&Step| {
+            let own = Part::of(before.cluster, step);
+            own == part || proven.contains(&own)
+        };
+        let steps: Vec<Step> = all.iter().filter(is_in).cloned().collect();
+        match before.objection(&steps) {
+            Ok(()) => proven.push(part),
+            Err(why) => ask(before.cluster, part, &why, findings),
+        }
+    }
+}
+
+fn ask(cluster: &Cluster, part: Part, why: &str, findings: &mut [Finding]) {
+    for finding in findings {
+        if let Then::Setup(step) = &finding.then
+            && Part::of(cluster, step) == part
+        {
+            finding.then = question(step, why);
+        }
+    }
+}
+
+fn question(step: &Step, why: &str) -> Then {
+    Then::Do(format!("is this right: {}? It is not proven to do no harm: {why}", step.shown()))
+}
+
+impl Before<'_> {
+    /// Why these steps are not proven.
+    fn objection(&self, steps: &[Step]) -> Result<(), String> {
+        let schedule = self.schedule.as_ref().map_err(Clone::clone)?;
+        let copy = Copy::of(self.xml).map_err(|e| e.to_string())?;
+        run_on_copy(&on_copy(self.tool, self.cluster, steps, &copy.file), &copy.file)?;
+        let xml = fs::read_to_string(&copy.file).map_err(|e| e.to_string())?;
+        let (here, wanted) = (self.cluster.here.clone(), self.cluster.wanted.clone());
+        let after = read(&xml, here, wanted).map_err(|e| e.to_string())?;
+        let tree = |xml: &str| Element::parse(xml).map_err(|e| e.to_string());
+        let lost = lost(self.cluster, &after);
+        let all = lost.into_iter().next().or(others::changed(&tree(self.xml)?, &tree(&xml)?, steps));
+        let all = match all {
+            None => schedule.disturbed(&Schedule::of(&copy.file)?),
+            found => found,
+        };
+        all.map_or(Ok(()), Err)
+    }
+}
+
+/// Whether the configuration is still the one that commands were proven on; what runs may have changed.
+pub fn is_same(proven: &str, now: &str) -> bool {
+    let configuration =
+        |xml: &str| Some(Element::parse(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
+    configuration(proven).is_some_and(|was| Some(was) == configuration(now))
+}
+
+/// Where fencing is switched off, with those whom Pacemaker would fence the moment that it is on.
+pub fn with_lost(mut cluster: Cluster, xml: &str) -> Cluster {
+    cluster.would_fence = cluster.switched_off().and_then(|property| would_fence(xml, property));
+    cluster
+}
+
+/// `None` where nobody can say.
+fn would_fence(xml: &str, property: &str) -> Option<Vec<String>> {
+    let copy = Copy::of(xml).ok()?;
+    let mut set = child::cluster_tool("crm_attribute".as_ref());
+    set.env("CIB_file", &copy.file).args(["--type", "crm_config", "--name", property, "--update", "true"]);
+    child::output(set, schedule::LIMIT, schedule::MOST).ok()?;
+    Some(Schedule::of(&copy.file).ok()?.fenced.into_iter().collect())
+}
+
+/// A copy in a directory that nobody else can read, for it holds passwords. It ends with this value.
+struct Copy {
+    room: PathBuf,
+    file: PathBuf,
+}
+
+impl Copy {
+    fn of(xml: &str) -> io::Result<Self> {
+        let place = |directory: &Path| mkdtemp(&directory.join("nova-host-alerter-proof-XXXXXX"));
+        let room = place(Path::new("/run")).or_else(|_| place(&std::env::temp_dir()))?;
+        let file = room.join("cib.xml");
+        let copy = Self { room, file };
+        fs::write(&copy.file, xml)?;
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _nothing_there = fs::remove_dir_all(&self.room);
+    }
+}

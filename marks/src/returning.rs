@@ -1,0 +1,135 @@
+//! When a host is called back on a route that was notified of its failure. One rule, of typed state: nothing else decides it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::delivery::{Delivery, State, TAKEN};
+use crate::host::HostName;
+use crate::mark::Settlement;
+use crate::time::Timestamp;
+
+/// The word of a return that is held because its route leads to another place by now.
+pub const OTHER_TARGET: &str = "other-target";
+
+/// Where attempts may have arrived: those that are begun count, and only one that surely reached nobody does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// How many.
+    pub attempts: u32,
+    /// Where, in the words of the route's driver.
+    pub targets: BTreeSet<String>,
+}
+
+impl Arrivals {
+    /// An attempt begins; nobody knows more of it until it has ended.
+    pub fn begin(&mut self, target: &str) {
+        self.attempts = self.attempts.saturating_add(1);
+        self.targets.insert(target.to_owned());
+    }
+
+    /// One of them reached nobody.
+    pub fn take_back(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+        if self.attempts == 0 {
+            self.targets.clear();
+        }
+    }
+}
+
+/// Who is a member of the cluster, and was not fenced since: by one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// When it began.
+    pub at: Timestamp,
+    /// Who.
+    pub members: BTreeSet<HostName>,
+}
+
+/// What is known of a failure, for whether a return of its host is owed to its route.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure<'a> {
+    /// Its delivery; none where its row is damaged.
+    pub delivery: Option<&'a Delivery>,
+    /// How its mark ended.
+    pub settled: Option<(Settlement, Timestamp)>,
+    /// Another alerter may have had the mark.
+    pub was_elsewhere: bool,
+    /// Its host was seen to come back.
+    pub has_returned: bool,
+    /// Its host is a member, long after its failure.
+    pub is_member_for_long: bool,
+}
+
+impl Failure<'_> {
+    /// Whether the route may have been notified of it, and will not be any more.
+    fn may_have_arrived(&self) -> bool {
+        self.delivery.is_none_or(|delivery| {
+            let last = delivery.last.as_ref().map(|last| last.kind.as_str());
+            let is_taken =
+                delivery.state == State::Acknowledged && last.is_some_and(|kind| TAKEN.contains(&kind));
+            is_taken || delivery.arrivals.attempts > 0 || self.was_elsewhere
+        })
+    }
+
+    /// What an operator ended may still be on its way: so long as an exchange may take.
+    fn is_quiet(&self, now: Timestamp, limit: Duration) -> bool {
+        let is_taken = self.delivery.is_some_and(|delivery| delivery.state == State::Acknowledged);
+        let ended = self.delivery.and_then(|delivery| delivery.ended_at).or(self.settled.map(|(_, at)| at));
+        is_taken || ended.is_none_or(|at| at + limit <= now || at > now)
+    }
+
+    /// Whether a return is owed. A host that was not seen to come back has to be a member for long, and an operator must have
+    /// said that its mark is none.
+    pub fn is_owed(&self, now: Timestamp, limit: Duration) -> bool {
+        let is_dismissed = matches!(self.settled, Some((Settlement::Dismissed, _)));
+        let is_over = self.delivery.is_none_or(|delivery| delivery.state.is_final());
+        let is_back = self.has_returned || (is_dismissed && self.is_member_for_long);
+        is_over && is_back && self.may_have_arrived() && self.is_quiet(now, limit)
+    }
+}
+
+/// What is known of a return whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Return<'a> {
+    /// Where the failure may have arrived; none where that is not known.
+    pub arrivals: Option<&'a Arrivals>,
+    /// Where the route leads now.
+    pub target: &'a str,
+    /// The host is a member now, by a look that is younger than each of its marks.
+    pub is_member: bool,
+    /// The route took a later mark of the host: the return of that one is sent.
+    pub is_overtaken: bool,
+    /// An operator has said that it may go to wherever the route leads.
+    pub is_released: bool,
+}
+
+/// What becomes of a return.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It is sent.
+    Go,
+    /// It waits until the host is a member.
+    Wait,
+    /// It is held: the route leads to another place than the one that was notified, which is given.
+    Hold(String),
+    /// The return of a later mark is sent instead.
+    Overtaken,
+}
+
+impl Return<'_> {
+    /// What becomes of it now, whatever other marks of its host wait for.
+    pub fn ruling(&self) -> Ruling {
+        match self.elsewhere() {
+            Some(target) if !self.is_released => Ruling::Hold(target.to_owned()),
+            _ if self.is_overtaken => Ruling::Overtaken,
+            _ if !self.is_member => Ruling::Wait,
+            _ => Ruling::Go,
+        }
+    }
+
+    /// A place that may have been notified, and is not the one to which the route leads.
+    fn elsewhere(&self) -> Option<&str> {
+        let targets = &self.arrivals?.targets;
+        targets.iter().find(|target| *target != self.target).map(String::as_str)
+    }
+}
