@@ -259,10 +259,10 @@ impl Circumstances<'_> {
         !self.is_old(failed) || self.cib.is_none_or(|cib| is_surely_down(cib, node, failed))
     }
 
-    /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster sees as a member; of one
-    /// that is found later nobody knows whether it was one then.
+    /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster has not lost; of one
+    /// that is found later nobody knows whether it had.
     pub(super) fn proof_by(&self, sighting: &Sighting) -> Option<Proof> {
-        let gone = || self.cib.is_some_and(|cib| cib.membership(&sighting.node) == Some(false));
+        let gone = || self.cib.is_some_and(|cib| cib.is_lost(&sighting.node));
         let witnessed = || sighting.at >= self.started && self.now.distance(sighting.at) <= CONFIRMATION;
         (!sighting.by_human || (witnessed() && gone())).then(|| sighting.proof())
     }

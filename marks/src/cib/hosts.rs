@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::operations::Link;
 use super::{Cib, NodeState, Resource};
 use crate::host::HostName;
 use crate::time::Timestamp;
@@ -113,9 +114,30 @@ impl Cib {
         !stopped && !unmanaged && !self.is_set_aside(host)
     }
 
-    /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it.
+    /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it, or nothing that can be believed.
+    ///
+    /// The scheduler of 3.0.x writes 0 over the `in_ccm` of each remote node that is connected, so a 0 there says nothing; then
+    /// the connection decides. Of one that is held, of a host that counts as fenced, nobody knows: somebody may have confirmed by
+    /// hand a host that lives.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
-        self.state_of(host.as_str())?.is_member()
+        let state = self.state_of(host.as_str())?;
+        if !self.is_in_doubt(state, host) {
+            return state.is_member();
+        }
+        match self.link_of(host)? {
+            Link::Held => state.fenced_at().is_none().then_some(true),
+            Link::Lost | Link::Nobody => Some(false),
+        }
+    }
+
+    /// Whether Pacemaker has lost this node. That nobody is connected to it does not do: another controller may be taking it over.
+    pub fn is_lost(&self, host: &HostName) -> bool {
+        let is_seen = |state| !self.is_in_doubt(state, host) || self.link_of(host) == Some(Link::Lost);
+        self.membership(host) == Some(false) && self.state_of(host.as_str()).is_some_and(is_seen)
+    }
+
+    fn is_in_doubt(&self, state: &NodeState, host: &HostName) -> bool {
+        state.in_ccm == "0" && self.is_remote_node(host)
     }
 
     /// Every host that Pacemaker sees as a member, and that was not fenced since it became one.
@@ -136,10 +158,10 @@ impl Cib {
         })
     }
 
-    /// Whether the CIB says something of the node's membership that is not understood.
+    /// Whether the CIB says something of the node's membership, but not what it is.
     pub fn is_membership_unclear(&self, host: &HostName) -> bool {
         let state = self.state_of(host.as_str());
-        state.is_some_and(|state| !state.in_ccm.is_empty() && state.is_member().is_none())
+        state.is_some_and(|state| !state.in_ccm.is_empty()) && self.membership(host).is_none()
     }
 
     /// When the node was last fenced, or confirmed as down by hand, epoch seconds; `None` once it is back.

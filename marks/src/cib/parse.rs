@@ -12,6 +12,9 @@ use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
 use crate::host::HostName;
 use crate::xml::Attributes;
 
+/// OCF's exit code of a monitor for what does not run.
+const NOT_RUNNING: &str = "7";
+
 /// The elements that are open, by name.
 #[derive(Default)]
 struct Builder {
@@ -148,8 +151,9 @@ impl Builder {
         if history.node.is_empty() {
             history.node = attributes.own("on_node");
         }
-        let (kind, succeeded) = (attributes.own("operation"), attributes.get("rc-code") == "0");
-        history.operations.push(Operation { kind, succeeded, call_id, seconds });
+        let (kind, code) = (attributes.own("operation"), attributes.get("rc-code"));
+        let (succeeded, found_nothing) = (code == "0", code == NOT_RUNNING);
+        history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds });
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   sbin/  ocf/  alerts/   over /usr/sbin, /usr/lib/ocf/resource.d and /usr/share/pacemaker/alerts of every node, read-only
+//!   remote/                the remote daemon of this machine's release, over /usr/sbin too
 //!   shared/                /run/lab of every node: the service's socket, and bin/ that a test may change
 //!   nodes/NAME/etc         over /etc, read-only
 //!   nodes/NAME/site        /etc/nova-host-alerter
@@ -63,12 +64,13 @@ pub(super) fn write_site(
 }
 
 fn install(lab: &Path, products: Option<&Products>) -> anyhow::Result<()> {
-    let [sbin, ocf, alerts, bin] = ["sbin", "ocf", "alerts", "shared/bin"].map(|name| lab.join(name));
-    for path in [&sbin, &ocf, &alerts, &bin] {
+    let [sbin, remote, ocf, alerts, bin] =
+        ["sbin", "remote", "ocf", "alerts", "shared/bin"].map(|name| lab.join(name));
+    for path in [&sbin, &remote, &ocf, &alerts, &bin] {
         directory(path, 0o755)?;
     }
     let myself = std::env::current_exe()?;
-    place(&machine::pacemaker_remoted()?, &sbin.join("pacemaker-remoted"))?;
+    place(&machine::pacemaker_remoted()?, &remote.join("pacemaker-remoted"))?;
     place(&myself, &sbin.join(parts::POWER_AGENT))?;
     place(&myself, &bin.join(parts::MARK_AGENT))?;
     symlink(format!("{CHANGEABLE}/{}", parts::MARK_AGENT), sbin.join(parts::MARK_AGENT))?;

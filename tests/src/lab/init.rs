@@ -15,7 +15,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::wait::waitpid;
 
 use super::node::{PATH, log_file};
-use super::{disk, parts, tree, wait};
+use super::tree::{self, Tree};
+use super::{disk, parts, wait};
 
 const NOTHING: Option<&str> = None;
 
@@ -32,12 +33,16 @@ pub(super) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (name, address, kind) = (name.clone(), address.clone(), kind.clone());
     let seat = Seat { name, address, kind, lab: lab.into() };
     announce()?;
-    let root = seat.file_systems()?;
+    let tree = tree::of(&disk::node_directory(&seat.lab, &seat.name));
+    let root = seat.file_systems(tree.as_ref())?;
     nix::unistd::sethostname(&seat.name)?;
     wait_for_cable()?;
     seat.network()?;
     if root != Path::new("/") {
         tree::enter(&root)?;
+    }
+    if let Some(Tree::Own(_)) = tree {
+        tree::give_to_own_accounts()?;
     }
     disk::give_to_cluster(Path::new("/run/crm"))?;
     keep_syslog()?;
@@ -64,12 +69,13 @@ fn wait_for_cable() -> anyhow::Result<()> {
 
 impl Seat {
     /// Mounts that need the host's paths come first: /tmp, /run and /dev hide what lies below them. Gives where the node's root is.
-    fn file_systems(&self) -> anyhow::Result<PathBuf> {
+    fn file_systems(&self, tree: Option<&Tree>) -> anyhow::Result<PathBuf> {
         let shared = File::open(self.lab.join("shared"))?;
         let node = disk::node_directory(&self.lab, &self.name);
-        let root = match tree::of(&self.lab, &self.kind) {
-            Some(system) => tree::lay_out(&system, &node)?,
-            None => self.over_the_host(&node)?,
+        let root = match tree {
+            Some(Tree::Own(system)) => tree::lay_out(system, &node)?,
+            Some(Tree::Release(system)) => self.over_a_release(system, &node)?,
+            None => self.over(Path::new("/"), &[self.lab.join("remote")], &node)?,
         };
         devices(&root.join("dev"))?;
         for (what, place) in [("proc", "proc"), ("sysfs", "sys"), ("tmpfs", "var/tmp"), ("tmpfs", "tmp")] {
@@ -79,17 +85,28 @@ impl Seat {
         Ok(root)
     }
 
-    fn over_the_host(&self, node: &Path) -> anyhow::Result<PathBuf> {
-        overlay(&self.lab.join("sbin"), "/usr/sbin")?;
-        overlay(&self.lab.join("ocf"), "/usr/lib/ocf/resource.d")?;
-        overlay(&self.lab.join("alerts"), "/usr/share/pacemaker/alerts")?;
-        overlay(&node.join("etc"), "/etc")?;
-        bind(&node.join("site"), Path::new("/etc/nova-host-alerter"))?;
-        bind(&node.join("var-lib"), Path::new("/var/lib"))?;
-        bind(&node.join("var-log"), Path::new("/var/log"))?;
+    fn over_a_release(&self, system: &Path, node: &Path) -> anyhow::Result<PathBuf> {
+        let root = node.join("root");
+        fs::create_dir_all(&root)?;
+        bind(system, &root)?;
+        self.over(&root, &[], node)
+    }
+
+    /// What the lab installs and the node's disk, over a root that stays as it is.
+    fn over(&self, root: &Path, programs: &[PathBuf], node: &Path) -> anyhow::Result<PathBuf> {
+        let programs = [&[self.lab.join("sbin")], programs].concat();
+        overlay(&programs, &root.join("usr/sbin"))?;
+        overlay(&[self.lab.join("ocf")], &root.join("usr/lib/ocf/resource.d"))?;
+        overlay(&[self.lab.join("alerts")], &root.join("usr/share/pacemaker/alerts"))?;
+        overlay(&[node.join("etc")], &root.join("etc"))?;
+        for (part, place) in
+            [("site", "etc/nova-host-alerter"), ("var-lib", "var/lib"), ("var-log", "var/log")]
+        {
+            bind(&node.join(part), &root.join(place))?;
+        }
         let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
-        mount(NOTHING, "/", NOTHING, read_only, NOTHING).context("making the host's root read-only")?;
-        Ok(PathBuf::from("/"))
+        mount(NOTHING, root, NOTHING, read_only, NOTHING).context("making the root read-only")?;
+        Ok(root.to_owned())
     }
 
     fn network(&self) -> anyhow::Result<()> {
@@ -110,10 +127,11 @@ impl Seat {
     }
 }
 
-fn overlay(upper: &Path, place: &str) -> anyhow::Result<()> {
-    let layers = format!("lowerdir={}:{place}", upper.display());
+fn overlay(uppers: &[PathBuf], place: &Path) -> anyhow::Result<()> {
+    let layers = uppers.iter().map(PathBuf::as_path).chain([place]).map(|layer| layer.display().to_string());
+    let layers = format!("lowerdir={}", layers.collect::<Vec<_>>().join(":"));
     mount(Some("overlay"), place, Some("overlay"), MsFlags::MS_RDONLY, Some(layers.as_str()))
-        .with_context(|| format!("overlay over {place}"))
+        .with_context(|| format!("overlay over {}", place.display()))
 }
 
 fn bind(what: &Path, place: &Path) -> anyhow::Result<()> {

@@ -19,6 +19,7 @@ mod node;
 mod parts;
 mod plan;
 mod rack;
+pub mod release;
 mod room;
 mod status;
 mod tree;
@@ -47,6 +48,7 @@ use hub::Hub;
 use plan::{Kind, NodePlan};
 use rack::Rack;
 use room::Room;
+use tree::Tree;
 
 /// A booted cluster. Dropping it ends every process, mount and link that it made.
 pub struct Lab {
@@ -62,7 +64,21 @@ impl Lab {
     /// # Errors
     /// What could not be made, with the end of the failing node's console.
     pub fn boot(shape: Shape, products: Option<&Products>) -> anyhow::Result<Self> {
-        Self::boot_in(Room::new()?, shape, products)
+        let everyone = release::chosen();
+        Self::boot_in(Room::new()?, shape, products, |_| everyone.clone().map(Tree::Release))
+    }
+
+    /// The same with nodes of the release that `release_of` names for each, or of this machine's own.
+    ///
+    /// # Errors
+    /// Those of [`Lab::boot`], and that a release's root is not there.
+    pub fn boot_mixed(
+        shape: Shape,
+        products: Option<&Products>,
+        release_of: impl Fn(&str) -> Option<&'static str>,
+    ) -> anyhow::Result<Self> {
+        let root = |node: &str| release_of(node).map(|suite| Tree::Release(release::root(suite)));
+        Self::boot_in(Room::new()?, shape, products, root)
     }
 
     /// The same with controllers that are a Debian each: a layer over `system`, a tree with Pacemaker and its tools in it. Nothing
@@ -71,14 +87,25 @@ impl Lab {
     /// # Errors
     /// Those of [`Lab::boot`], and that there is no such tree.
     pub fn boot_debian(shape: Shape, system: &Path) -> anyhow::Result<Self> {
-        let room = Room::new()?;
-        tree::choose(room.path(), system)?;
-        Self::boot_in(room, shape, None)
+        let is_controller = |node: &str| node.starts_with("ctl");
+        Self::boot_in(Room::new()?, shape, None, |node| {
+            is_controller(node).then(|| Tree::Own(system.to_owned()))
+        })
     }
 
-    fn boot_in(room: Room, shape: Shape, products: Option<&Products>) -> anyhow::Result<Self> {
+    fn boot_in(
+        room: Room,
+        shape: Shape,
+        products: Option<&Products>,
+        root_of: impl Fn(&str) -> Option<Tree>,
+    ) -> anyhow::Result<Self> {
         let plans = plan::nodes(shape);
         disk::lay_out(room.path(), shape, &plans, products)?;
+        for plan in &plans {
+            if let Some(tree) = root_of(&plan.name) {
+                tree::choose(&disk::node_directory(room.path(), &plan.name), &tree)?;
+            }
+        }
         let rack = Arc::new(Rack::new(Hub::new()?, room.path(), &plans));
         let service = Service::start(room.path(), Arc::clone(&rack), products)?;
         let lab = Self { service, rack, plans, room };

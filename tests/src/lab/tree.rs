@@ -1,5 +1,6 @@
-//! A controller whose root is a Debian of its own: a layer of its disk over a tree that the controllers share, so that a package
-//! can be installed into it. What is written there stays over a loss of power.
+//! A node whose root is another system than this machine's: one of another release (`tests/roots.sh`), read-only like the
+//! machine's own would be; or a Debian of its own, a layer of its disk over a tree that the controllers share, so that a package can
+//! be installed into it. What is written there stays over a loss of power.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,21 +12,37 @@ use nix::unistd::pivot_root;
 
 use super::{disk, parts};
 
-/// In the lab's directory, where there is such a tree.
+/// In the node's directory, where its root is a tree of which it changes nothing.
+const RELEASE: &str = "release";
+/// In the node's directory, where its root is a layer over a tree.
 const SYSTEM: &str = "system";
 const AUTHKEY: &str = "etc/pacemaker/authkey";
 const CIB: &str = "var/lib/pacemaker/cib/cib.xml";
 const FILES: [&str; 4] = ["etc/hosts", "etc/hostname", "etc/corosync/corosync.conf", AUTHKEY];
 
-/// Notes for every boot of a controller what its tree is.
-pub(super) fn choose(lab: &Path, system: &Path) -> anyhow::Result<()> {
-    let system = fs::canonicalize(system).with_context(|| format!("{} is missing", system.display()))?;
-    Ok(symlink(system, lab.join(SYSTEM))?)
+/// What a node's root is.
+pub(super) enum Tree {
+    /// A system of another release.
+    Release(PathBuf),
+    /// A system that this node may change for itself.
+    Own(PathBuf),
+}
+
+/// Notes for every boot of a node what its root is.
+pub(super) fn choose(node: &Path, tree: &Tree) -> anyhow::Result<()> {
+    let (name, system) = match tree {
+        Tree::Release(system) => (RELEASE, system),
+        Tree::Own(system) => (SYSTEM, system),
+    };
+    let system = fs::canonicalize(system)
+        .with_context(|| format!("{} is missing: run tests/roots.sh", system.display()))?;
+    Ok(symlink(system, node.join(name))?)
 }
 
 /// The tree of this node, if it has one.
-pub(super) fn of(lab: &Path, kind: &str) -> Option<PathBuf> {
-    if kind == parts::CONTROLLER { fs::canonicalize(lab.join(SYSTEM)).ok() } else { None }
+pub(super) fn of(node: &Path) -> Option<Tree> {
+    let at = |name: &str| fs::canonicalize(node.join(name)).ok();
+    at(RELEASE).map(Tree::Release).or_else(|| at(SYSTEM).map(Tree::Own))
 }
 
 /// Mounts the node's root, and puts there what makes it a node of this lab; gives where it is.
@@ -53,12 +70,16 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(|| format!("{} to {}", from.display(), to.display()))
 }
 
-/// Makes `root` the root of this mount namespace, for whoever enters it too. The accounts are those of the tree from here on.
+/// Makes `root` the root of this mount namespace, for whoever enters it too.
 pub(super) fn enter(root: &Path) -> anyhow::Result<()> {
     ensure!(root.is_absolute(), "{} is not absolute", root.display());
     pivot_root(root, &root.join("mnt"))?;
     std::env::set_current_dir("/")?;
-    umount2("/mnt", MntFlags::MNT_DETACH)?;
+    umount2("/mnt", MntFlags::MNT_DETACH).context("leaving the former root")
+}
+
+/// What was laid out with this machine's accounts belongs to those of the node's own system from here on.
+pub(super) fn give_to_own_accounts() -> anyhow::Result<()> {
     disk::give_to_cluster(&Path::new("/").join(AUTHKEY))?;
     disk::give_to_cluster(&Path::new("/").join(CIB))
 }

@@ -1,0 +1,58 @@
+#!/bin/sh
+# Debian systems with Pacemaker of other releases, below target/roots, for the tests' clusters (`make roots`, as root):
+# roots.sh [SUITE ...]      bullseye 2.0.5, bookworm 2.1.5, trixie 3.0.0, forky 3.0.1, sid 3.0.3; without one, those that CI has
+#
+# A root is made once and kept; it is made anew where this script or the cluster's accounts have changed.
+# NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from.
+set -eu
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$PWD/target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+roots=$target/roots
+mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
+packages='pacemaker corosync pacemaker-cli-utils resource-agents crmsh pcs iproute2 util-linux procps'
+
+fail() { echo "FAILED: $*" >&2 && exit 1; }
+[ "$(id -u)" = 0 ] || fail 'this needs root'
+command -v debootstrap >/dev/null || fail 'debootstrap is not there: run make deps'
+user=$(id -u hacluster) group=$(getent group haclient | cut -d: -f3)
+stamp="$(sha256sum <"$0" | cut -c1-16) $user $group"
+
+# in_root ROOT COMMAND: with the root's own /proc; what it starts ends with it.
+in_root() {
+    unshare --mount --pid --fork --kill-child sh -ec 'mount -t proc proc "$1/proc"; exec chroot "$1" sh -ec "$2"' sh "$1" "$2"
+}
+
+# The accounts have this machine's numbers: files are laid out for both.
+fill() {
+    printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
+    chmod 755 "$1/usr/sbin/policy-rc.d"
+    cp -L /etc/resolv.conf /etc/hosts "$1/etc/"
+    apt-config dump Acquire >"$1/etc/apt/apt.conf.d/90-as-here"
+    # An unstable suite's list of files may have expired.
+    echo 'Acquire::Check-Valid-Until "false";' >"$1/etc/apt/apt.conf.d/91-expired"
+    in_root "$1" "
+        groupadd --gid $group haclient && useradd --uid $user --gid haclient --home-dir /var/lib/pacemaker --shell /usr/sbin/nologin hacluster
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q update
+        apt-get -q -y --no-install-recommends -o DPkg::Options::=--force-unsafe-io install $packages
+        cd /tmp && apt-get -q download pacemaker-remote && dpkg -x pacemaker-remote_*.deb /tmp/remote
+        cp /tmp/remote/usr/sbin/pacemaker-remoted /usr/sbin/
+        rm -rf /tmp/remote /tmp/*.deb
+        apt-get clean"
+}
+
+make_root() {
+    root=$roots/$1 log=$roots/$1.log
+    [ "$(cat "$root/made" 2>/dev/null)" != "$stamp" ] || return 0
+    echo "make roots: $1 (its log: $log)"
+    rm -rf "$root" "$root.new"
+    mkdir -p "$roots"
+    debootstrap --variant=minbase "$1" "$root.new" "$mirror" >"$log" 2>&1 || fail "debootstrap of $1: $log"
+    fill "$root.new" >>"$log" 2>&1 || fail "packages of $1: $log"
+    echo "$stamp" >"$root.new/made"
+    mv "$root.new" "$root"
+}
+
+[ $# -gt 0 ] || set -- trixie
+for suite in "$@"; do make_root "$suite"; done
