@@ -65,6 +65,8 @@ pub struct Cib {
     quorum: Option<bool>,
     /// The id of the DC that wrote the status.
     dc: String,
+    /// The DC's release of Pacemaker.
+    dc_version: String,
     nodes: Vec<Node>,
     /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
     places: HashMap<HostName, Vec<usize>>,
@@ -102,6 +104,8 @@ struct NodeState {
     id: String,
     name: String,
     in_ccm: String,
+    /// Whether its controller takes part, in the words of `in_ccm` or as online and offline.
+    crmd: String,
     fenced: String,
     /// Those that last until the node restarts.
     attributes: Vec<(String, String)>,

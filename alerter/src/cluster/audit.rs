@@ -16,7 +16,8 @@ pub(super) struct Audit {
 impl Audit {
     /// Looks at the cluster once more. A host is missed that should be connected, is not, and was not fenced.
     pub(super) fn look(&mut self, cib: &Cib, now: Instant) {
-        let is_away = |host| cib.membership(host) != Some(true) && !cib.is_membership_unclear(host);
+        let is_away =
+            |host: &HostName| cib.membership(host) != Some(true) && !cib.is_membership_unclear(host);
         let is_missed =
             |host: &HostName| cib.is_expected(host) && is_away(host) && cib.node_fenced(host).is_none();
         let missed: HashSet<&HostName> = cib.remote_nodes().iter().filter(|host| is_missed(host)).collect();

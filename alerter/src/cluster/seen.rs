@@ -66,6 +66,8 @@ pub struct Seen {
     connections: HashMap<HostName, Incarnation>,
     /// Connections that this daemon saw appear, and when, by this controller's clock; of each host the newest few.
     appeared: HashMap<HostName, VecDeque<(Incarnation, Timestamp)>>,
+    /// Hosts that are lost, and since when, by this controller's clock.
+    lost: BTreeMap<HostName, Timestamp>,
     /// When everything was looked at last.
     passed: Option<Moment>,
     clocks: Clocks,
@@ -186,6 +188,18 @@ impl Seen {
     pub fn appeared(&self, node: &HostName, connection: &Incarnation) -> Option<Timestamp> {
         let seen = self.appeared.get(node)?;
         seen.iter().find(|(known, _)| known == connection).map(|(_, at)| *at)
+    }
+
+    /// Takes note of which hosts are lost; after a gap nobody knows whether one was back in between.
+    pub fn note_lost(
+        &mut self,
+        lost: impl Iterator<Item = HostName>,
+        now: Moment,
+    ) -> &BTreeMap<HostName, Timestamp> {
+        let known = if self.is_watching(now) { std::mem::take(&mut self.lost) } else { BTreeMap::new() };
+        let since = |node: &HostName| known.get(node).copied().unwrap_or(now.wall);
+        self.lost = lost.map(|node| (node.clone(), since(&node))).collect();
+        &self.lost
     }
 
     /// Whether the last look is so recent that what is new now has appeared since.

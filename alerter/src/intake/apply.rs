@@ -60,6 +60,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.refused = sifted.refused;
     intake.take_in_register(entries)?;
     intake.set_watermark()?;
+    intake.note_lost(&cib);
     intake.note_connections(&cib)?;
     intake.read_evidence();
     intake.note_members(&cib)?;
@@ -150,6 +151,7 @@ impl<'a> Intake<'a> {
             rules: &settings.intake,
             cib,
             names: Names::new(&settings.hosts, cib),
+            lost: BTreeMap::new(),
         };
         Self {
             journal,
@@ -214,6 +216,14 @@ impl<'a> Intake<'a> {
         for node in grouped.twice.iter().filter_map(|finding| finding.host.as_ref()) {
             self.shared.report_groups(node, &attribute);
         }
+    }
+
+    /// What a confirmation by hand is worth depends on whether its host was lost before.
+    fn note_lost(&mut self, cib: &Cib) {
+        let members = self.member_hosts(cib);
+        let all = cib.remote_nodes().iter().chain(&members);
+        let lost = all.filter(|node| cib.membership(node) == Some(false)).cloned();
+        self.around.lost = self.shared.seen().note_lost(lost, self.moment()).clone();
     }
 
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.

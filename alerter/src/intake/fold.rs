@@ -1,5 +1,6 @@
 //! What becomes of a fencing and of a sighting (design, section 6). Pure: no I/O, no clock.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use marks::cib::Cib;
@@ -18,8 +19,9 @@ use super::naming::{Clash, Names, Naming};
 use super::outage::{self, Connections, Joined, Reach};
 use crate::config::{self, Group, HostRules, IntakeRules};
 
-/// How old a confirmation by hand may be when it is seen, so that the cluster's present state says what it was worth.
-const CONFIRMATION: Duration = Duration::from_secs(60);
+/// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
+/// which another controller takes a connection over, and than an alert takes.
+const LOST_BEFORE: Duration = Duration::from_secs(30);
 
 /// What must be known beside the record that is looked at.
 pub(super) struct Circumstances<'a> {
@@ -37,6 +39,8 @@ pub(super) struct Circumstances<'a> {
     /// None where there is no cluster to ask.
     pub(super) cib: Option<&'a Cib>,
     pub(super) names: Names<'a>,
+    /// Since when hosts have been lost, as far as this daemon has seen it without a gap.
+    pub(super) lost: BTreeMap<HostName, Timestamp>,
 }
 
 /// A fencing, and where it is known from.
@@ -259,12 +263,15 @@ impl Circumstances<'_> {
         !self.is_old(failed) || self.cib.is_none_or(|cib| is_surely_down(cib, node, failed))
     }
 
-    /// What a sighting proves. A confirmation by hand proves nothing of a host that the cluster has not lost; of one
-    /// that is found later nobody knows whether it had.
+    /// What a sighting proves. A confirmation by hand proves something only of a host that was seen lost before it, and has been since:
+    /// Pacemaker cuts the connection of a host that it hears was fenced, and may leave it cut for `reconnect_interval`.
     pub(super) fn proof_by(&self, sighting: &Sighting) -> Option<Proof> {
-        let gone = || self.cib.is_some_and(|cib| cib.is_lost(&sighting.node));
-        let witnessed = || sighting.at >= self.started && self.now.distance(sighting.at) <= CONFIRMATION;
-        (!sighting.by_human || (witnessed() && gone())).then(|| sighting.proof())
+        let before = match sighting.witness {
+            Witness::Alert(_) => LOST_BEFORE,
+            Witness::History | Witness::NodeFenced => CLOCK_SKEW,
+        };
+        let was_lost = || self.lost.get(&sighting.node).is_some_and(|since| *since + before <= sighting.at);
+        (!sighting.by_human || was_lost()).then(|| sighting.proof())
     }
 }
 
@@ -352,24 +359,33 @@ mod tests {
         hosts: HostRules,
         groups: Vec<Group>,
         cib: Option<Cib>,
+        lost: BTreeMap<HostName, Timestamp>,
     }
 
     impl Scene {
+        fn of_cib(cib: Option<Cib>) -> Self {
+            Self { hosts: hosts(), groups: vec![Group::rest()], cib, lost: BTreeMap::new() }
+        }
+
         fn gone() -> Self {
-            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(false, Some(50), NOW)) }
+            Self::of_cib(Some(cib(false, Some(50), NOW)))
+        }
+
+        fn gone_since(since: i64) -> Self {
+            Self { lost: [(HostName::parse("compute1").unwrap(), second(since))].into(), ..Self::gone() }
         }
 
         fn back() -> Self {
-            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(true, Some(NOW - 20), 0)) }
+            Self::of_cib(Some(cib(true, Some(NOW - 20), 0)))
         }
 
         /// All controllers were stopped: nobody is connected yet, and the cluster remembers nothing.
         fn restarted() -> Self {
-            Self { hosts: hosts(), groups: vec![Group::rest()], cib: Some(cib(false, None, 0)) }
+            Self::of_cib(Some(cib(false, None, 0)))
         }
 
         fn alone() -> Self {
-            Self { hosts: hosts(), groups: vec![Group::rest()], cib: None }
+            Self::of_cib(None)
         }
 
         fn at<T>(&self, now: i64, work: impl FnOnce(&Circumstances<'_>) -> T) -> T {
@@ -384,6 +400,7 @@ mod tests {
                 rules: &rules(),
                 cib: self.cib.as_ref(),
                 names: Names::new(&self.hosts, self.cib.as_ref()),
+                lost: self.lost.clone(),
             })
         }
 
@@ -608,15 +625,31 @@ mod tests {
         assert!(matches!(seen(alert()), Fate::Mark(..)), "nobody kept alerts before the installation");
     }
 
+    /// The broken variant asks whether the host is lost now: Pacemaker cuts the connection of a host that lives because of the
+    /// confirmation, and with `reconnect_interval` it stays cut for a while.
     #[test]
-    fn a_confirmation_by_hand_counts_only_for_a_host_that_is_gone() {
-        let by_hand = |scene: &Scene, at| {
-            let said = Sighting { by_human: true, ..sighting("compute1", at, alert()) };
+    fn a_confirmation_by_hand_counts_only_for_a_host_that_was_lost_before() {
+        let by_hand = |scene: &Scene, at, witness| {
+            let said = Sighting { by_human: true, ..sighting("compute1", at, witness) };
             standing(scene.seen(NOW, &said, &[])).unwrap()
         };
-        assert_eq!(by_hand(&Scene::gone(), NOW - 10), "alert");
-        assert_eq!(by_hand(&Scene::back(), NOW - 10), "unconfirmed");
-        assert_eq!(by_hand(&Scene::gone(), NOW - 61), "unconfirmed", "nobody knows what it was then");
+        assert_eq!(by_hand(&Scene::gone_since(NOW - 60), NOW - 20, alert()), "alert");
+        assert_eq!(
+            by_hand(&Scene::gone_since(NOW - 40), NOW - 20, alert()),
+            "unconfirmed",
+            "lost just before"
+        );
+        assert_eq!(by_hand(&Scene::gone_since(NOW - 18), NOW - 20, alert()), "unconfirmed", "lost by it");
+        assert_eq!(by_hand(&Scene::gone(), NOW - 20, alert()), "unconfirmed", "nobody knows since when");
+        assert_eq!(by_hand(&Scene::back(), NOW - 20, alert()), "unconfirmed");
+        let long_ago = Scene::gone_since(NOW - 5_000);
+        assert_eq!(by_hand(&long_ago, NOW - 4_000, alert()), "alert", "and since then");
+        assert_eq!(by_hand(&long_ago, NOW - 90, Witness::History), "history");
+        assert_eq!(
+            by_hand(&Scene::gone_since(NOW - 150), NOW - 90, Witness::History),
+            "unconfirmed",
+            "by another clock"
+        );
     }
 
     /// Killing a controller raises an alert too.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::operations::Link;
 use super::{Cib, NodeState, Resource};
 use crate::host::HostName;
 use crate::time::Timestamp;
@@ -116,28 +115,19 @@ impl Cib {
 
     /// Whether Pacemaker sees this node as a member; `None` where it says nothing of it, or nothing that can be believed.
     ///
-    /// The scheduler of 3.0.x writes 0 over the `in_ccm` of each remote node that is connected, so a 0 there says nothing; then
-    /// the connection decides. Of one that is held, of a host that counts as fenced, nobody knows: somebody may have confirmed by
-    /// hand a host that lives.
+    /// With a DC of 3.0 or later `in_ccm` says nothing of a remote node (`docs/pacemaker-releases.md`, 3); its connection decides.
+    /// Of one that is held, of a host that counts as fenced, nobody knows: somebody may have confirmed by hand a host that lives.
     pub fn membership(&self, host: &HostName) -> Option<bool> {
         let state = self.state_of(host.as_str())?;
-        if !self.is_in_doubt(state, host) {
+        if !self.is_overwritten(state, host) {
             return state.is_member();
         }
-        match self.link_of(host)? {
-            Link::Held => state.fenced_at().is_none().then_some(true),
-            Link::Lost | Link::Nobody => Some(false),
-        }
+        self.is_connected(host).filter(|connected| !connected || state.fenced_at().is_none())
     }
 
-    /// Whether Pacemaker has lost this node. That nobody is connected to it does not do: another controller may be taking it over.
-    pub fn is_lost(&self, host: &HostName) -> bool {
-        let is_seen = |state| !self.is_in_doubt(state, host) || self.link_of(host) == Some(Link::Lost);
-        self.membership(host) == Some(false) && self.state_of(host.as_str()).is_some_and(is_seen)
-    }
-
-    fn is_in_doubt(&self, state: &NodeState, host: &HostName) -> bool {
-        state.in_ccm == "0" && self.is_remote_node(host)
+    fn is_overwritten(&self, state: &NodeState, host: &HostName) -> bool {
+        let major: Option<u32> = self.dc_version.split('.').next().and_then(|major| major.parse().ok());
+        major.is_some_and(|major| major >= 3) && !state.in_ccm.is_empty() && self.is_remote_node(host)
     }
 
     /// Every host that Pacemaker sees as a member, and that was not fenced since it became one.
@@ -235,6 +225,12 @@ impl NodeState {
     pub(super) fn is_member(&self) -> Option<bool> {
         let number: Option<i64> = self.in_ccm.parse().ok();
         number.map(|since| since > 0).or_else(|| truth(&self.in_ccm))
+    }
+
+    /// Whether it is a member whose controller is there: one that has died on a member leaves its operations behind.
+    pub(super) fn takes_part(&self) -> bool {
+        let has_left = ["offline", "0"].contains(&self.crmd.as_str()) || truth(&self.crmd) == Some(false);
+        self.is_member() == Some(true) && !has_left
     }
 
     fn fenced_at(&self) -> Option<i64> {

@@ -12,6 +12,16 @@ pub(super) struct History {
     pub(super) agent: String,
     pub(super) node: String,
     pub(super) operations: Vec<Operation>,
+    /// A start is under way.
+    pub(super) is_starting: bool,
+}
+
+impl History {
+    /// What is under way took the place of the stop before it, and the good monitors before that still stand there.
+    fn holds(&self) -> Option<bool> {
+        let last = || self.operations.iter().max_by_key(|operation| operation.order());
+        if self.is_starting { Some(false) } else { last()?.holds() }
+    }
 }
 
 /// One operation that has ended.
@@ -27,30 +37,19 @@ pub(super) struct Operation {
     pub(super) seconds: i64,
 }
 
-/// What the cluster has of a connection to a remote node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Link {
-    /// Each member says that it has none: it was stopped, or is being taken over from a controller that has left.
-    Nobody,
-    /// A controller had it, or tried to make it, and failed; nobody has it since.
-    Lost,
-    /// A member has it.
-    Held,
-}
-
 impl Operation {
     /// Successful starts and monitors show that a resource was there.
     fn shows_life(&self) -> bool {
         self.succeeded && matches!(self.kind.as_str(), "start" | "monitor")
     }
 
-    /// What becomes of a connection by it, where a controller did it last; `None` where this leaves it open, as a handover does.
-    fn link(&self) -> Option<Link> {
+    /// Whether a controller that did this last holds a connection; `None` where this leaves it open, as a handover does, and a
+    /// probe that found none.
+    fn holds(&self) -> Option<bool> {
         match (self.kind.as_str(), self.succeeded) {
-            ("start" | "monitor", true) | ("migrate_from", true) => Some(Link::Held),
-            ("stop", true) => Some(Link::Nobody),
-            ("monitor", false) if self.found_nothing => Some(Link::Nobody),
-            ("start" | "monitor", false) => Some(Link::Lost),
+            ("start" | "monitor" | "migrate_from", true) => Some(true),
+            ("stop", true) => Some(false),
+            ("start" | "monitor", false) if !self.found_nothing => Some(false),
             _ => None,
         }
     }
@@ -99,25 +98,18 @@ impl Cib {
         Some(Incarnation::new(controller, call_id, seconds))
     }
 
-    /// The connection to a remote node, by what each controller did last with its resource; `None` where that is open: a member
-    /// has no record, as after a cleanup, or a controller that has left the cluster held it.
-    pub(super) fn link_of(&self, host: &HostName) -> Option<Link> {
-        let (members, others): (Vec<_>, Vec<_>) =
-            self.cluster_nodes().iter().partition(|node| self.membership(node) == Some(true));
-        let by = |node: &HostName| self.last_done(host, node).and_then(Operation::link);
-        let seen: Vec<Option<Link>> = members.into_iter().map(by).collect();
-        if seen.contains(&Some(Link::Held)) {
-            return Some(Link::Held);
+    /// Whether a controller of the cluster holds the connection to a remote node, by what each did last with its resource; `None`
+    /// where that is open: nobody has a record of it, as after a cleanup, or only one that has left the cluster holds it.
+    pub(super) fn is_connected(&self, host: &HostName) -> Option<bool> {
+        let all = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
+        let (here, gone): (Vec<_>, Vec<_>) =
+            all.partition(|history| self.state_of(&history.node).is_some_and(super::NodeState::takes_part));
+        let holds = |of: Vec<&History>| of.into_iter().filter_map(History::holds).max();
+        match (holds(here), holds(gone)) {
+            (Some(true), _) => Some(true),
+            (_, Some(true)) => None,
+            (here, _) => here,
         }
-        let is_open = seen.contains(&None) || others.into_iter().any(|node| by(node) == Some(Link::Held));
-        seen.into_iter().flatten().max().filter(|_| !is_open)
-    }
-
-    /// The last thing that a node did with the resource of this name.
-    fn last_done(&self, resource: &HostName, node: &HostName) -> Option<&Operation> {
-        let all = self.index.histories(resource.as_str()).iter().filter_map(|at| self.histories.get(*at));
-        let own = all.filter(|history| history.node.eq_ignore_ascii_case(node.as_str()));
-        own.flat_map(|history| &history.operations).max_by_key(|operation| operation.order())
     }
 
     /// What the resource of that agent is called (`class:provider:type`), as far as a node has had to do with it.

@@ -14,6 +14,8 @@ use crate::xml::Attributes;
 
 /// OCF's exit code of a monitor for what does not run.
 const NOT_RUNNING: &str = "7";
+/// Pacemaker's status of an operation that has not ended.
+const UNDER_WAY: &str = "-1";
 
 /// The elements that are open, by name.
 #[derive(Default)]
@@ -124,7 +126,8 @@ impl Builder {
 
     fn property(&mut self, attributes: &Attributes) {
         match attributes.get("name") {
-            "stonith-timeout" => self.cib.stonith_timeouts.push(attributes.own("value")),
+            "dc-version" => self.cib.dc_version = attributes.own("value"),
+            "stonith-timeout" | "fencing-timeout" => self.cib.stonith_timeouts.push(attributes.own("value")),
             "maintenance-mode" => self.cib.maintenance_modes.push(attributes.own("value")),
             _ => {}
         }
@@ -137,21 +140,20 @@ impl Builder {
             agent: agent.join(":"),
             node: self.cib.states.last().map(|state| state.name.clone()).unwrap_or_default(),
             operations: Vec::new(),
+            is_starting: false,
         }
     }
 
-    /// What is still running has no call id yet, and says nothing.
+    /// What is under way has no call id yet; of that only a start says something.
     fn operation(&mut self, attributes: &Attributes) {
-        let call_id = attributes.get("call-id").parse();
-        let seconds = attributes.get("last-rc-change").parse();
-        let (Some(history), Ok(call_id), Ok(seconds)) = (self.cib.histories.last_mut(), call_id, seconds)
-        else {
-            return;
-        };
+        let Some(history) = self.cib.histories.last_mut() else { return };
         if history.node.is_empty() {
             history.node = attributes.own("on_node");
         }
         let (kind, code) = (attributes.own("operation"), attributes.get("rc-code"));
+        history.is_starting |= kind == "start" && attributes.get("op-status") == UNDER_WAY;
+        let seconds = attributes.get("last-rc-change").parse();
+        let (Ok(call_id), Ok(seconds)) = (attributes.get("call-id").parse(), seconds) else { return };
         let (succeeded, found_nothing) = (code == "0", code == NOT_RUNNING);
         history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds });
     }
@@ -162,6 +164,7 @@ fn node_state(attributes: &Attributes) -> NodeState {
         id: attributes.own("id"),
         name: attributes.own("uname"),
         in_ccm: attributes.own("in_ccm"),
+        crmd: attributes.own("crmd"),
         fenced: attributes.own("node_fenced"),
         attributes: Vec::new(),
     }

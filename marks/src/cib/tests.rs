@@ -515,119 +515,125 @@ fn membership_and_fencing_are_read_from_the_status() {
     }
 }
 
-/// A cluster of 3.0.0 with two controllers and a remote node whose `in_ccm` its scheduler has overwritten.
-fn of_3_0(fenced: &str, ctl2_in_ccm: &str, done: [&str; 2]) -> Cib {
-    let state = |id: u8, in_ccm: &str, done: &str| {
+/// A cluster with two controllers and a remote node, by the release of its DC.
+fn of_release(release: &str, [remote, ctl2]: [&str; 2], done: [&str; 2]) -> Cib {
+    let state = |id: u8, state: &str, done: &str| {
         format!(
-            r#"<node_state id="{id}" uname="ctl{id}" in_ccm="{in_ccm}" crmd="{in_ccm}"><lrm id="{id}"><lrm_resources>
+            r#"<node_state id="{id}" uname="ctl{id}" {state}><lrm id="{id}"><lrm_resources>
                <lrm_resource id="compute1" class="ocf" provider="pacemaker" type="remote">{done}</lrm_resource></lrm_resources></lrm></node_state>"#
         )
     };
     let [one, two] = done;
     let xml = format!(
-        r#"<cib have-quorum="1" dc-uuid="1" crm_feature_set="3.20.0"><configuration><crm_config/><nodes><node id="1" uname="ctl1"/>
-           <node id="2" uname="ctl2"/></nodes><resources><primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
-           </resources></configuration><status>{}{}
-           <node_state remote_node="true" id="compute1" uname="compute1" in_ccm="0" {fenced}/></status></cib>"#,
-        state(1, "1795191514", one),
-        state(2, ctl2_in_ccm, two),
+        r#"<cib have-quorum="1" dc-uuid="1"><configuration><crm_config><cluster_property_set id="b"><nvpair id="v" name="dc-version" value="{release}"/>
+           </cluster_property_set></crm_config><nodes><node id="1" uname="ctl1"/><node id="2" uname="ctl2"/></nodes><resources>
+           <primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/></resources></configuration><status>{}{}
+           <node_state remote_node="true" id="compute1" uname="compute1" {remote}/></status></cib>"#,
+        state(1, THERE, one),
+        state(2, ctl2, two),
     );
     Cib::parse(&xml).unwrap()
 }
 
-/// The broken variant takes the 0 for what it says: then each of the hosts that live is no member, and each of them that somebody
-/// confirms by hand is notified as failed.
+const THERE: &str = r#"in_ccm="1795191514" crmd="1795191514""#;
+
+/// The broken variant takes the 0 for what it says: then each host that lives is no member, is reported as lost, and is notified
+/// as failed where somebody confirms it by hand.
 #[test]
-fn of_a_remote_node_whose_in_ccm_is_0_the_connection_decides() {
+fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
     let op = |kind: &str, rc: u32, call: i32, at: i64| {
-        format!(r#"<lrm_rsc_op operation="{kind}" call-id="{call}" rc-code="{rc}" last-rc-change="{at}"/>"#)
+        format!(
+            r#"<lrm_rsc_op operation="{kind}" call-id="{call}" op-status="{}" rc-code="{rc}" last-rc-change="{at}"/>"#,
+            if call < 0 { -1 } else { 0 }
+        )
     };
     let held = op("start", 0, 5, 100) + &op("monitor", 0, 6, 101);
     let probe = op("monitor", 7, 2, 50);
     let failed = held.clone() + &op("monitor", 1, 6, 300);
-    let stopped = op("stop", 0, 7, 302) + &op("monitor", 1, 6, 300);
-    let (there, left) = ("1795191514", "0");
-    let (alive, fenced) = (r#"node_fenced="0""#, r#"node_fenced="1795191999""#);
-    for (fenced_before, ctl2, ctl1_did, ctl2_did, member, lost, why) in [
-        (alive, there, held.clone(), probe.clone(), Some(true), false, "connected"),
-        ("", there, probe.clone(), op("migrate_from", 0, 9, 90), Some(true), false, "handed over"),
+    let stopped = op("monitor", 0, 6, 101) + &op("monitor", 1, 6, 300) + &op("stop", 0, 7, 302);
+    let starting = op("monitor", 0, 6, 101) + &op("start", 193, -1, 310);
+    let (left, dead) = (r#"in_ccm="0" crmd="0""#, r#"in_ccm="1" crmd="0""#);
+    let (alive, fenced) = (r#"in_ccm="0" node_fenced="0""#, r#"in_ccm="0" node_fenced="1795191999""#);
+    let stale = r#"in_ccm="1795191514" node_fenced="0""#;
+    for (remote, ctl2, ctl1_did, ctl2_did, member, why) in [
+        (alive, THERE, held.clone(), probe.clone(), Some(true), "connected"),
+        (stale, THERE, held.clone(), probe.clone(), Some(true), "connected a moment ago"),
+        (alive, THERE, probe.clone(), op("migrate_from", 0, 9, 90), Some(true), "handed over"),
+        (alive, THERE, held.clone() + &op("migrate_to", 0, 7, 90), probe.clone(), None, "being handed over"),
         (
             alive,
-            there,
-            held.clone() + &op("migrate_to", 0, 7, 90),
-            probe.clone(),
-            None,
-            false,
-            "being handed over",
-        ),
-        (
-            alive,
-            there,
+            THERE,
             stopped.clone() + &op("start", 0, 8, 310),
             probe.clone(),
             Some(true),
-            false,
             "connected anew",
         ),
-        (alive, there, failed.clone(), probe.clone(), Some(false), true, "lost"),
-        (fenced, there, failed.clone(), probe.clone(), Some(false), true, "lost and fenced"),
-        (fenced, there, held.clone(), probe.clone(), None, false, "confirmed by hand, or just fenced"),
-        (fenced, there, stopped.clone(), probe.clone(), Some(false), false, "fenced, and nobody tries"),
+        (alive, THERE, failed.clone(), probe.clone(), Some(false), "lost"),
+        (
+            stale,
+            THERE,
+            failed.clone(),
+            probe.clone(),
+            Some(false),
+            "lost, and a new DC has written an old time",
+        ),
+        (fenced, THERE, failed.clone(), probe.clone(), Some(false), "lost and fenced"),
+        (fenced, THERE, held.clone(), probe.clone(), None, "confirmed by hand, or just fenced"),
+        (fenced, THERE, stopped.clone(), probe.clone(), Some(false), "fenced, and nobody tries"),
         (
             alive,
-            there,
+            THERE,
             stopped.clone() + &op("start", 1, 8, 310),
             probe.clone(),
             Some(false),
-            true,
             "cannot be reached",
         ),
+        (alive, THERE, starting.clone(), probe.clone(), Some(false), "tried anew"),
         (
             alive,
-            there,
-            stopped.clone() + &op("start", 193, -1, 310),
+            THERE,
+            held.clone() + &op("monitor", 193, -1, 310),
             probe.clone(),
-            Some(false),
-            false,
-            "still tried",
+            Some(true),
+            "asked just now",
         ),
-        (
-            alive,
-            there,
-            String::new(),
-            probe.clone(),
-            None,
-            false,
-            "cleaned up on the controller that holds it",
-        ),
-        (alive, there, String::new(), String::new(), None, false, "cleaned up everywhere"),
-        (alive, there, op("stop", 1, 7, 302), probe.clone(), None, false, "a stop that failed"),
-        (alive, left, probe.clone(), held.clone(), None, false, "its controller has just died"),
-        (alive, left, probe.clone(), String::new(), Some(false), false, "its controller was fenced"),
-        (alive, left, probe.clone(), failed.clone(), Some(false), false, "lost by a controller that died"),
+        (alive, THERE, String::new(), probe.clone(), None, "cleaned up on the controller that holds it"),
+        (alive, THERE, String::new(), String::new(), None, "cleaned up everywhere"),
+        (alive, THERE, op("stop", 1, 7, 302), probe.clone(), None, "a stop that failed"),
+        (alive, left, probe.clone(), held.clone(), None, "its controller has just died"),
+        (alive, dead, probe.clone(), held.clone(), None, "its controller's daemon has died"),
+        (alive, left, stopped.clone(), held.clone(), None, "moved, then its controller died"),
+        (alive, left, probe.clone(), String::new(), None, "its controller was fenced"),
+        (alive, left, op("start", 1, 9, 400), failed.clone(), Some(false), "lost by two controllers"),
     ] {
-        let cib = of_3_0(fenced_before, ctl2, [&ctl1_did, &ctl2_did]);
+        let cib = of_release("3.0.0-2-a1b2c3d4e5", [remote, ctl2], [&ctl1_did, &ctl2_did]);
         let node = host("Compute1");
-        assert_eq!((cib.membership(&node), cib.is_lost(&node)), (member, lost), "{why}");
+        assert_eq!(cib.membership(&node), member, "{why}");
         assert_eq!(cib.is_membership_unclear(&node), member.is_none(), "{why}");
         assert_eq!(cib.members().contains(&node), member == Some(true), "{why}");
     }
 }
 
-/// Earlier releases write a word there, and a time while it is a member; these are believed.
+/// Earlier releases write a word, or a time and 0: these are believed. So is what any release says of a cluster node.
 #[test]
-fn what_else_is_written_of_a_remote_node_is_believed() {
-    let gone = of_3_0("", "0", ["", ""]);
-    for (written, member) in [("false", Some(false)), ("true", Some(true)), ("1795191514", Some(true))] {
-        let xml = format!(
-            r#"<cib><configuration><crm_config/><nodes/><resources><primitive id="compute1" class="ocf" provider="pacemaker" type="remote"/>
-               </resources></configuration><status><node_state remote_node="true" id="compute1" in_ccm="{written}"/></status></cib>"#
-        );
-        let cib = Cib::parse(&xml).unwrap();
-        assert_eq!(cib.membership(&host("compute1")), member);
-        assert_eq!(cib.is_lost(&host("compute1")), member == Some(false));
+fn what_else_is_written_of_a_member_is_believed() {
+    let lost = r#"in_ccm="0" crmd="0""#;
+    for (release, written, member) in [
+        ("2.1.5-a3f44794f94", "false", Some(false)),
+        ("2.1.5-a3f44794f94", "true", Some(true)),
+        ("2.1.10-5693eaeee", "0", Some(false)),
+        ("2.1.10-5693eaeee", "1795191514", Some(true)),
+        ("", "0", Some(false)),
+    ] {
+        let cib = of_release(release, [&format!(r#"in_ccm="{written}""#), lost], ["", ""]);
+        assert_eq!(cib.membership(&host("compute1")), member, "{release}");
     }
-    assert_eq!(gone.membership(&host("ctl2")), Some(false), "a cluster node");
+    assert_eq!(of_release("3.0.3", [lost, lost], ["", ""]).membership(&host("ctl2")), Some(false));
+    assert_eq!(
+        of_release("3.0.3", ["", lost], ["", ""]).membership(&host("compute1")),
+        None,
+        "it never came"
+    );
 }
 
 #[test]

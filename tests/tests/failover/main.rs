@@ -7,6 +7,7 @@ mod cluster;
 mod controllers;
 mod doubt;
 mod figures;
+mod harm;
 mod hosts;
 mod managers;
 mod registers;
@@ -25,11 +26,12 @@ use tests::trials::{self, Stage};
 type Scenario = trials::Scenario<Cluster>;
 
 /// In an order in which a fault shows where it is; what wants the register in the CIB stands together at the end.
-const ALL: [&[Scenario]; 8] = [
+const ALL: [&[Scenario]; 9] = [
     hosts::SCENARIOS,
     controllers::SCENARIOS,
     managers::SCENARIOS,
     doubt::SCENARIOS,
+    harm::SCENARIOS,
     storm::SCENARIOS,
     releases::SCENARIOS,
     whole::SCENARIOS,

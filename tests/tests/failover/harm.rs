@@ -1,0 +1,113 @@
+//! Hosts that live, and of which Pacemaker says for a moment what would make them look dead. Then an operator confirms by hand that
+//! they are off: whoever reads the membership wrongly starts their machines twice.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tests::audit::Excused;
+use tests::lab::wait;
+
+use crate::Scenario;
+use crate::cluster::{Before, Cluster, FENCED_WITHIN, QUIET};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    ("a_live_host_confirmed_after_a_cleanup_is_held", after_a_cleanup),
+    ("a_live_host_confirmed_while_its_connection_moves_is_held", while_its_connection_moves),
+    ("a_live_host_confirmed_after_a_short_cut_is_held", after_a_short_cut),
+    ("live_hosts_confirmed_when_their_controller_dies_are_held", when_their_controller_dies),
+];
+
+/// Shorter than the monitor of a connection, and than what a connection outlives.
+const SHORT_CUT: Duration = Duration::from_millis(1500);
+
+/// `crm_resource --cleanup` erases what the controllers have on record of the connection, and probes it anew. S1-3
+fn after_a_cleanup(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute1";
+    let before = cluster.begin()?;
+    cluster.run(&["crm_resource", "--cleanup", "--resource", host])?;
+    confirm(cluster, host)?;
+    all_held(cluster, before, &[host])
+}
+
+/// What `pcs resource move` does: the connection leaves its controller for another. S1-3
+fn while_its_connection_moves(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let hosts = ["compute2", "compute3"];
+    let before = cluster.begin()?;
+    for host in hosts {
+        let holder = holder_of(cluster, host)?;
+        let other = cluster.other_than(&[&holder])?;
+        cluster.run(&["crm_resource", "--move", "--resource", host, "--node", &other])?;
+        if host == hosts[1] {
+            wait_for_holder(cluster, host, &other)?;
+        }
+        confirm(cluster, host)?;
+    }
+    for host in hosts {
+        cluster.run(&["crm_resource", "--clear", "--resource", host])?;
+    }
+    all_held(cluster, before, &hosts)
+}
+
+/// The host cannot be reached for a moment, and its connection outlives that. S1-3
+fn after_a_short_cut(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute4";
+    let before = cluster.begin()?;
+    cluster.lab.partition(host)?;
+    std::thread::sleep(SHORT_CUT);
+    cluster.lab.heal(host)?;
+    confirm(cluster, host)?;
+    all_held(cluster, before, &[host])
+}
+
+/// One host is confirmed when its controller has lost its power, one when the cluster has noticed, one when that controller was
+/// fenced. S1-3, S1-16
+fn when_their_controller_dies(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let before = cluster.begin()?;
+    let active = cluster.wait_for_alerter()?;
+    let holder = cluster.other_than(&[&active])?;
+    let hosts: Vec<String> = held_by(cluster, &holder)?.into_iter().take(3).collect();
+    let [first, second, third] = hosts.as_slice() else {
+        anyhow::bail!("{holder} holds too few connections: {hosts:?}");
+    };
+    cluster.lab.power_off(&holder)?;
+    confirm_on(cluster, &active, first)?;
+    cluster.lab.wait_for("the controller to be missed", 60, |view| view.is_lost(&holder))?;
+    confirm_on(cluster, &active, second)?;
+    cluster.wait_fenced(&before, &holder)?;
+    confirm_on(cluster, &active, third)?;
+    all_held(cluster, before, &[first, second, third])
+}
+
+fn confirm(cluster: &Cluster, host: &str) -> anyhow::Result<()> {
+    cluster.run(&["stonith_admin", "--confirm", host]).map(drop)
+}
+
+fn confirm_on(cluster: &Cluster, controller: &str, host: &str) -> anyhow::Result<()> {
+    cluster.lab.exec(controller, &["stonith_admin", "--confirm", host])?.success().map(drop)
+}
+
+/// Each host has a mark that is held, and nobody is notified.
+fn all_held(cluster: &mut Cluster, before: Before, hosts: &[&str]) -> anyhow::Result<()> {
+    for host in hosts {
+        cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
+    }
+    cluster.quiet(&before, QUIET)?;
+    let untold = hosts.iter().map(|host| ((*host).to_owned(), "held".to_owned())).collect();
+    cluster.audit(before, Excused { untold, ..Excused::default() })
+}
+
+fn holder_of(cluster: &Cluster, host: &str) -> anyhow::Result<String> {
+    cluster.lab.view()?.location(host).with_context(|| format!("nobody holds the connection to {host}"))
+}
+
+fn wait_for_holder(cluster: &Cluster, host: &str, holder: &str) -> anyhow::Result<()> {
+    wait::until(&format!("{holder} to hold the connection to {host}"), FENCED_WITHIN, || {
+        Ok((cluster.lab.view()?.location(host).as_deref() == Some(holder)).then_some(()))
+    })
+}
+
+fn held_by(cluster: &Cluster, controller: &str) -> anyhow::Result<Vec<String>> {
+    let view = cluster.lab.view()?;
+    let is_held = |host: &&str| view.location(host).as_deref() == Some(controller);
+    Ok(cluster.lab.remotes().filter(is_held).map(str::to_owned).collect())
+}
