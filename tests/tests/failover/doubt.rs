@@ -22,9 +22,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("an_old_journal_tells_nothing", an_old_journal_tells_nothing),
 ];
 
+/// Longer than an alerter wants a host to have been lost before it believes an operator.
+const LOST_FOR: Duration = Duration::from_secs(40);
 const WEEK: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
-/// Its power device is dead, and an operator confirms that it is off: the cluster believes it, and it is told. S1-13
+/// Its power device is dead, and an operator has a look and confirms that it is off: the cluster believes it, and it is told. S1-13
 fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute1";
     let mut before = cluster.begin()?;
@@ -36,6 +38,7 @@ fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Resul
             |event: &Event| matches!(event, Event::Power { target, worked: false, .. } if target == host);
         Ok(record.iter().skip(before.events).any(failed).then_some(()))
     })?;
+    std::thread::sleep(LOST_FOR);
     before.confirmed(host);
     cluster.run(&["stonith_admin", "--confirm", host])?;
     cluster.lab.bmc().mend();

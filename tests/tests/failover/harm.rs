@@ -14,6 +14,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_live_host_confirmed_after_a_cleanup_is_held", after_a_cleanup),
     ("a_live_host_confirmed_while_its_connection_moves_is_held", while_its_connection_moves),
     ("a_live_host_confirmed_after_a_short_cut_is_held", after_a_short_cut),
+    ("a_live_host_confirmed_that_waits_for_its_connection_is_held", that_waits_for_its_connection),
     ("live_hosts_confirmed_when_their_controller_dies_are_held", when_their_controller_dies),
 ];
 
@@ -57,6 +58,24 @@ fn after_a_short_cut(cluster: &mut Cluster) -> anyhow::Result<()> {
     cluster.lab.heal(host)?;
     confirm(cluster, host)?;
     all_held(cluster, before, &[host])
+}
+
+/// Pacemaker cuts the connection of a host that somebody confirmed, and makes no new one for `reconnect_interval`: the host is no
+/// member for longer than the alerter waits for evidence. S1-3
+fn that_waits_for_its_connection(cluster: &mut Cluster) -> anyhow::Result<()> {
+    let host = "compute5";
+    let before = cluster.begin()?;
+    reconnect_after(cluster, host, "60s")?;
+    confirm(cluster, host)?;
+    let held = all_held(cluster, before, &[host]);
+    reconnect_after(cluster, host, "3s")?;
+    held
+}
+
+fn reconnect_after(cluster: &Cluster, host: &str, time: &str) -> anyhow::Result<()> {
+    let set = ["crm_resource", "--resource", host, "--set-parameter", "reconnect_interval"];
+    cluster.run(&[&set[..], &["--parameter-value", time]].concat())?;
+    cluster.lab.wait_until_ready()
 }
 
 /// One host is confirmed when its controller has lost its power, one when the cluster has noticed, one when that controller was
