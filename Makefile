@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
+.PHONY: help deps build test roots test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -23,8 +23,12 @@ deps: ## install what the tests need (tried on Debian 12); starts and enables no
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
 
-test: deps build ## all tests, those of the real cluster too (as root)
-	@CARGO=$(CARGO) tests/all.sh
+RELEASES ?= bookworm trixie
+test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites
+	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
+
+roots: deps ## Debian systems with Pacemaker of RELEASES, for the tests' clusters (as root); they are kept
+	@tests/roots.sh $(RELEASES)
 
 ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row

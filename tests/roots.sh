@@ -1,6 +1,6 @@
 #!/bin/sh
 # Debian systems with Pacemaker of other releases, below target/roots, for the tests' clusters (`make roots`, as root):
-# roots.sh [SUITE ...]      bullseye 2.0.5, bookworm 2.1.5, trixie 3.0.0, forky 3.0.1, sid 3.0.3; without one, those that CI has
+# roots.sh SUITE ...        bullseye 2.0.5, bookworm 2.1.5, trixie 3.0.0, forky 3.0.1, sid 3.0.3
 #
 # A root is made once and kept; it is made anew where this script or the cluster's accounts have changed.
 # NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from.
@@ -54,5 +54,4 @@ make_root() {
     mv "$root.new" "$root"
 }
 
-[ $# -gt 0 ] || set -- trixie
 for suite in "$@"; do make_root "$suite"; done

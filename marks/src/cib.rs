@@ -10,6 +10,7 @@ mod operations;
 mod parse;
 mod pattern;
 mod power;
+pub mod releases;
 mod topology;
 mod tree;
 
@@ -67,6 +68,8 @@ pub struct Cib {
     dc: String,
     /// The DC's release of Pacemaker.
     dc_version: String,
+    /// What all controllers of the cluster can do.
+    feature_set: String,
     nodes: Vec<Node>,
     /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
     places: HashMap<HostName, Vec<usize>>,

@@ -7,6 +7,8 @@
 set -eu
 
 common='pacemaker corosync pacemaker-cli-utils crmsh pcs iproute2 util-linux strace libfaketime libxml2-utils gcc libc6-dev curl time'
+# What makes systems of other releases.
+roots='debootstrap'
 # The services of OpenStack that drivers are tested against: their code alone, without what sets them up. On Debian only:
 # elsewhere the releases differ, and the tests that want them say that they are not there.
 openstack='python3-keystone python3-masakari python3-nova python3-mistral python3-heat uwsgi-core uwsgi-plugin-python3'
@@ -16,7 +18,7 @@ watchers='prometheus chromium chromium-driver fonts-dejavu-core'
 confinement='apparmor checkpolicy systemd'
 # What reads the manual pages and the completions: the same names everywhere.
 readers='man-db mandoc zsh fish'
-debian_packages="$common resource-agents fence-agents $openstack $watchers $confinement $readers"
+debian_packages="$common $roots resource-agents fence-agents $openstack $watchers $confinement $readers"
 # Ubuntu has split both.
 ubuntu_packages="$common resource-agents-base resource-agents-extra fence-agents-base fence-agents-extra $confinement $readers"
 # crmsh is not packaged there: what needs it says so.

@@ -84,7 +84,7 @@ pub fn play<T: Send + 'static>(
     let mut trials = beside;
     for round in 1..=rounds() {
         let of_round = scenarios.iter().map(|(name, scenario)| {
-            let name = if round == 1 { (*name).to_owned() } else { format!("{name}, round {round}") };
+            let name = named(name, round);
             cannot.map_or_else(
                 || in_turn(&name, *scenario, stage, &shared),
                 |reason| refused(&name, reason, stage.need),
@@ -106,6 +106,13 @@ pub fn is_played_beside(list: &str) -> bool {
         println!("\n{list}: played beside the others, shown behind them");
     }
     is_played
+}
+
+/// A scenario's name, with what is not as always: the release, and which time it is.
+fn named(name: &str, round: u32) -> String {
+    let release = std::env::var("NHA_RELEASE").map_or_else(|_| String::new(), |suite| format!("{suite}: "));
+    let round = if round == 1 { String::new() } else { format!(", round {round}") };
+    format!("{release}{name}{round}")
 }
 
 fn rounds() -> u32 {

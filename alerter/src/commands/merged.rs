@@ -33,6 +33,8 @@ pub(super) struct Look {
     pub(super) alerter_on: Option<String>,
     /// What the alerter's resource is called there.
     pub(super) resource: Option<String>,
+    /// The release of Pacemaker, where it is newer than each that this program was run with.
+    pub(super) untried: Option<String>,
 }
 
 /// A mark as it is known here.
@@ -48,7 +50,7 @@ impl Look {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
         let entries = register.read(tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
-        Self { register, entries, alerter_on: None, resource: None }
+        Self { register, entries, alerter_on: None, resource: None, untried: None }
     }
 
     /// The same, and asks the CIB where the alerter runs.
@@ -62,7 +64,8 @@ impl Look {
             let xml = cib.join().expect("a panic anywhere ends the whole program");
             let Some(cib) = xml.and_then(|xml| Cib::parse(&xml).ok()) else { return look };
             let resource = cib.resource_of(ALERTER).map(str::to_owned);
-            Self { alerter_on: cib.active_on(ALERTER), resource, ..look }
+            let untried = cib.untried_release().map(str::to_owned);
+            Self { alerter_on: cib.active_on(ALERTER), resource, untried, ..look }
         })
     }
 
@@ -351,16 +354,22 @@ pub(super) mod tests {
     pub(in crate::commands) fn look(entries: Vec<Entry>) -> Look {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
         let entries = Ok(Entries { sound, ..Entries::default() });
-        Look { register: Register::Attrd, entries, alerter_on: None, resource: None }
+        Look { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
     }
 
     pub(in crate::commands) fn unreadable() -> Look {
         let entries = Err("attrd_updater: no answer within 2000 ms".to_owned());
-        Look { register: Register::Attrd, entries, alerter_on: None, resource: None }
+        Look { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
     }
 
     pub(in crate::commands) fn alone() -> Look {
-        Look { register: Register::None, entries: Ok(Entries::default()), alerter_on: None, resource: None }
+        Look {
+            register: Register::None,
+            entries: Ok(Entries::default()),
+            alerter_on: None,
+            resource: None,
+            untried: None,
+        }
     }
 
     /// A journal with one open mark, made of this fencing.

@@ -54,6 +54,9 @@ pub(super) fn drawn(status: &Status, look: Look) -> String {
     let mut out = look.wrap("", &status.headline).trim_end().to_owned();
     out = out.lines().map(|line| look.paint(colour(status.level), line) + "\n").collect();
     out += &look.wrap("", &where_it_runs(status));
+    if let Some(release) = &status.untried_pacemaker {
+        out += &look.wrap("", &format!("Pacemaker {}: not tried by this release", clean(release)));
+    }
     out += &troubles(&status.troubles, look);
     out += &look.wrap("marks     ", &marks(status));
     out += &status
@@ -281,6 +284,13 @@ mod tests {
         assert!(second(Some("ctl2"), true).starts_with("the alerter runs on ctl2; here it does not run"));
         let silent = "the daemon does not answer; marks are kept and told when it runs again";
         assert!(second(Some("CTL1"), false).starts_with(silent) && second(None, false).starts_with(silent));
+    }
+
+    #[test]
+    fn a_release_of_pacemaker_that_was_never_run_is_said_once() {
+        let said = plain(Status { untried_pacemaker: Some("3.1.0".into()), ..status() });
+        assert_eq!(said.matches("Pacemaker 3.1.0: not tried by this release").count(), 1, "{said}");
+        assert!(!plain(status()).contains("not tried"));
     }
 
     /// The one question of whoever is woken. The broken variant counts marks alone: a fencing without a mark is not told.

@@ -96,6 +96,9 @@ pub(super) struct Status {
     pub(super) alerter_on: Option<String>,
     /// Whether that is another controller than this one.
     pub(super) runs_elsewhere: bool,
+    /// The release of Pacemaker, where it is newer than each that this program was run with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) untried_pacemaker: Option<String>,
     /// Fencings that no daemon has made a mark of yet.
     pub(super) new_fencings: usize,
     /// Fencings of other controllers in the register that no mark covers.
@@ -231,6 +234,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         daemon,
         alerter_on,
         runs_elsewhere,
+        untried_pacemaker: look.untried.clone(),
         unknown,
         ..counted
     };

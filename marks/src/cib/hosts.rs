@@ -126,8 +126,7 @@ impl Cib {
     }
 
     fn is_overwritten(&self, state: &NodeState, host: &HostName) -> bool {
-        let major: Option<u32> = self.dc_version.split('.').next().and_then(|major| major.parse().ok());
-        major.is_some_and(|major| major >= 3) && !state.in_ccm.is_empty() && self.is_remote_node(host)
+        self.overwrites_remotes() && !state.in_ccm.is_empty() && self.is_remote_node(host)
     }
 
     /// Every host that Pacemaker sees as a member, and that was not fenced since it became one.

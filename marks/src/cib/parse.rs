@@ -8,6 +8,7 @@ use quick_xml::reader::Reader;
 use super::hosts::{Known, truth};
 use super::index::Index;
 use super::operations::{History, Operation};
+use super::releases::FENCING_TIMEOUT;
 use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
 use crate::host::HostName;
 use crate::xml::Attributes;
@@ -68,6 +69,7 @@ impl Builder {
             let attributes = read(element, at)?;
             self.cib.quorum = truth(attributes.get("have-quorum"));
             self.cib.dc = attributes.own("dc-uuid");
+            self.cib.feature_set = attributes.own("crm_feature_set");
             return Ok(true);
         }
         match name.as_ref() {
@@ -127,7 +129,9 @@ impl Builder {
     fn property(&mut self, attributes: &Attributes) {
         match attributes.get("name") {
             "dc-version" => self.cib.dc_version = attributes.own("value"),
-            "stonith-timeout" | "fencing-timeout" => self.cib.stonith_timeouts.push(attributes.own("value")),
+            name if FENCING_TIMEOUT.contains(&name) => {
+                self.cib.stonith_timeouts.push(attributes.own("value"))
+            }
             "maintenance-mode" => self.cib.maintenance_modes.push(attributes.own("value")),
             _ => {}
         }

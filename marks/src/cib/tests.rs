@@ -614,6 +614,37 @@ fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
     }
 }
 
+/// A feature set is compared part by part: 3.9 is older than 3.20.
+#[test]
+fn a_release_that_was_never_run_is_known_by_its_feature_set() {
+    let of = |feature_set: &str| {
+        let xml = format!(
+            r#"<cib crm_feature_set="{feature_set}"><configuration><crm_config><cluster_property_set id="b"><nvpair id="v" name="dc-version" value="3.1.0-2-a1b2"/>
+               </cluster_property_set></crm_config></configuration></cib>"#
+        );
+        Cib::parse(&xml).unwrap().untried_release().map(str::to_owned)
+    };
+    for tried in ["3.16.1", "3.9.0", "3.20.5", "", "soon"] {
+        assert_eq!(of(tried), None, "{tried}");
+    }
+    for newer in ["3.20.6", "3.21.0", "4.0"] {
+        assert_eq!(of(newer).as_deref(), Some("3.1.0"), "{newer}");
+    }
+}
+
+/// The cluster's limit has two names since 3.0.2.
+#[test]
+fn the_limit_of_a_fencing_is_read_by_both_names() {
+    for name in releases::FENCING_TIMEOUT {
+        let xml = format!(
+            r#"<cib><configuration><crm_config><cluster_property_set id="b"><nvpair id="v" name="{name}" value="17s"/></cluster_property_set></crm_config>
+               <resources><primitive id="mark" class="stonith" type="fence_mark"/></resources></configuration></cib>"#
+        );
+        let [device] = &Cib::parse(&xml).unwrap().fence_mark_devices()[..] else { panic!("no device") };
+        assert_eq!(device.off_limit, Some(Duration::from_secs(17)), "{name}");
+    }
+}
+
 /// Earlier releases write a word, or a time and 0: these are believed. So is what any release says of a cluster node.
 #[test]
 fn what_else_is_written_of_a_member_is_believed() {

@@ -38,6 +38,9 @@ const ALL: [&[Scenario]; 9] = [
     registers::SCENARIOS,
 ];
 
+/// Those that would make a false mark if what Pacemaker says were read wrongly: `NHA_SCENARIOS=false-marks`.
+const FALSE_MARKS: [&[Scenario]; 2] = [doubt::SCENARIOS, harm::SCENARIOS];
+
 const STAGE: Stage<Cluster> =
     Stage { set_up: Cluster::boot, on_failure: Cluster::explain, need: trials::CLUSTER };
 
@@ -50,6 +53,10 @@ fn main() -> ExitCode {
     }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
     let wants_figures = std::env::var_os("NHA_FIGURES").is_some_and(|value| value == "1");
-    let scenarios = if wants_figures { figures::SCENARIOS.to_vec() } else { ALL.concat() };
+    let scenarios = match std::env::var("NHA_SCENARIOS").as_deref() {
+        _ if wants_figures => figures::SCENARIOS.to_vec(),
+        Ok("false-marks") => FALSE_MARKS.concat(),
+        _ => ALL.concat(),
+    };
     trials::play(STAGE, &scenarios, cannot.as_deref(), Vec::new())
 }
