@@ -10,6 +10,9 @@ pub const FENCING_TIMEOUT: [&str; 2] = ["fencing-timeout", "stonith-timeout"];
 /// Whether hosts fence themselves by their watchdog.
 pub const WATCHDOG_TIMEOUT: [&str; 2] = ["fencing-watchdog-timeout", "stonith-watchdog-timeout"];
 
+/// How `crm_node --quorum` ends up to 2.1.6 where there is none; later ones print 0 and end with 0.
+pub const NO_QUORUM: i32 = 106;
+
 /// The first release whose scheduler writes over the `in_ccm` of remote nodes.
 const OVERWRITES_REMOTES: u32 = 3;
 /// The feature set of the newest release that was run: 3.0.3.

@@ -550,9 +550,13 @@ fn the_cluster_is_asked_in_its_own_words() {
     cluster.put("stonith_admin", said);
     assert_eq!(cluster.tools.cib(deadline).unwrap(), "--query|--local|");
     assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
-    for (script, quorum) in
-        [("echo 1", Ok(true)), ("echo 0", Ok(false)), ("echo", Err("unreadable")), ("exit 102", Err("tool"))]
-    {
+    for (script, quorum) in [
+        ("echo 1", Ok(true)),
+        ("echo 0", Ok(false)),
+        ("echo 0; exit 106", Ok(false)),
+        ("echo", Err("unreadable")),
+        ("exit 102", Err("tool")),
+    ] {
         cluster.put("crm_node", &format!("test \"$*\" = --quorum || exit 1; {script}"));
         assert_eq!(cluster.tools.quorum(deadline).map_err(|e| e.kind()), quorum, "{script}");
     }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::error::RegisterError;
 use crate::child;
+use crate::cib::releases::NO_QUORUM;
 
 /// A CIB of a thousand nodes has about a tenth of this, ten thousand entries less.
 const OUTPUT_MAX: usize = 64 << 20;
@@ -63,10 +64,11 @@ impl Tools {
     /// # Errors
     /// [`RegisterError::Tool`] and [`RegisterError::Unreadable`]: it cannot be said.
     pub fn quorum(&self, deadline: Instant) -> Result<bool, RegisterError> {
-        match self.ask(Tool::CrmNode, &["--quorum"], deadline)?.trim() {
-            "1" => Ok(true),
-            "0" => Ok(false),
-            _ => Err(Tool::CrmNode.unreadable()),
+        let said = self.run(Tool::CrmNode, &["--quorum".to_owned()], &[NO_QUORUM], deadline)?;
+        match said.as_deref().map(str::trim) {
+            Ok("1") => Ok(true),
+            Ok("0") | Err(_) => Ok(false),
+            Ok(_) => Err(Tool::CrmNode.unreadable()),
         }
     }
 

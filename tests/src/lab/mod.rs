@@ -68,19 +68,6 @@ impl Lab {
         Self::boot_in(Room::new()?, shape, products, |_| everyone.clone().map(Tree::Release))
     }
 
-    /// The same with nodes of the release that `release_of` names for each, or of this machine's own.
-    ///
-    /// # Errors
-    /// Those of [`Lab::boot`], and that a release's root is not there.
-    pub fn boot_mixed(
-        shape: Shape,
-        products: Option<&Products>,
-        release_of: impl Fn(&str) -> Option<&'static str>,
-    ) -> anyhow::Result<Self> {
-        let root = |node: &str| release_of(node).map(|suite| Tree::Release(release::root(suite)));
-        Self::boot_in(Room::new()?, shape, products, root)
-    }
-
     /// The same with controllers that are a Debian each: a layer over `system`, a tree with Pacemaker and its tools in it. Nothing
     /// of the project is in them.
     ///
@@ -254,6 +241,14 @@ impl Lab {
     /// What could not be made, with the end of the node's console.
     pub fn power_on(&self, node: &str) -> anyhow::Result<()> {
         self.rack.power_on(node)
+    }
+
+    /// Gives a node that is off another release of Pacemaker, as an upgrade does; its disk stays.
+    ///
+    /// # Errors
+    /// That release's root is not there.
+    pub fn change_release(&self, node: &str, suite: &str) -> anyhow::Result<()> {
+        tree::choose(&disk::node_directory(self.room.path(), node), &Tree::Release(release::root(suite)))
     }
 
     /// Whether the node has power.

@@ -36,6 +36,7 @@ pub(super) fn choose(node: &Path, tree: &Tree) -> anyhow::Result<()> {
     };
     let system = fs::canonicalize(system)
         .with_context(|| format!("{} is missing: run tests/roots.sh", system.display()))?;
+    let _former = fs::remove_file(node.join(name));
     Ok(symlink(system, node.join(name))?)
 }
 

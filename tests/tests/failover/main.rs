@@ -14,6 +14,7 @@ mod registers;
 mod releases;
 mod storm;
 mod truth;
+mod upgrade;
 mod whole;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
     let scenarios = match std::env::var("NHA_SCENARIOS").as_deref() {
         _ if wants_figures => figures::SCENARIOS.to_vec(),
         Ok("false-marks") => FALSE_MARKS.concat(),
+        Ok("upgrade") => upgrade::SCENARIOS.to_vec(),
         _ => ALL.concat(),
     };
     trials::play(STAGE, &scenarios, cannot.as_deref(), Vec::new())
