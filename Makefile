@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test roots test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
+.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -26,6 +26,9 @@ build: ## build all programs
 RELEASES ?= bookworm trixie
 test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
+
+test-releases: deps ## every scenario on Pacemaker of RELEASES, and docs/releases.md (as root; hours)
+	@tests/releases.sh $(RELEASES)
 
 roots: deps ## Debian systems with Pacemaker of RELEASES, for the tests' clusters (as root); they are kept
 	@tests/roots.sh $(RELEASES)

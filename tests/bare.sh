@@ -1,6 +1,6 @@
 #!/bin/sh
-# The README's two commands on a bare Debian 12 (`make test-bare`, as root): debootstrap's smallest system with a C compiler, make and
-# git, this machine's Rust toolchain, and a clone of what is committed. It says how long each command took.
+# The README's two commands on a bare Debian (`make test-bare`, as root; NHA_SUITE=trixie, else bookworm): debootstrap's smallest system with
+# a C compiler, make and git, this machine's Rust toolchain, and a clone of what is committed. It says how long each command took.
 #
 # The root is a place of its own by pivot_root: a plain chroot does not do, since the tests enter and leave mount namespaces.
 # bare.sh 'COMMAND' ... runs these instead. NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from.
@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 room=${NHA_BARE:-$target/bare}
-base=$room/base root=$room/root
+suite=${NHA_SUITE:-bookworm}
+base=$room/$suite root=$room/root
 home=${CARGO_HOME:-$HOME/.cargo}
 sysroot=$(rustc --print sysroot)
 mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
@@ -24,7 +25,7 @@ fetch_base() {
     [ ! -d "$base" ] || return 0
     rm -rf "$base.new"
     mkdir -p "$room"
-    debootstrap --variant=minbase --include=gcc,libc6-dev,make,git bookworm "$base.new" "$mirror" >"$room/debootstrap.log" ||
+    debootstrap --variant=minbase --include=gcc,libc6-dev,make,git "$suite" "$base.new" "$mirror" >"$room/debootstrap.log" ||
         fail "debootstrap: $room/debootstrap.log"
     mv "$base.new" "$base"
 }
@@ -68,7 +69,7 @@ in_it() {
 timed() {
     begun=$(date +%s) result=0
     in_it "$1" || result=$?
-    echo "bare Debian 12: $1: $(($(date +%s) - begun)) s, exit code $result"
+    echo "bare $suite: $1: $(($(date +%s) - begun)) s, exit code $result"
     return $result
 }
 

@@ -69,8 +69,11 @@ fn replace_host(cluster: &mut Cluster, host: &str, release: &str) -> anyhow::Res
     cluster.audit(before, Excused::default()).with_context(|| format!("{host} of {release}"))
 }
 
+/// A mere preference would not outweigh its stickiness.
 fn move_alerter(cluster: &Cluster, to: &str) -> anyhow::Result<()> {
-    cluster.run(&["crm_resource", "--move", "--resource", "alerter", "--node", to])?;
+    for other in cluster.names().iter().filter(|name| *name != to) {
+        cluster.run(&["crm_resource", "--ban", "--resource", "alerter", "--node", other])?;
+    }
     cluster
         .lab
         .wait_for("the alerter to move", 60, |view| view.location("alerter").as_deref() == Some(to))?;

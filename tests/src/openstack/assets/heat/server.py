@@ -12,14 +12,22 @@ from oslo_log import log  # noqa: E402
 
 from heat.cmd import engine  # noqa: E402
 from heat.common import config  # noqa: E402
-from heat.db.sqlalchemy import api as database  # noqa: E402
+
+try:
+    from heat.db.migration import db_sync
+except ImportError:  # Zed
+    from heat.db.sqlalchemy import api
+
+    def db_sync():
+        api.db_sync(api.get_engine())
+
 
 CONF = cfg.CONF
 sys.argv[1:] = ["--config-file", os.path.join(os.path.dirname(sys.argv[0]), "heat.conf")]
 log.register_options(CONF)
 CONF(project="heat", prog="heat-api")
 log.setup(CONF, "heat")
-database.db_sync(database.get_engine())
+db_sync()
 # It is kept: whoever launches it must hold it.
 running = engine.launch_engine(setup_logging=False)
 place = (CONF.heat_api.bind_host, CONF.heat_api.bind_port)

@@ -39,7 +39,8 @@ exceptions.MistralError.value = property(str)
 launch.CONF.register_cli_opts(config.CLI_OPTS)
 config.parse_args(["--config-file", os.path.join(os.path.dirname(sys.argv[0]), "mistral.conf")])
 launch.logging.setup(launch.CONF, "mistral")
-launch.override_keystone_options()
+if hasattr(launch, "override_keystone_options"):  # up to Caracal
+    launch.override_keystone_options()
 database.setup_db()
 if database.load_workflow_definition("host_down") is None:
     workflows.create_workflows(WORKFLOWS, scope="public")
