@@ -375,12 +375,15 @@ async fn release(
     };
     let marks = newest_mark_of(&shared, &target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let is_id = MarkId::parse(&target).is_ok();
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
         let (mut released, mut nameless) = (0, false);
         for mark in marks {
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
-            let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            let mut was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            // To another place a return goes by its mark's id alone: whoever names a host means its failure.
+            was_held |= is_id && journal.release_elsewhere(mark, &reason, &user, now)? > 0;
             released += usize::from(is_new || was_held);
             nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
             if is_new || was_held {

@@ -109,7 +109,11 @@ impl Senlin {
         for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
             actions.extend(match seen {
                 Seen::Begun(action) => Some(action),
-                Seen::Idle => Some(self.recover(whose, id, told, end).await?),
+                Seen::Idle => Some(match self.recover(whose, id, told, end).await {
+                    // What was begun stays begun, whatever became of the next one.
+                    Err(outcome) if !actions.is_empty() => return Err(outcome.left_open()),
+                    answer => answer?,
+                }),
                 Seen::Elsewhere => None,
             });
         }

@@ -29,7 +29,9 @@ impl Trouble {
         match self {
             Self::Away(fault) => away(fault),
             Self::NoToken(outcome) => outcome.clone(),
-            Self::Nowhere(why) => Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT)),
+            Self::Nowhere(why) => {
+                Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT).unsent())
+            }
             Self::Late => Outcome::Unreachable(Failure::new(
                 "keystone",
                 "there is no token yet: one is being fetched for the next attempt, look whether Keystone is slow",
@@ -49,7 +51,7 @@ fn away(fault: &Fault) -> Outcome {
     let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
     let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {why}"));
     match outcome {
-        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT)),
+        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT).unsent()),
         _ => Outcome::Unreachable(says("keystone")),
     }
 }
@@ -62,14 +64,14 @@ pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret:
         401 | 403 => {
             let refusal =
                 says("credentials", ": check user, password or application credential, project and domains");
-            Outcome::Refused(refusal.or_after(LOCKED_OUT))
+            Outcome::Refused(refusal.or_after(LOCKED_OUT).unsent())
         }
         429 => {
             let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
-            Outcome::Retry(says("throttled", "").after(Some(pause)))
+            Outcome::Retry(says("throttled", "").after(Some(pause)).unsent())
         }
         408 | 425 | 500..=599 => Outcome::Unreachable(says("keystone", "").after(wish)),
-        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT)),
+        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT).unsent()),
     }
 }
 

@@ -262,7 +262,12 @@ fn lost() -> Verdict {
 
 /// One that reached nobody.
 fn unreached() -> Verdict {
-    Verdict::Unreached { kind: "connect".into(), detail: "refused".into(), next_due: Timestamp(i64::MAX / 2) }
+    Verdict::Unreached {
+        state: State::Pending,
+        kind: "connect".into(),
+        detail: "refused".into(),
+        next_due: Timestamp(i64::MAX / 2),
+    }
 }
 
 /// A host failed, and one attempt to notify `nova` of it ended so.
