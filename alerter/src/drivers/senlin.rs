@@ -31,7 +31,7 @@ static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clus
 
 static WRITES: &[Write] = &[Write {
     what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
-    guard: "no recovery was begun since the host failed, all names exist, and Nova has the server of a node on this host",
+    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host, for `clusters` nobody asks Nova",
     undo: "none: `recreate` deletes the old server and what was on its disks",
 }];
 

@@ -227,5 +227,6 @@ mod tests {
             ("auth.application_credential_id", "i"),
         ]);
         assert_eq!(format!("{good:?}"), "Ok(Application)");
+        assert_eq!(good.unwrap().project(), None, "the next one leads to the same cloud");
     }
 }

@@ -83,6 +83,12 @@ mod tests {
         (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
     }
 
+    /// Whether it counts as no arrival.
+    fn is_unsent(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Unreachable(_))
+            || outcome.failure().is_some_and(|failure| failure.is_unsent)
+    }
+
     /// Nothing was sent, so nothing is ambiguous; only what the service itself left open is.
     #[test]
     fn without_a_token_nothing_is_unknown() {
@@ -93,8 +99,11 @@ mod tests {
                 408 | 425 | 500..=599 => ("unreachable", "keystone"),
                 _ => ("refused", "misconfigured"),
             };
-            assert_eq!(word(&no_token(status, b"", None, "")), expected, "{status}");
+            let outcome = no_token(status, b"", None, "");
+            assert_eq!(word(&outcome), expected, "{status}");
+            assert!(is_unsent(&outcome) && !is_unsent(&outcome.left_open()), "{status}");
         }
+        assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
         assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
         assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
         assert_eq!(word(&Trouble::Over.outcome()), ("unknown", "timeout"));
