@@ -330,15 +330,21 @@ async fn unmark(
             let now = Timestamp::now();
             let mut ended = 0;
             for mark in &marks {
-                // Where nothing is open but its return, that is meant.
+                // Where nothing is open but its return, that is meant; not one that the first word has just promised.
                 let is_ended = journal.dismiss(*mark, &reason, &user, now)?
-                    || journal.dismiss_returns(*mark, &reason, &user, now)? > 0;
+                    || journal.dismiss_returns(*mark, request.returns, (&reason, &user), now)? > 0;
                 ended += usize::from(is_ended);
                 if is_ended {
                     tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
                 }
             }
-            Ok((ended, left::behind(journal, &state, &marks)?))
+            let mut left = left::behind(journal, &state, &marks)?;
+            for mark in marks.iter().filter(|_| ended == 0) {
+                left.push(format!(
+                    "a return that is still to be sent ends with `nova-host-alerter unmark {mark} --return --reason TEXT` alone"
+                ));
+            }
+            Ok((ended, left))
         })
         .await?;
     let waiting = shared.store.run(|journal| journal.waiting()).await?;

@@ -175,7 +175,7 @@ mod tests {
             let back = NewDelivery { route: "recovery.return".into(), ..to_recovery("back") };
             journal.add_deliveries(&row, &[back], NOW).unwrap();
             if is_ended {
-                assert_eq!(journal.dismiss_returns(mark, "by hand", "alice", NOW).unwrap(), 1);
+                assert_eq!(journal.dismiss_returns(mark, true, ("by hand", "alice"), NOW).unwrap(), 1);
             }
             assert_eq!(keys(&journal, NOW).contains(&format!("a.{mark}.recovery.return")), is_ended);
         }

@@ -68,27 +68,46 @@ impl Journal {
         Ok(all)
     }
 
-    /// Ends the open returns of a mark by an operator's word, and nothing else of it. Says how many there were.
+    /// What an operator ended on a route at this moment.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn dismissed_on(&self, route: &str, at: Timestamp) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_that(
+            "d.route = ?1 AND d.state = 'dismissed' AND d.ended_at = ?2",
+            params![route, at.0],
+        )
+    }
+
+    /// Ends the returns of a mark that are rejected, refused or held, or `all` that are open, by an operator's word, and nothing
+    /// else of it. Says how many there were.
     ///
     /// # Errors
     /// As any write.
     pub fn dismiss_returns(
         &mut self,
         mark: MarkId,
-        reason: &str,
-        actor: &str,
+        all: bool,
+        (reason, actor): (&str, &str),
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition =
-            format!("{} AND d.mark = ?3 AND {}", deliveries::NOT_UNDER_WAY, deliveries::IS_RETURN);
-        let ended =
-            self.change_each(&condition, &[mark.to_string().into()], now, |delivery, transaction| {
+        let condition = format!(
+            "{} AND d.mark = ?3 AND {} AND (?4 OR d.state IN ('parked', 'held'))",
+            deliveries::NOT_UNDER_WAY,
+            deliveries::IS_RETURN
+        );
+        let ended = self.change_each(
+            &condition,
+            &[mark.to_string().into(), all.into()],
+            now,
+            |delivery, transaction| {
                 deliveries::move_to(delivery, State::Dismissed)?;
                 delivery.ended_at = Some(now);
                 let detail = format!("route {} is not told that the host is back: {reason}", delivery.route);
                 let key = (delivery.mark, delivery.route.as_str());
                 Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
-            })?;
+            },
+        )?;
         let damaged = format!(
             "UPDATE delivery AS d SET state = 'dismissed' WHERE d.mark = ?1 AND d.state = 'quarantined' AND {}",
             deliveries::IS_RETURN
@@ -406,9 +425,10 @@ mod tests {
         add_return(&mut journal, mark);
         assert!(!journal.dismiss(mark, "enough", "alice", LATER).unwrap(), "nothing else is open");
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 1);
+        let mut dismiss = |all| journal.dismiss_returns(mark, all, ("done by hand", "alice"), LATER).unwrap();
+        assert_eq!(dismiss(false), 0, "unmark typed twice");
+        assert_eq!((dismiss(true), dismiss(true)), (1, 0));
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Dismissed]);
-        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 0);
     }
 
     /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
