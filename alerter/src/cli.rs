@@ -290,6 +290,9 @@ pub struct Unmark {
     /// A host's node name, or a mark's id
     #[arg(value_name = "HOST|MARK")]
     pub target: String,
+    /// With the id of a mark that has ended: end its return too, which is still to be sent
+    #[arg(long = "return")]
+    pub returns: bool,
     /// Why; kept in the history
     #[arg(long, value_name = "TEXT")]
     pub reason: String,

@@ -16,15 +16,16 @@ pub const OTHER_TARGET: &str = "other-target";
 pub struct Arrivals {
     /// How many.
     pub attempts: u32,
-    /// Where, in the words of the route's driver.
-    pub targets: BTreeSet<String>,
+    /// Where, in the words of the route's driver, each once; the newest is the last.
+    pub targets: Vec<String>,
 }
 
 impl Arrivals {
     /// An attempt begins; nobody knows more of it until it has ended.
     pub fn begin(&mut self, target: &str) {
         self.attempts = self.attempts.saturating_add(1);
-        self.targets.insert(target.to_owned());
+        self.targets.retain(|known| known != target);
+        self.targets.push(target.to_owned());
     }
 
     /// One of them reached nobody.
@@ -91,8 +92,8 @@ impl Failure<'_> {
 /// What is known of a return whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Return<'a> {
-    /// Where the failure may have arrived; none where that is not known.
-    pub arrivals: Option<&'a Arrivals>,
+    /// The delivery of the failure; none where its row is damaged.
+    pub told: Option<&'a Delivery>,
     /// Where the route leads now.
     pub target: &'a str,
     /// The host is a member now, by a look that is younger than each of its marks.
@@ -110,8 +111,8 @@ pub enum Ruling {
     Go,
     /// It waits until the host is a member.
     Wait,
-    /// It is held: the route leads to another place than the one that was notified, which is given.
-    Hold(String),
+    /// It is held: the route leads to another place than those that may have been notified, which are given.
+    Hold(Vec<String>),
     /// The return of a later mark is sent instead.
     Overtaken,
 }
@@ -119,17 +120,23 @@ pub enum Ruling {
 impl Return<'_> {
     /// What becomes of it now, whatever other marks of its host wait for.
     pub fn ruling(&self) -> Ruling {
-        match self.elsewhere() {
-            Some(target) if !self.is_released => Ruling::Hold(target.to_owned()),
+        let others = self.told.map(|told| elsewhere(told, self.target)).unwrap_or_default();
+        match others.as_slice() {
+            [_, ..] if !self.is_released => Ruling::Hold(others),
             _ if self.is_overtaken => Ruling::Overtaken,
             _ if !self.is_member => Ruling::Wait,
             _ => Ruling::Go,
         }
     }
+}
 
-    /// A place that may have been notified, and is not the one to which the route leads.
-    fn elsewhere(&self) -> Option<&str> {
-        let targets = &self.arrivals?.targets;
-        targets.iter().find(|target| *target != self.target).map(String::as_str)
+/// The places that may have been notified and are not the one to which the route leads; none where that one took the mark.
+pub fn elsewhere(told: &Delivery, target: &str) -> Vec<String> {
+    let targets = &told.arrivals.targets;
+    let is_taken = told.state == State::Acknowledged;
+    let is_ours = told.last.as_ref().is_some_and(|last| last.kind == TAKEN[0]);
+    match targets.last() {
+        Some(newest) if is_taken && is_ours && newest == target => Vec::new(),
+        _ => targets.iter().filter(|other| *other != target).cloned().collect(),
     }
 }

@@ -767,7 +767,7 @@ _nova__host__alerter() {
             return 0
             ;;
         nova__host__alerter__subcmd__unmark)
-            opts="-h --reason --config --json --help"
+            opts="-h --return --reason --config --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -129,6 +129,7 @@ complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand mark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l reason -d 'Why; kept in the history' -r
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l config -d 'The configuration file; fragments are read from alerter.d beside it' -r -F
+complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l return -d 'With the id of a mark that has ended: end its return too, which is still to be sent'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -l json -d 'Print JSON'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand unmark" -s h -l help -d 'Print help'
 complete -c nova-host-alerter -n "__fish_nova_host_alerter_using_subcommand reload" -l reason -d 'Why; kept in the history' -r

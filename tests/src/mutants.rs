@@ -201,8 +201,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "R4: a return goes to the host of the same name in another cloud",
         changes: &[Change {
             file: "marks/src/returning.rs",
-            today: "Some(target) if !self.is_released =>",
-            before: "Some(target) if false =>",
+            today: "[_, ..] if !self.is_released =>",
+            before: "[_, ..] if false =>",
         }],
         tests: &["a_return_goes_to_where_the_failure_was_told_or_is_held"],
     },
@@ -223,6 +223,15 @@ pub const MUTANTS: &[Mutant] = &[
             before: "Some(false) if !told.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
         }],
         tests: &["without_a_reason_it_is_left_and_said", "what_somebody_else_changed_is_left_alone"],
+    },
+    Mutant {
+        name: "R7: a return that is refused is cancelled by age",
+        changes: &[Change {
+            file: "marks/src/journal/deliveries.rs",
+            today: "d.required = 0 AND NOT {IS_STEP}",
+            before: "d.required = 0",
+        }],
+        tests: &["a_return_that_is_refused_is_never_cancelled_by_age"],
     },
 ];
 

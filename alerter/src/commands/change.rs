@@ -34,12 +34,14 @@ pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
 
 /// What is under way can be ended by its id alone: nobody knows what comes of it.
 pub(super) fn unmark(cli: &Cli, options: &cli::Unmark) -> anyhow::Result<ExitCode> {
-    let cli::Unmark { target, reason } = options;
+    let cli::Unmark { target, reason, returns } = options;
     anyhow::ensure!(!reason.trim().is_empty(), "unmark needs a reason: it stands in the history");
     if MarkId::parse(target).is_ok() {
-        let request = UnmarkRequest { target: target.clone(), reason: reason.clone(), user: operator() };
+        let (given, reason) = (target.clone(), reason.clone());
+        let request = UnmarkRequest { target: given, returns: *returns, reason, user: operator() };
         return changed(cli, known(cli, target, wait_for(control(cli).post("/v1/unmark", &request))?)?);
     }
+    anyhow::ensure!(!returns, "--return needs the id of one mark: see `nova-host-alerter list --all`");
     let HostAnswer { changed: count, message, .. } = patch_host(cli, target, false, reason)?;
     // To the API a host without marks is as it should be; who types a name means one that has some.
     if count == 0 && !near::is_known(cli, target) {

@@ -223,6 +223,9 @@ pub struct MarkAnswer {
 pub struct UnmarkRequest {
     /// A mark's id.
     pub target: String,
+    /// Where nothing else of it is open: its returns end too, also those that nobody refuses.
+    #[serde(default)]
+    pub returns: bool,
     /// Why.
     pub reason: String,
     /// Who.

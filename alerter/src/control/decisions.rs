@@ -159,7 +159,9 @@ async fn pause(
         _ => "`nova-host-alerter resume`".to_owned(),
     };
     let by_itself = request.seconds.map(|seconds| format!(" or {seconds} s have passed")).unwrap_or_default();
-    let message = format!("nothing of {scope} is told until {resume}{by_itself}; marks are made and kept");
+    let message = format!(
+        "no failure of {scope} is told until {resume}{by_itself}; marks are made and kept, and routes with `when-returned` still learn who is back"
+    );
     decide(&shared, About::Pause { scope, until }, (&request.reason, &user), now, message).await
 }
 

@@ -4,6 +4,7 @@ use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::journal::{Journal, JournalError, MarkRow};
+use marks::time::Timestamp;
 
 use crate::config::Route;
 use crate::drivers::{Named, Step};
@@ -20,11 +21,25 @@ pub(super) fn behind(
         let Some(row) = journal.mark(*mark)? else { continue };
         let (was_elsewhere, all) = (shared.was_elsewhere(&row), journal.deliveries_of(*mark)?.sound);
         for delivery in all.iter().filter(|delivery| may_have_it(delivery, was_elsewhere)) {
-            let Some(route) = shared.route(&delivery.route) else { continue };
+            let Some(route) = shared.route(&delivery.route) else {
+                said.push(unknown(&row, delivery));
+                continue;
+            };
             let name = route.name.of_step(Step::Return);
             let back = all.iter().find(|other| other.route == name.as_str()).map(|back| back.state);
-            said.extend(sentence(&row, &route, back));
+            let since = Timestamp::now() - shared.settings().intake.horizon;
+            said.extend(sentence(&row, &route, back, is_recent(&row, delivery, since)));
         }
+    }
+    Ok(said)
+}
+
+/// The same of a route that is not configured any more, and whose open deliveries an operator ended at `at`.
+pub(super) fn at_gone(journal: &Journal, route: &str, at: Timestamp) -> Result<Vec<String>, JournalError> {
+    let mut said = Vec::new();
+    for delivery in journal.dismissed_on(route, at)?.sound.iter().filter(|it| it.arrivals.attempts > 0) {
+        let row = journal.mark(delivery.mark)?;
+        said.extend(row.map(|row| unknown(&row, delivery)));
     }
     Ok(said)
 }
@@ -34,13 +49,27 @@ fn may_have_it(delivery: &Delivery, was_elsewhere: bool) -> bool {
     may_have && !delivery.is_step()
 }
 
+/// Whether the later of its end and its host's return is recent, as [`Journal::over_on`] asks; what is open is about to end.
+fn is_recent(row: &MarkRow, delivery: &Delivery, since: Timestamp) -> bool {
+    [row.returned_at, delivery.ended_at].iter().any(|at| at.is_none_or(|at| at >= since))
+}
+
+/// Of a route that is not configured any more nobody knows how its doing is undone, but where.
+fn unknown(row: &MarkRow, delivery: &Delivery) -> String {
+    let (node, route, targets) = (&row.node, &delivery.route, delivery.arrivals.targets.join("; and at "));
+    let at = if targets.is_empty() { targets } else { format!(" at {targets}") };
+    format!(
+        "route {route} is not configured any more, and may have been notified of {node}{at}: nothing undoes by itself what it did there, look at {node} there"
+    )
+}
+
 /// `back` is the state of its return, where there is one; nothing is left where the route took that.
-fn sentence(row: &MarkRow, route: &Route, back: Option<State>) -> Option<String> {
+fn sentence(row: &MarkRow, route: &Route, back: Option<State>, is_recent: bool) -> Option<String> {
     let (node, name, undo) = (&row.node, route.name.as_str(), undo(row, route));
     let will_be_told = match back {
         Some(State::Acknowledged) => return None,
         Some(state) => !state.is_final(),
-        None => route.goes_on_to(Step::Return),
+        None => route.goes_on_to(Step::Return) && is_recent,
     };
     Some(match will_be_told {
         true => {

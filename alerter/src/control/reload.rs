@@ -11,6 +11,7 @@ use marks::time::Timestamp;
 
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
+use super::left;
 use super::server::{Answer, Body, Refusal, plain};
 use crate::intake::start::{self, Unrouted};
 use crate::reload::{self, Reloaded, Signed};
@@ -74,11 +75,13 @@ async fn dismiss(
         if state.route(&asked).is_some() {
             return Ok(None);
         }
-        start::dismiss_route(journal, &state, (&asked, &reason, &user), Timestamp::now()).map(Some)
+        let now = Timestamp::now();
+        let unrouted = start::dismiss_route(journal, &state, (&asked, &reason, &user), now)?;
+        Ok(Some((unrouted, left::at_gone(journal, &asked, now)?)))
     };
     let ended = shared.store.run(end).await?;
     let route = plain(&route);
-    let Some(unrouted) = ended else {
+    let Some((unrouted, left)) = ended else {
         let message = format!(
             "route {route} is configured, and its marks are told there: end single ones with `unmark`, or take the route out of the configuration first"
         );
@@ -92,7 +95,7 @@ async fn dismiss(
     }
     shared.seen().news = true;
     shared.poke.notify_one();
-    let message = dismissed(&route, unrouted);
+    let message = [dismissed(&route, unrouted)].into_iter().chain(left).collect::<Vec<_>>().join("; ");
     Ok(Json(ChangeAnswer { changed: unrouted.left.changed, message }))
 }
 

@@ -330,15 +330,21 @@ async fn unmark(
             let now = Timestamp::now();
             let mut ended = 0;
             for mark in &marks {
-                // Where nothing is open but its return, that is meant.
+                // Where nothing is open but its return, that is meant; not one that the first word has just promised.
                 let is_ended = journal.dismiss(*mark, &reason, &user, now)?
-                    || journal.dismiss_returns(*mark, &reason, &user, now)? > 0;
+                    || journal.dismiss_returns(*mark, request.returns, (&reason, &user), now)? > 0;
                 ended += usize::from(is_ended);
                 if is_ended {
                     tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
                 }
             }
-            Ok((ended, left::behind(journal, &state, &marks)?))
+            let mut left = left::behind(journal, &state, &marks)?;
+            for mark in marks.iter().filter(|_| ended == 0) {
+                left.push(format!(
+                    "a return that is still to be sent ends with `nova-host-alerter unmark {mark} --return --reason TEXT` alone"
+                ));
+            }
+            Ok((ended, left))
         })
         .await?;
     let waiting = shared.store.run(|journal| journal.waiting()).await?;
@@ -375,12 +381,15 @@ async fn release(
     };
     let marks = newest_mark_of(&shared, &target).await?;
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let is_id = MarkId::parse(&target).is_ok();
     let release = move |journal: &mut Journal| {
         let now = Timestamp::now();
         let (mut released, mut nameless) = (0, false);
         for mark in marks {
             let is_new = journal.release(mark, &reason, &user, now)?.is_some();
-            let was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            let mut was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            // To another place a return goes by its mark's id alone: whoever names a host means its failure.
+            was_held |= is_id && journal.release_elsewhere(mark, &reason, &user, now)? > 0;
             released += usize::from(is_new || was_held);
             nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
             if is_new || was_held {

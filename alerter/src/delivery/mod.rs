@@ -89,7 +89,7 @@ pub fn of_this_host(shared: &Shared, due: &DueDelivery, outcome: Outcome) -> Out
 fn outdated(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Unreached { kind, detail, .. } => {
-            Verdict::Unreached { kind, detail, next_due: Timestamp::now() }
+            Verdict::Unreached { state: State::Pending, kind, detail, next_due: Timestamp::now() }
         }
         Verdict::Again { state: State::Pending | State::Parked, ambiguous, kind, detail, .. } => {
             Verdict::Again { state: State::Pending, ambiguous, kind, detail, next_due: Timestamp::now() }
@@ -150,7 +150,8 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -
     let wait = wait(&due.delivery, outcome, fastrand::f64());
     let (kind, detail, next_due) = (failure.kind.to_owned(), failure.detail.clone(), at + wait);
     match outcome {
-        Outcome::Unreachable(_) => Verdict::Unreached { kind, detail, next_due },
+        Outcome::Unreachable(_) => Verdict::Unreached { state, kind, detail, next_due },
+        _ if failure.is_unsent => Verdict::Unreached { state, kind, detail, next_due },
         _ => Verdict::Again { state, ambiguous, kind, detail, next_due },
     }
 }

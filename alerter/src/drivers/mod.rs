@@ -281,6 +281,16 @@ impl Outcome {
         }
     }
 
+    /// The same after something was sent in the exchange: that may have arrived, whatever became of the rest.
+    pub(crate) fn left_open(self) -> Self {
+        match self {
+            Self::Unreachable(failure) => Self::Unknown(failure.sent()),
+            Self::Retry(failure) => Self::Retry(failure.sent()),
+            Self::Refused(failure) => Self::Refused(failure.sent()),
+            other => other,
+        }
+    }
+
     /// The failure, unless the message was taken.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
@@ -305,6 +315,8 @@ pub struct Failure {
     pub detail: String,
     /// How long the endpoint asks to be left alone.
     pub after: Option<Duration>,
+    /// Nothing was sent to the endpoint.
+    pub is_unsent: bool,
 }
 
 impl Failure {
@@ -313,7 +325,7 @@ impl Failure {
 
     /// A failure; what is not printable in `detail`, or too long, is taken out.
     pub fn new(kind: &'static str, detail: &str) -> Self {
-        Self { kind, detail: printable(detail), after: None }
+        Self { kind, detail: printable(detail), after: None, is_unsent: false }
     }
 
     /// The stored bytes are none that the route's driver made: they are not sent, since nobody knows what they would do.
@@ -325,6 +337,16 @@ impl Failure {
     /// The same with this pause, where the endpoint wished for none.
     pub fn or_after(self, pause: Duration) -> Self {
         Self { after: self.after.or(Some(pause)), ..self }
+    }
+
+    /// The same where nothing was sent to the endpoint.
+    pub fn unsent(self) -> Self {
+        Self { is_unsent: true, ..self }
+    }
+
+    /// The same after something was.
+    fn sent(self) -> Self {
+        Self { is_unsent: false, ..self }
     }
 
     /// The same with the endpoint's wish.

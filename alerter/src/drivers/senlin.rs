@@ -31,7 +31,7 @@ static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clus
 
 static WRITES: &[Write] = &[Write {
     what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
-    guard: "no recovery was begun since the host failed, all names exist, and Nova has the server of a node on this host",
+    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host, for `clusters` nobody asks Nova",
     undo: "none: `recreate` deletes the old server and what was on its disks",
 }];
 
@@ -109,7 +109,11 @@ impl Senlin {
         for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
             actions.extend(match seen {
                 Seen::Begun(action) => Some(action),
-                Seen::Idle => Some(self.recover(whose, id, told, end).await?),
+                Seen::Idle => Some(match self.recover(whose, id, told, end).await {
+                    // What was begun stays begun, whatever became of the next one.
+                    Err(outcome) if !actions.is_empty() => return Err(outcome.left_open()),
+                    answer => answer?,
+                }),
                 Seen::Elsewhere => None,
             });
         }

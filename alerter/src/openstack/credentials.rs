@@ -90,7 +90,8 @@ impl Credentials {
         }
     }
 
-    /// Of which project we are; an application credential has one of its own.
+    /// Of which project we are, where that is written down: an application credential may be another one at any time, and
+    /// leads to the same cloud.
     pub(super) fn project(&self) -> Option<String> {
         match self {
             Self::Password { scope: Scope::Project(Named::Id(id)), .. } => Some(id.clone()),
@@ -98,9 +99,7 @@ impl Credentials {
                 let (Domain::Id(domain) | Domain::Name(domain)) = domain;
                 Some(format!("{name} in {domain}"))
             }
-            Self::Password { scope: Scope::System, .. } => None,
-            Self::Application { which: Application::Id(id), .. } => Some(format!("of {id}")),
-            Self::Application { which: Application::Name(name, _), .. } => Some(format!("of {name}")),
+            Self::Password { scope: Scope::System, .. } | Self::Application { .. } => None,
         }
     }
 
@@ -228,5 +227,6 @@ mod tests {
             ("auth.application_credential_id", "i"),
         ]);
         assert_eq!(format!("{good:?}"), "Ok(Application)");
+        assert_eq!(good.unwrap().project(), None, "the next one leads to the same cloud");
     }
 }

@@ -29,7 +29,9 @@ impl Trouble {
         match self {
             Self::Away(fault) => away(fault),
             Self::NoToken(outcome) => outcome.clone(),
-            Self::Nowhere(why) => Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT)),
+            Self::Nowhere(why) => {
+                Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT).unsent())
+            }
             Self::Late => Outcome::Unreachable(Failure::new(
                 "keystone",
                 "there is no token yet: one is being fetched for the next attempt, look whether Keystone is slow",
@@ -49,7 +51,7 @@ fn away(fault: &Fault) -> Outcome {
     let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
     let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {why}"));
     match outcome {
-        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT)),
+        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT).unsent()),
         _ => Outcome::Unreachable(says("keystone")),
     }
 }
@@ -62,14 +64,14 @@ pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret:
         401 | 403 => {
             let refusal =
                 says("credentials", ": check user, password or application credential, project and domains");
-            Outcome::Refused(refusal.or_after(LOCKED_OUT))
+            Outcome::Refused(refusal.or_after(LOCKED_OUT).unsent())
         }
         429 => {
             let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
-            Outcome::Retry(says("throttled", "").after(Some(pause)))
+            Outcome::Retry(says("throttled", "").after(Some(pause)).unsent())
         }
         408 | 425 | 500..=599 => Outcome::Unreachable(says("keystone", "").after(wish)),
-        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT)),
+        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT).unsent()),
     }
 }
 
@@ -79,6 +81,12 @@ mod tests {
 
     fn word(outcome: &Outcome) -> (&'static str, &'static str) {
         (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    /// Whether it counts as no arrival.
+    fn is_unsent(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Unreachable(_))
+            || outcome.failure().is_some_and(|failure| failure.is_unsent)
     }
 
     /// Nothing was sent, so nothing is ambiguous; only what the service itself left open is.
@@ -91,8 +99,11 @@ mod tests {
                 408 | 425 | 500..=599 => ("unreachable", "keystone"),
                 _ => ("refused", "misconfigured"),
             };
-            assert_eq!(word(&no_token(status, b"", None, "")), expected, "{status}");
+            let outcome = no_token(status, b"", None, "");
+            assert_eq!(word(&outcome), expected, "{status}");
+            assert!(is_unsent(&outcome) && !is_unsent(&outcome.left_open()), "{status}");
         }
+        assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
         assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
         assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
         assert_eq!(word(&Trouble::Over.outcome()), ("unknown", "timeout"));

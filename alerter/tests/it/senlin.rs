@@ -363,6 +363,23 @@ async fn an_expired_token_is_replaced_and_without_keystone_nothing_is_sent() {
     assert_eq!(reference(&attempt(&driver).await), "7f3b-0");
 }
 
+/// The first recovery was begun, and the token of the second one is refused while Keystone is away: something arrived. The broken
+/// variant has one node.
+#[tokio::test]
+async fn what_was_begun_is_not_unreachable() {
+    for (ids, expected) in [(&[ONE, TWO][..], "unknown keystone"), (&[TWO][..], "unreachable keystone")] {
+        let scene = scene().await;
+        let driver = driver(&scene, ids);
+        let test = driver.test_body(&mark().id, Timestamp::from_seconds(AT));
+        assert_eq!(word(&tell(&driver, &test, 0).await), "acknowledged", "it has a token now");
+        scene.site.state().keystone_is_mute = true;
+        let second = "POST /v1/nodes/22222222-0000-4000-8000-000000000002";
+        scene.room().whims = vec![(second, Whim::Say(401, String::new()))];
+        assert_eq!(word(&attempt(&driver).await), expected);
+        assert_eq!(scene.room().service.actions.len(), ids.len() - 1);
+    }
+}
+
 /// A test looks at everything that is configured and begins nothing.
 #[tokio::test]
 async fn a_test_only_looks() {

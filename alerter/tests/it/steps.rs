@@ -143,6 +143,34 @@ fn another_alerter_asks_after_what_the_first_told() {
     }
 }
 
+/// An operator's end of a return holds at the next alerter; the broken variant is one that nobody ended.
+#[test]
+fn another_alerter_makes_no_return_that_an_operator_ended() {
+    if lacks_evidence() {
+        return;
+    }
+    for is_ended in [false, true] {
+        let mut site = Site::new(&["compute1"]);
+        let mut first = Alerter::start_with(&site, "ctl1", &KINDS);
+        site.down.insert("nova.return");
+        site.outage("compute1", "ctl1");
+        first.run(&mut site, 4);
+        site.back("compute1", "ctl2");
+        first.run(&mut site, 4);
+        if is_ended {
+            let mark = first.marks("compute1")[0].id;
+            first.end_returns(&site, mark);
+            first.run(&mut site, 2);
+        }
+        drop(first);
+        site.down.clear();
+        site.further.clear();
+        let mut second = Alerter::start_with(&site, "ctl2", &KINDS);
+        second.run(&mut site, 10);
+        assert_eq!(returns(&site), usize::from(!is_ended));
+    }
+}
+
 #[test]
 fn a_host_that_fails_again_is_told_and_not_called_back() {
     if lacks_evidence() {
@@ -262,7 +290,12 @@ fn lost() -> Verdict {
 
 /// One that reached nobody.
 fn unreached() -> Verdict {
-    Verdict::Unreached { kind: "connect".into(), detail: "refused".into(), next_due: Timestamp(i64::MAX / 2) }
+    Verdict::Unreached {
+        state: State::Pending,
+        kind: "connect".into(),
+        detail: "refused".into(),
+        next_due: Timestamp(i64::MAX / 2),
+    }
 }
 
 /// A host failed, and one attempt to notify `nova` of it ended so.

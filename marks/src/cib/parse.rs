@@ -130,7 +130,7 @@ impl Builder {
         match attributes.get("name") {
             "dc-version" => self.cib.dc_version = attributes.own("value"),
             name if FENCING_TIMEOUT.contains(&name) => {
-                self.cib.stonith_timeouts.push(attributes.own("value"))
+                self.cib.stonith_timeouts.push(attributes.own("value"));
             }
             "maintenance-mode" => self.cib.maintenance_modes.push(attributes.own("value")),
             _ => {}

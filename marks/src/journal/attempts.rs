@@ -45,6 +45,8 @@ pub enum Verdict {
     },
     /// It reached nobody for sure, and will be tried again.
     Unreached {
+        /// `Pending` or `Parked`.
+        state: State,
         /// The machine word.
         kind: String,
         /// One sentence.
@@ -322,8 +324,8 @@ fn begin_returns(
                 continue;
             }
             returning::Ruling::Go | returning::Ruling::Wait => continue,
-            returning::Ruling::Hold(target) => {
-                (State::Held, OTHER_TARGET, returns::led_elsewhere(&due, &target))
+            returning::Ruling::Hold(targets) => {
+                (State::Held, OTHER_TARGET, returns::led_elsewhere(&due, &targets))
             }
             returning::Ruling::Overtaken => (State::Cancelled, "overtaken", returns::OVERTAKEN.to_owned()),
         };
@@ -395,9 +397,9 @@ fn apply(
             delivery.ended_at = Some(now);
             Ok(Some("acknowledged"))
         }
-        Verdict::Unreached { kind, detail, next_due } => {
+        Verdict::Unreached { state, kind, detail, next_due } => {
             delivery.arrivals.take_back();
-            let (state, kind, detail, next_due) = (State::Pending, kind.clone(), detail.clone(), *next_due);
+            let (state, kind, detail, next_due) = (*state, kind.clone(), detail.clone(), *next_due);
             apply(delivery, &Verdict::Again { state, ambiguous: false, kind, detail, next_due }, now)
         }
         Verdict::Again { ambiguous, detail, next_due, .. } => {

@@ -17,6 +17,7 @@ use crate::delivery::{ACCEPTED, Attempt, Delivery, State};
 use crate::host::HostName;
 use crate::id::MarkId;
 use crate::returning::Arrivals;
+use crate::returning::OTHER_TARGET;
 use crate::terms::{CHAIN, STALE};
 use crate::time::Timestamp;
 
@@ -137,7 +138,34 @@ impl Journal {
         actor: &str,
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition = "d.state = 'held' AND d.last_kind <> 'chain' AND d.mark = ?3";
+        let condition =
+            format!("d.state = 'held' AND d.last_kind NOT IN ('chain', '{OTHER_TARGET}') AND d.mark = ?3");
+        self.release_those(&condition, mark, (reason, actor), now)
+    }
+
+    /// Lets the returns of a mark go to where their routes lead now: to somebody else's host, unless the operator knows it to be
+    /// the same. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn release_elsewhere(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!("{KEPT_BACK} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3");
+        self.release_those(&condition, mark, (reason, actor), now)
+    }
+
+    fn release_those(
+        &mut self,
+        condition: &str,
+        mark: MarkId,
+        (reason, actor): (&str, &str),
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
         self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
             move_to(delivery, State::Pending)?;
             (delivery.released_at, delivery.next_due) = (Some(now), now);

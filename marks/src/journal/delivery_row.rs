@@ -1,6 +1,5 @@
 //! The row of a delivery: its columns, its digest, how it is read and written.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -143,7 +142,7 @@ fn digest(d: &Delivery) -> Vec<u8> {
 }
 
 /// A line for each.
-fn joined(targets: &BTreeSet<String>) -> String {
+fn joined(targets: &[String]) -> String {
     targets.iter().flat_map(|target| [target.as_str(), "\n"]).collect()
 }
 

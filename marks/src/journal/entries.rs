@@ -1,8 +1,9 @@
 //! What of this journal should stand in the register.
 
+use super::deliveries::IS_RETURN;
 use super::row::MarkRow;
 use super::{Journal, JournalError};
-use crate::delivery::{Delivery, TAKEN};
+use crate::delivery::{Delivery, State, TAKEN};
 use crate::fencing::Fencing;
 use crate::register::{Acknowledgement, Entry, Key, MarkEntry, Register, Returned, Settled};
 use crate::time::Timestamp;
@@ -75,7 +76,7 @@ impl Journal {
 
     fn current_deliveries(&self, since: Timestamp) -> Result<Vec<Delivery>, JournalError> {
         let condition = format!(
-            "d.state = 'acknowledged' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
+            "(d.state = 'acknowledged' OR d.state = 'dismissed' AND {IS_RETURN}) AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND {CURRENT})"
         );
         Ok(self.deliveries_that(&condition, [since.0])?.sound)
     }
@@ -86,9 +87,13 @@ fn mark_entry(row: &MarkRow) -> Option<MarkEntry> {
     row.entry().filter(|_| row.standing.doubt().is_none())
 }
 
-/// Of a mark that another alerter settled it may be known only that the whole of it was told.
+/// Of a mark that another alerter settled it may be known only that the whole of it was told. A return that an operator ended
+/// is done for every alerter.
 fn taken_entry(delivery: &Delivery, by: &str) -> Option<Acknowledgement> {
-    delivery.last.as_ref().filter(|last| TAKEN.contains(&last.kind.as_str()))?;
+    let is_taken = delivery.last.as_ref().is_some_and(|last| TAKEN.contains(&last.kind.as_str()));
+    if !is_taken && delivery.state != State::Dismissed {
+        return None;
+    }
     let (mark, route, at) = (delivery.mark, delivery.route.clone(), delivery.ended_at?);
     Some(Acknowledgement { mark, route, at, by: by.to_owned() })
 }
@@ -110,7 +115,7 @@ mod tests {
     use super::*;
     use crate::id::{MarkId, NoteId};
     use crate::journal::tests::{Home, NOW, acknowledged, fencing, marked, marked_as, row_of, to_recovery};
-    use crate::journal::{Role, Taken};
+    use crate::journal::{NewDelivery, Role, Taken};
     use crate::mark::{Doubt, Settlement, Standing};
     use crate::register::{About, Decision, Ending, Scope, Watermark};
     use crate::rule::Rule;
@@ -155,6 +160,24 @@ mod tests {
             assert!(journal.settled_elsewhere(&settled, NOW).unwrap());
             let taken = format!("a.{mark}.recovery");
             assert_eq!(keys(&journal, BEFORE).contains(&taken), names_the_route);
+        }
+    }
+
+    /// The next alerter would make a return anew that an operator has ended. The broken variant is still open.
+    #[test]
+    fn a_return_that_an_operator_ended_is_done_for_all() {
+        for is_ended in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            deliver(&mut journal, mark, NOW);
+            let row = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let back = NewDelivery { route: "recovery.return".into(), ..to_recovery("back") };
+            journal.add_deliveries(&row, &[back], NOW).unwrap();
+            if is_ended {
+                assert_eq!(journal.dismiss_returns(mark, true, ("by hand", "alice"), NOW).unwrap(), 1);
+            }
+            assert_eq!(keys(&journal, NOW).contains(&format!("a.{mark}.recovery.return")), is_ended);
         }
     }
 

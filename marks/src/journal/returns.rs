@@ -1,8 +1,6 @@
 //! Hosts that are back, for routes that say so where they may have notified of the failure: what the rule of
 //! `crate::returning` is given, and what is written down of it.
 
-use std::time::Duration;
-
 use rusqlite::{Transaction, params};
 
 use super::delivery_row::{self, COLUMNS};
@@ -12,11 +10,8 @@ use super::row::{self, MarkRow};
 use super::{Fault, Journal, JournalError, deliveries};
 use crate::delivery::{Delivery, State, TAKEN};
 use crate::id::MarkId;
-use crate::returning::{Look, OTHER_TARGET, Return, Ruling};
+use crate::returning::{self, Look, OTHER_TARGET, Return, Ruling};
 use crate::time::Timestamp;
-
-/// What is older is not called back any more: so long does the register know what was done.
-const KEPT: Duration = Duration::from_secs(7 * 86_400);
 
 /// Why a return is cancelled.
 pub(super) const OVERTAKEN: &str = "the host has failed again before the route was told that it is back";
@@ -56,8 +51,7 @@ impl Journal {
         let columns = format!("{}, {COLUMNS}", row::COLUMNS);
         let back = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
-             WHERE m.returned_at IS NOT NULL AND m.returned_at >= ?3
-               AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
+             WHERE m.returned_at IS NOT NULL AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
         );
         let dismissed = format!(
             "SELECT {columns} FROM mark m INDEXED BY mark_dismissed CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
@@ -66,7 +60,7 @@ impl Journal {
         let decode = |row: &rusqlite::Row<'_>| {
             Ok(Over { mark: row::decode(row)?, delivery: delivery_row::decode(row, row::WIDTH).ok() })
         };
-        let mut all = self.rows(&back, params![route, since.0, (since - KEPT).0], decode)?;
+        let mut all = self.rows(&back, params![route, since.0], decode)?;
         let others = self.rows(&dismissed, params![route, since.0], decode)?;
         all.sound.extend(others.sound);
         all.damaged.extend(others.damaged);
@@ -74,27 +68,46 @@ impl Journal {
         Ok(all)
     }
 
-    /// Ends the open returns of a mark by an operator's word, and nothing else of it. Says how many there were.
+    /// What an operator ended on a route at this moment.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn dismissed_on(&self, route: &str, at: Timestamp) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_that(
+            "d.route = ?1 AND d.state = 'dismissed' AND d.ended_at = ?2",
+            params![route, at.0],
+        )
+    }
+
+    /// Ends the returns of a mark that are rejected, refused or held, or `all` that are open, by an operator's word, and nothing
+    /// else of it. Says how many there were.
     ///
     /// # Errors
     /// As any write.
     pub fn dismiss_returns(
         &mut self,
         mark: MarkId,
-        reason: &str,
-        actor: &str,
+        all: bool,
+        (reason, actor): (&str, &str),
         now: Timestamp,
     ) -> Result<usize, JournalError> {
-        let condition =
-            format!("{} AND d.mark = ?3 AND {}", deliveries::NOT_UNDER_WAY, deliveries::IS_RETURN);
-        let ended =
-            self.change_each(&condition, &[mark.to_string().into()], now, |delivery, transaction| {
+        let condition = format!(
+            "{} AND d.mark = ?3 AND {} AND (?4 OR d.state IN ('parked', 'held'))",
+            deliveries::NOT_UNDER_WAY,
+            deliveries::IS_RETURN
+        );
+        let ended = self.change_each(
+            &condition,
+            &[mark.to_string().into(), all.into()],
+            now,
+            |delivery, transaction| {
                 deliveries::move_to(delivery, State::Dismissed)?;
                 delivery.ended_at = Some(now);
                 let detail = format!("route {} is not told that the host is back: {reason}", delivery.route);
                 let key = (delivery.mark, delivery.route.as_str());
                 Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
-            })?;
+            },
+        )?;
         let damaged = format!(
             "UPDATE delivery AS d SET state = 'dismissed' WHERE d.mark = ?1 AND d.state = 'quarantined' AND {}",
             deliveries::IS_RETURN
@@ -103,18 +116,30 @@ impl Journal {
         Ok(ended + damaged)
     }
 
-    /// Lets returns of a route go that were held because it led to another place, where it leads to none but `target` again.
+    /// Lets returns of a route go that were held because it led to another place, and for which `target` is the right one.
     ///
     /// # Errors
     /// As any write.
     pub fn free_returns(&mut self, route: &str, target: &str, now: Timestamp) -> Result<usize, JournalError> {
-        let only = format!("{target}\n");
-        let condition = format!(
-            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.route = ?3 || '{RETURN}' AND EXISTS (SELECT 1 FROM delivery e
-               WHERE e.mark = d.mark AND e.route = ?3 AND e.targets = ?4)",
+        let held = format!(
+            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.route = ?1 || '{RETURN}'",
             deliveries::KEPT_BACK
         );
-        let given = [route.to_owned().into(), only.into()];
+        let condition = format!("d.route = ?1 AND d.mark IN (SELECT d.mark FROM delivery d WHERE {held})");
+        let told = self.deliveries_that(&condition, [route])?.sound;
+        let mut freed = 0;
+        for told in told.iter().filter(|told| returning::elsewhere(told, target).is_empty()) {
+            freed += self.free_return(told, now)?;
+        }
+        Ok(freed)
+    }
+
+    fn free_return(&mut self, told: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = format!(
+            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3 AND d.route = ?4",
+            deliveries::KEPT_BACK
+        );
+        let given = [told.mark.to_string().into(), format!("{}{RETURN}", told.route).into()];
         self.change_each(&condition, &given, now, |delivery, transaction| {
             deliveries::move_to(delivery, State::Pending)?;
             delivery.next_due = now;
@@ -144,7 +169,7 @@ pub(super) fn ruling(
     let is_member =
         |look: &Look| newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node);
     let given = Return {
-        arrivals: told.as_ref().map(|told| &told.arrivals),
+        told: told.as_ref(),
         target: &room.target,
         is_member: room.look.as_deref().is_some_and(is_member),
         is_overtaken,
@@ -154,23 +179,24 @@ pub(super) fn ruling(
 }
 
 /// Why a return is held.
-pub(super) fn led_elsewhere(due: &DueDelivery, target: &str) -> String {
-    let (node, route) = (&due.mark.node, &due.delivery.route);
+pub(super) fn led_elsewhere(due: &DueDelivery, targets: &[String]) -> String {
+    let (node, route, all) = (&due.mark.node, &due.delivery.route, targets.join("; and to "));
     format!(
-        "the failure of {node} was told to {target}, and route {route} leads to another place now: undo by hand there what it did, or let the route lead there again"
+        "the failure of {node} was told to {all}, and route {route} leads to another place now: undo by hand there what it did, or let the route lead there again"
     )
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use super::*;
     use crate::host::HostName;
     use crate::id::MarkId;
     use crate::journal::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
     use crate::journal::{NewDelivery, Role, Verdict};
-    use crate::returning::Failure;
+    use crate::returning::{Arrivals, Failure};
     use crate::terms::Terms;
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
@@ -233,7 +259,12 @@ mod tests {
     }
 
     fn unreached() -> Verdict {
-        Verdict::Unreached { kind: "connect".into(), detail: "refused".into(), next_due: NOW }
+        Verdict::Unreached {
+            state: State::Pending,
+            kind: "connect".into(),
+            detail: "refused".into(),
+            next_due: NOW,
+        }
     }
 
     fn last(journal: &Journal, mark: MarkId) -> Delivery {
@@ -307,7 +338,7 @@ mod tests {
         drop(journal);
         let mut journal = home.open(Role::Alerter);
         journal.recover(NOW).unwrap();
-        assert!(last(&journal, mark).arrivals.targets.contains("cloud1"));
+        assert!(last(&journal, mark).arrivals.targets.contains(&"cloud1".to_owned()));
         assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
         assert!(journal.note_return(mark, LATER, LATER).unwrap());
         assert_eq!(owed(&journal), [mark]);
@@ -394,9 +425,10 @@ mod tests {
         add_return(&mut journal, mark);
         assert!(!journal.dismiss(mark, "enough", "alice", LATER).unwrap(), "nothing else is open");
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
-        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 1);
+        let mut dismiss = |all| journal.dismiss_returns(mark, all, ("done by hand", "alice"), LATER).unwrap();
+        assert_eq!(dismiss(false), 0, "unmark typed twice");
+        assert_eq!((dismiss(true), dismiss(true)), (1, 0));
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Dismissed]);
-        assert_eq!(journal.dismiss_returns(mark, "done by hand", "alice", LATER).unwrap(), 0);
     }
 
     /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
@@ -441,17 +473,97 @@ mod tests {
         assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
     }
 
-    /// What was told long after the return is called back too; the broken variant was told long ago.
+    /// What was told, or ended by an operator, long after the return is called back too: a mark may be held for longer than any
+    /// limit. The broken variant ended long ago.
     #[test]
     fn the_later_of_telling_and_return_counts() {
+        for (days, is_told) in [(2, true), (2, false), (10, true), (10, false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            assert!(journal.note_return(mark, NOW, NOW).unwrap());
+            let ended = NOW + Duration::from_secs(days * 86_400);
+            let verdict = if is_told { acknowledged() } else { again(NOW) };
+            journal.begin_attempt(mark, "recovery").unwrap();
+            journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
+            assert!(is_told || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
+            let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
+            assert_eq!((from(ended), from(ended + Duration::from_secs(1))), (1, 0), "{days} {is_told}");
+        }
+    }
+
+    /// An address that was wrong at first, or that has changed since: the place that took the mark is the one that counts, and
+    /// where none did, each. The broken variant is led back to the wrong one.
+    #[test]
+    fn a_return_goes_to_the_place_that_took_the_mark() {
+        for (is_taken, leads_to, goes) in [(true, "two", true), (true, "one", false), (false, "two", false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            for (sent_to, verdict) in [("one", again(NOW)), ("two", acknowledged())] {
+                assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+                let verdict = if is_taken { verdict } else { again(NOW) };
+                journal.finish_attempt(mark, "recovery", &verdict, LATER).unwrap();
+            }
+            let is_over = is_taken || journal.dismiss(mark, "it lives", "alice", LATER).unwrap();
+            assert!(is_over);
+            add_return(&mut journal, mark);
+            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            assert_eq!(begun.len(), usize::from(goes), "{is_taken} {leads_to}");
+            if goes {
+                continue;
+            }
+            let why = last(&journal, mark).last.unwrap();
+            assert_eq!(why.kind, OTHER_TARGET);
+            assert_eq!(journal.free_returns("recovery", "three", LATER).unwrap(), 0);
+            let freed = journal.free_returns("recovery", "two", LATER).unwrap();
+            assert_eq!(freed, usize::from(is_taken), "{}", why.detail);
+        }
+    }
+
+    #[test]
+    fn a_held_return_names_every_place_that_may_have_been_notified() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
-        assert!(journal.note_return(mark, NOW, NOW).unwrap());
-        let told = NOW + Duration::from_secs(2 * 86_400);
-        journal.begin_attempt(mark, "recovery").unwrap();
-        journal.finish_attempt(mark, "recovery", &acknowledged(), told).unwrap();
-        let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
-        assert_eq!((from(told), from(told + Duration::from_secs(1))), (1, 0));
+        for sent_to in ["two", "one"] {
+            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            journal.finish_attempt(mark, "recovery", &again(NOW), LATER).unwrap();
+        }
+        assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+        add_return(&mut journal, mark);
+        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "three")), []);
+        let why = last(&journal, mark).last.unwrap();
+        assert!(why.detail.contains("told to two; and to one,"), "{}", why.detail);
+    }
+
+    /// A service that refuses to let us in was sent nothing, and stays one that refuses.
+    #[test]
+    fn a_refusal_before_anything_was_sent_is_no_arrival() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let (kind, detail) = ("credentials".to_owned(), "401".to_owned());
+        let refused = Verdict::Unreached { state: State::Parked, kind, detail, next_due: NOW };
+        attempt(&mut journal, mark, "recovery", &refused);
+        let delivery = last(&journal, mark);
+        assert_eq!((delivery.state, delivery.arrivals), (State::Parked, Arrivals::default()));
+    }
+
+    /// `release HOST` means the host's failure; a return to another place goes by its mark's id alone.
+    #[test]
+    fn the_release_of_a_host_lets_no_return_go_elsewhere() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "one")).len(), 1);
+        journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
+        add_return(&mut journal, mark);
+        let there = rooms(&["compute1"], far(), "two");
+        assert_eq!(begun_with(&mut journal, &there), []);
+        assert_eq!(journal.release_held(mark, "it is off", "alice", LATER).unwrap(), 0);
+        assert_eq!(begun_with(&mut journal, &there), []);
+        assert_eq!(journal.release_elsewhere(mark, "the same cloud", "alice", LATER).unwrap(), 1);
+        assert_eq!(begun_with(&mut journal, &there).len(), 1);
     }
 }

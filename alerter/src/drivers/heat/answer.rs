@@ -103,8 +103,7 @@ pub(super) fn left_open(outcome: Outcome, is_over: bool) -> Outcome {
     let why = "the time limit was over before every resource was told: the next attempt goes on from there";
     match outcome {
         Outcome::Unreachable(_) if is_over => Outcome::Unknown(Failure::new("timeout", why)),
-        Outcome::Unreachable(failure) => Outcome::Unknown(failure),
-        outcome => outcome,
+        outcome => outcome.left_open(),
     }
 }
 

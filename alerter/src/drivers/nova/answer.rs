@@ -154,7 +154,7 @@ pub(super) fn left(service: &Service, host: &str, change: &Change) -> Outcome {
         return Outcome::Acknowledged { reference: Some(change.reference(service)) };
     }
     let says = format!(
-        "nova-compute of {host} is forced down, and no reason of this mark stands there: if the host is well, run `{}`",
+        "nova-compute of {host} is forced down, and no reason of this mark stands there: if the host is well, and nobody wants it down, run `{}`",
         up(host)
     );
     Outcome::Rejected(Failure::new("not-ours", &says))

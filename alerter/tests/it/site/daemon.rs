@@ -267,6 +267,12 @@ impl Alerter {
     pub(crate) fn unmark(&mut self, site: &Site, mark: MarkId) {
         assert!(self.journal.dismiss(mark, "it lives", "alice", self.now(site)).unwrap());
     }
+
+    /// The same with `--return`.
+    pub(crate) fn end_returns(&mut self, site: &Site, mark: MarkId) {
+        let word = ("done by hand", "alice");
+        assert!(self.journal.dismiss_returns(mark, true, word, self.now(site)).unwrap() > 0);
+    }
 }
 
 /// The recovery controller took it.
