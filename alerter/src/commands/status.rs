@@ -221,7 +221,6 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         tried: &read.tried,
     };
     let troubles = trouble::troubles(&sight);
-    let runs_elsewhere = elsewhere.is_some();
     let alerter_on = look.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
     let counted = count(&read, routes.as_ref(), now);
     let status = Status {
@@ -233,7 +232,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         troubles,
         daemon,
         alerter_on,
-        runs_elsewhere,
+        runs_elsewhere: elsewhere.is_some(),
         untried_pacemaker: look.untried.clone(),
         unknown,
         ..counted

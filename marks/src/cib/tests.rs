@@ -540,6 +540,7 @@ const THERE: &str = r#"in_ccm="1795191514" crmd="1795191514""#;
 /// The broken variant takes the 0 for what it says: then each host that lives is no member, is reported as lost, and is notified
 /// as failed where somebody confirms it by hand.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides() {
     let op = |kind: &str, rc: u32, call: i32, at: i64| {
         format!(
