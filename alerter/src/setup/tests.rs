@@ -634,6 +634,18 @@ fn for_a_stopped_power_device_no_other_one_is_advised() {
     assert!(then.contains("power-compute1") && !then.contains("create"), "{then}");
 }
 
+/// A rule for the group would bind what is beside the alerter, too.
+#[test]
+fn the_group_of_the_alerter_gets_no_rule() {
+    let mut cluster = right();
+    cluster.locations.clear();
+    let grouped = |resource: &mut Resource| resource.top = "group".into();
+    cluster.resources.iter_mut().filter(|own| own.agent == ALERTER_AGENT).for_each(grouped);
+    let found = check(&cluster);
+    let own = found.iter().find(|finding| finding.kind == Kind::AlerterOnComputes).unwrap();
+    assert!(matches!(own.then, Then::Do(_)), "{own:?}");
+}
+
 /// Choices that a failing case can be made smaller by.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
