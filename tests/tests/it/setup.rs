@@ -11,7 +11,7 @@ use alerter::setup::{self, Here, KINDS, Wanted};
 use marks::cib::Element;
 use serde_json::Value;
 use tempfile::TempDir;
-use tests::installed::{self, Installed, source};
+use tests::installed::{self, Installed};
 use tests::trials::Group;
 
 const TOOLS: [&str; 5] = ["crm", "pcs", "crm_verify", "crm_simulate", "cibadmin"];
@@ -779,7 +779,7 @@ const NOT_TYPED: [(&str, &str); 11] = [
 
 /// Whoever has the page advise another command of the cluster has it typed here, or says why not.
 fn every_command_of_the_page_leaves_the_fencing() {
-    let page = fs::read_to_string(source("docs/writes.md")).unwrap();
+    let page = fs::read_to_string(installed::source("docs/writes.md")).unwrap();
     let is_ours = |stem: &String| {
         ["nova-host-alerter ", "chmod", "chown", "install", "kill "].iter().any(|own| stem.starts_with(own))
     };
