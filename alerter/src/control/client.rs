@@ -22,7 +22,7 @@ pub const READING: Duration = Duration::from_secs(3);
 pub enum ClientError {
     /// Nobody listens.
     #[error(
-        "the daemon does not answer at {0}: start it (under Pacemaker: `crm_resource --cleanup`), and run this as root"
+        "the daemon does not answer at {0}: start it (under Pacemaker: `crm_resource --cleanup --resource NAME`), and run this as root"
     )]
     Silent(String),
     /// The daemon refused, with a word and a sentence.

@@ -119,7 +119,7 @@ fn constraint_id(cluster: &Cluster, resource: &str) -> String {
 fn places(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
     let open: Vec<&Node> = cluster.computes().filter(|node| !cluster.is_kept_from(alerter, node)).collect();
     let Some(first) = open.first() else { return };
-    let (id, top) = (&alerter.id, &alerter.top);
+    let id = &alerter.id;
     let what = format!(
         "{id} may run on {}, or is looked for there: where it dies meanwhile, Pacemaker takes the alerter for running there",
         first.name
@@ -130,9 +130,11 @@ fn places(cluster: &Cluster, alerter: &Resource, found: &mut Vec<Finding>) {
             "the constraint {} has {} among its nodes: keep {id} to controllers by a rule of its own, #kind eq cluster, and take {id} out of that one",
             location.id, node.name
         )),
-        None => {
-            Then::Setup(Step::KeepToControllers { resource: top.clone(), id: constraint_id(cluster, top) })
-        }
+        None if alerter.top != *id => Then::Do(format!(
+            "is all of {0} to run on controllers alone? A rule for {id} binds what is in {0} beside it: write a rule for {0} yourself, #kind eq cluster, or take {id} out of {0}",
+            alerter.top
+        )),
+        None => Then::Setup(Step::KeepToControllers { resource: id.clone(), id: constraint_id(cluster, id) }),
     };
     found.push(Finding::new(Kind::AlerterOnComputes, id, what, then));
 }

@@ -181,9 +181,15 @@ fn is_ambiguous(cluster: &Cluster, target: &Target) -> bool {
     cluster.levels_of(target).into_keys().any(|index| cluster.entries_of(target, index).len() > 1)
 }
 
-/// The devices that Pacemaker may choose for a node where there is no level.
+/// The devices that Pacemaker may choose for a node where there is no level, now or later: one that is stopped or banned for a
+/// repair is a supply of the host all the same.
 pub(super) fn eligible<'a>(cluster: &'a Cluster, node: &Node) -> Vec<&'a Resource> {
-    cluster.powers().filter(|device| cluster.serves(device, node) != Some(false)).collect()
+    cluster.powers().filter(|device| device.is_for(node) != Some(false)).collect()
+}
+
+/// Whether it cuts power, and is neither stopped nor banned from every controller.
+fn is_usable(cluster: &Cluster, device: &Resource, node: &Node) -> bool {
+    device.powerless().is_none() && cluster.serves(device, node) != Some(false)
 }
 
 /// The one device that may be chosen for a host, beside those of its levels: it lists the host, and is known to cut power. Of
@@ -193,7 +199,10 @@ fn sole_device(cluster: &Cluster, node: &Node, but: &[String]) -> Result<Vec<Str
     let mut devices = eligible(cluster, node);
     devices.retain(|device| !but.contains(&device.id));
     let question = match devices.as_slice() {
-        [] => return Err(no_power_advice(name)),
+        [] => return Err(no_power_advice(name, None)),
+        [device] if cluster.serves(device, node) == Some(false) => {
+            return Err(no_power_advice(name, Some(device)));
+        }
         [device] if !device.surely_cuts() => format!(
             "does {} ({}) cut the power of {name}? If it does, write it into a level of {name}",
             device.id, device.agent
@@ -269,11 +278,13 @@ fn set_levels(wanted: &Result<Vec<(Target, Lists)>, String>, target: &Target) ->
 
 fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     let name = node.name.as_str();
-    let cuts = eligible(cluster, node).iter().any(|device| device.powerless().is_none());
+    let devices = eligible(cluster, node);
+    let cuts = devices.iter().any(|device| is_usable(cluster, device, node));
+    let idle = devices.into_iter().find(|device| device.powerless().is_none());
     // A device that does not say for which hosts it is may be chosen for any.
     let chosen = cluster.marks().find(|mark| cluster.serves(mark, node) != Some(false));
     if !cuts {
-        found.push(no_power(node));
+        found.push(no_power(node, idle));
     }
     let (kind, what) = match (chosen, cuts) {
         (Some(mark), _) => (
@@ -291,20 +302,33 @@ fn without_level(cluster: &Cluster, node: &Node, found: &mut Vec<Finding>) {
     let then = if cuts {
         set_levels(&wanted(cluster, node), &Target::Name(name.to_owned()))
     } else {
-        Then::Do(no_power_advice(name))
+        Then::Do(no_power_advice(name, idle))
     };
     found.push(Finding::new(kind, name, what, then));
 }
 
-fn no_power(node: &Node) -> Finding {
+fn no_power(node: &Node, idle: Option<&Resource>) -> Finding {
     let name = node.name.as_str();
-    let what = format!(
-        "no fence device that cuts power is for {name}: none has it in its pcmk_host_list, so it cannot be fenced"
-    );
-    Finding::new(Kind::NoPowerDevice, name, what, Then::Do(no_power_advice(name)))
+    let what = match idle {
+        Some(device) => format!(
+            "the fence device {} is for {name}, and is stopped, or banned from every controller, so the host cannot be fenced",
+            device.id
+        ),
+        None => format!(
+            "no fence device that cuts power is for {name}: none has it in its pcmk_host_list, so it cannot be fenced"
+        ),
+    };
+    Finding::new(Kind::NoPowerDevice, name, what, Then::Do(no_power_advice(name, idle)))
 }
 
-fn no_power_advice(name: &str) -> String {
+/// Beside a device that is not used another one would be a second supply, of which nobody knows.
+fn no_power_advice(name: &str, idle: Option<&Resource>) -> String {
+    if let Some(device) = idle {
+        return format!(
+            "is {} to be used again? It is stopped, or banned from every controller: put that right, and run `nova-host-alerter setup` again",
+            device.id
+        );
+    }
     format!(
         "create its power device with pcmk_host_list={name}, or add {name} to that of the device that it has, and run `nova-host-alerter setup` again"
     )

@@ -228,8 +228,7 @@ impl Cluster {
         if device.is_stopped() || self.bans(device).is_some() {
             return Some(false);
         }
-        let is_listed = device.parameter("pcmk_host_check").is_none_or(|how| how == "static-list");
-        if is_listed { device.lists(node.name.as_str()) } else { None }
+        device.is_for(node)
     }
 
     /// Whether Pacemaker starts, stops and fences what a resource is.
@@ -326,6 +325,12 @@ impl Resource {
     /// Whether it is configured for this host; `None` where it does not say for which hosts it is.
     pub(super) fn lists(&self, host: &str) -> Option<bool> {
         self.hosts().map(|hosts| hosts.iter().any(|name| name.eq_ignore_ascii_case(host)))
+    }
+
+    /// Whether it is for a node, be it in use now or not; `None` where only the device itself can say.
+    pub(super) fn is_for(&self, node: &Node) -> Option<bool> {
+        let is_listed = self.parameter("pcmk_host_check").is_none_or(|how| how == "static-list");
+        if is_listed { self.lists(node.name.as_str()) } else { None }
     }
 
     /// Pacemaker never uses a device, and never starts a resource, that is to be stopped.

@@ -107,7 +107,7 @@ pub static WRITES: [Write; 11] = [
     },
     Write {
         what: What::Other("keeps the alerter to controllers"),
-        guard: "constraints of yours stay as they are",
+        guard: "it stands alone, in no group and no clone; constraints of yours stay as they are",
         undo: "`pcs constraint delete ID`",
     },
     Write {
@@ -118,7 +118,7 @@ pub static WRITES: [Write; 11] = [
     Write {
         what: What::Other("sets `concurrent-fencing`"),
         guard: "`stonith-enabled` and its like are never set",
-        undo: "`pcs property set concurrent-fencing=false`",
+        undo: "`pcs property set concurrent-fencing=` where it was not set, else with the former value",
     },
     Write {
         what: What::Other("sets parameters of the mark device"),

@@ -63,6 +63,18 @@ struct Before<'a> {
     schedule: Result<Schedule, String>,
 }
 
+/// Why Pacemaker's scheduler shows nothing of what a change does: it does nothing now, and will once this ends.
+fn inert(cluster: &Cluster, root: &Element) -> Option<&'static str> {
+    let is_ignored = cluster.property("no-quorum-policy") == Some("ignore");
+    if cluster.is_on("maintenance-mode") == Some(true) {
+        Some("maintenance-mode is true")
+    } else if cluster.is_on("stop-all-resources") == Some(true) {
+        Some("stop-all-resources is true")
+    } else {
+        (root.get("have-quorum") == "0" && !is_ignored).then_some("the cluster has no quorum")
+    }
+}
+
 /// Makes questions of all commands that are not proven: of the plan, where it is to be run, and of each that an operator types.
 pub fn prove(tool: Tool, cluster: &Cluster, xml: &str, findings: &mut [Finding], with_plan: bool) {
     let is_asked = |finding: &Finding| match &finding.then {
@@ -124,20 +136,29 @@ impl Before<'_> {
     /// Why these steps are not proven.
     fn objection(&self, steps: &[Step]) -> Result<(), String> {
         let schedule = self.schedule.as_ref().map_err(Clone::clone)?;
+        let root = tree(self.xml)?;
+        if let Some(state) = inert(self.cluster, &root) {
+            return Err(format!(
+                "{state}, so what Pacemaker does with it later cannot be seen now; end that first, and run `nova-host-alerter setup` again"
+            ));
+        }
         let copy = Copy::of(self.xml).map_err(|e| e.to_string())?;
         run_on_copy(&on_copy(self.tool, self.cluster, steps, &copy.file), &copy.file)?;
         let xml = fs::read_to_string(&copy.file).map_err(|e| e.to_string())?;
         let (here, wanted) = (self.cluster.here.clone(), self.cluster.wanted.clone());
         let after = read(&xml, here, wanted).map_err(|e| e.to_string())?;
-        let tree = |xml: &str| Element::parse(xml).map_err(|e| e.to_string());
         let lost = lost(self.cluster, &after);
-        let all = lost.into_iter().next().or(others::changed(&tree(self.xml)?, &tree(&xml)?, steps));
+        let all = lost.into_iter().next().or(others::changed(&root, &tree(&xml)?, steps));
         let all = match all {
             None => schedule.disturbed(&Schedule::of(&copy.file)?),
             found => found,
         };
         all.map_or(Ok(()), Err)
     }
+}
+
+fn tree(xml: &str) -> Result<Element, String> {
+    Element::parse(xml).map_err(|e| e.to_string())
 }
 
 /// Whether the configuration is still the one that commands were proven on; what runs may have changed.
@@ -182,5 +203,26 @@ impl Copy {
 impl Drop for Copy {
     fn drop(&mut self) {
         let _nothing_there = fs::remove_dir_all(&self.room);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// While Pacemaker does nothing, the scheduler's silence proves nothing.
+    #[test]
+    fn a_scheduler_that_does_nothing_proves_nothing() {
+        let with = |quorum: &str, properties: &[(&str, &str)]| {
+            let root = tree(&format!(r#"<cib have-quorum="{quorum}"/>"#)).unwrap();
+            let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let properties = properties.iter().map(pair).collect();
+            inert(&Cluster { properties, ..Cluster::default() }, &root)
+        };
+        assert_eq!(with("1", &[("maintenance-mode", "false")]), None);
+        assert_eq!(with("0", &[("no-quorum-policy", "ignore")]), None);
+        assert!(with("0", &[]).is_some() && with("0", &[("no-quorum-policy", "freeze")]).is_some());
+        assert!(with("1", &[("maintenance-mode", "true")]).is_some());
+        assert!(with("1", &[("stop-all-resources", "yes")]).is_some());
     }
 }

@@ -1,13 +1,14 @@
 //! `setup`, with the real tools on the configuration of a cluster in a file: from one that knows nothing of us, or all of it
 //! wrong, to one that is right.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use alerter::setup::{self, Here, KINDS, Wanted};
+use marks::cib::Element;
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
@@ -32,7 +33,9 @@ pub(crate) fn group() -> Group {
         levels_by_pattern_keep_their_devices,
         fencing_that_is_off_is_only_said,
         what_is_not_proven_is_a_question,
+        nothing_is_proven_while_pacemaker_does_nothing,
         every_command_that_is_advised_does_no_harm,
+        every_command_of_the_page_leaves_the_fencing,
         no_generated_cluster_loses_anything,
     ];
     Group { cannot: installed::cannot(&TOOLS), tests }
@@ -661,6 +664,20 @@ fn what_is_not_proven_is_a_question() {
     }
 }
 
+/// Under maintenance-mode and its like the scheduler moves nothing, whatever a change does when that ends: all of it is asked.
+fn nothing_is_proven_while_pacemaker_does_nothing() {
+    let property = |name: &str| {
+        format!(r#"name="cluster-name" value="x"/><nvpair id="inert" name="{name}" value="true""#)
+    };
+    let of = |name: &str| broken(&bare(), &[(r#"name="cluster-name" value="x""#, property(name).as_str())]);
+    let without_quorum = broken(&bare(), &[(r#"have-quorum="1""#, r#"have-quorum="0""#)]);
+    for cib in [of("maintenance-mode"), of("stop-all-resources"), without_quorum] {
+        let printed = Site::with(&cib).setup(&["--tool", "pcs"]);
+        assert!(!printed.out.contains("pcs -f"), "{}", printed.out);
+        assert!(printed.err.contains("cannot be seen now"), "{}", printed.err);
+    }
+}
+
 /// An address runs on the only controller that the mark device is not banned from, because it runs beside that.
 fn address_that_follows_a_banned_mark() -> String {
     let vip =
@@ -722,12 +739,119 @@ fn every_command_that_is_advised_does_no_harm() {
     }
 }
 
+/// The commands of `docs/writes.md` that change a cluster, typed for the site `RIGHT`.
+const TYPED: [(&str, &str); 11] = [
+    ("pcs stonith delete", "pcs stonith delete mark"),
+    ("pcs stonith update", "pcs stonith update mark pcmk_off_timeout=20s"),
+    ("pcs resource delete", "pcs resource delete alerter"),
+    ("pcs resource disable", "pcs resource disable alerter"),
+    ("pcs resource meta", "pcs resource meta alerter migration-threshold=5"),
+    ("pcs resource op remove", "pcs resource op remove alerter monitor"),
+    ("pcs constraint delete", "pcs constraint delete l"),
+    ("pcs constraint location", "pcs constraint location mark avoids ctl2"),
+    ("pcs alert remove", "pcs alert remove alert-mark"),
+    ("pcs property set", "pcs property set concurrent-fencing="),
+    (
+        "cibadmin --replace --scope fencing-topology --xml-file",
+        "cibadmin --query --scope fencing-topology > $HOME/t; cibadmin --replace --scope fencing-topology --xml-file $HOME/t",
+    ),
+];
+/// What a configuration in a file cannot show, with the reason.
+const NOT_TYPED: [(&str, &str); 11] = [
+    (
+        "crm_resource --cleanup --resource",
+        "it asks the running controller, and forgets failures alone; with a file it skips that",
+    ),
+    (
+        "crm_resource --restart --resource",
+        "it waits for a running Pacemaker; it stops and starts the alerter alone",
+    ),
+    ("stonith_admin --fence", "it switches a host off by its nature; the page says when it may be typed"),
+    ("systemctl start nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
+    ("systemctl stop nova-host-alerter", "systemd's: it changes no configuration of the cluster"),
+    ("openstack segment host update", "the cloud's: no host's fencing is there"),
+    ("openstack compute service set --enable", "the cloud's"),
+    ("openstack workflow execution update --state", "the cloud's"),
+    ("openstack --os-compute-api-version compute service set --up", "the cloud's"),
+    ("openstack --os-compute-api-version compute service set --down", "the cloud's"),
+    ("openstack stack resource mark unhealthy", "the cloud's, with `--reset` and without"),
+];
+
+/// Whoever has the page advise another command of the cluster has it typed here, or says why not.
+fn every_command_of_the_page_leaves_the_fencing() {
+    let page = fs::read_to_string(installed::source("docs/writes.md")).unwrap();
+    let is_ours = |stem: &String| {
+        ["nova-host-alerter ", "chmod", "chown", "install", "kill "].iter().any(|own| stem.starts_with(own))
+    };
+    let known = |stem: &String| {
+        TYPED.iter().any(|(own, _)| own == stem)
+            || NOT_TYPED.iter().any(|(own, _)| stem.trim_end_matches(" --reset") == *own)
+    };
+    let unknown: Vec<String> =
+        super::papers::changers(&page).into_iter().filter(|stem| !is_ours(stem) && !known(stem)).collect();
+    assert!(unknown.is_empty(), "neither typed nor said why not: {unknown:?}");
+    let site = Site::with(RIGHT);
+    let before = fs::read_to_string(site.cib()).unwrap();
+    for (_, command) in TYPED {
+        site.set(RIGHT);
+        site.type_in(command);
+        let after = fs::read_to_string(site.cib()).unwrap();
+        assert_eq!(power_of(&before), power_of(&after), "{command}");
+        site.disturbs_nothing(&before, command);
+    }
+    site.set(RIGHT);
+    site.type_in("pcs stonith level clear compute1");
+    let after = fs::read_to_string(site.cib()).unwrap();
+    assert_ne!(power_of(&before), power_of(&after), "the broken variant is seen");
+}
+
+/// For each target of the topology the devices that fence it, level by level, marks left out; and whom each device lists. Read
+/// from the document alone, with nothing of `setup`.
+fn power_of(cib: &str) -> BTreeMap<String, Vec<String>> {
+    let root = Element::parse(cib).unwrap();
+    let mut levels = root.at(&["configuration", "fencing-topology", "fencing-level"]);
+    levels.sort_by_key(|level| level.get("index").parse::<u32>().unwrap());
+    let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for level in levels {
+        let target = ["target", "target-pattern", "target-attribute", "target-value"]
+            .map(|name| level.get(name))
+            .concat();
+        let own = level.get("devices").split(',').filter(|id| *id != "mark").collect::<Vec<_>>().join(",");
+        let lists = all.entry(target).or_default();
+        if !own.is_empty() && !lists.contains(&own) {
+            lists.push(own);
+        }
+    }
+    let devices = root.at(&["configuration", "resources", "primitive"]);
+    for device in
+        devices.into_iter().filter(|own| own.get("class") == "stonith" && own.get("type") != "fence_mark")
+    {
+        let pairs = device.walk().into_iter().filter(|pair| pair.name == "nvpair");
+        let pairs = pairs.map(|pair| format!("{}={}", pair.get("name"), pair.get("value")));
+        all.insert(format!("device {}", device.get("id")), pairs.collect());
+    }
+    all
+}
+
 impl Site {
     /// Against the configuration of before: every node has the fencing it had, and Pacemaker starts and stops the same.
     fn kept_everything(&self, before: &str, what: &str) {
         let after = fs::read_to_string(self.cib()).unwrap();
         let read = |xml: &str| setup::read(xml, Here::default(), Wanted::default()).unwrap();
         assert_eq!(setup::lost(&read(before), &read(&after)), [""; 0], "{what}\n{before}\n{after}");
+        let (was, is) = (power_of(before), power_of(&after));
+        for (target, lists) in was {
+            let mut left = is.get(&target).into_iter().flatten();
+            assert!(
+                lists.iter().all(|list| left.any(|own| own == list)),
+                "{what}: {target}\n{before}\n{after}"
+            );
+        }
+        self.disturbs_nothing(before, what);
+    }
+
+    /// Pacemaker's scheduler stops and fences nothing that it would not have.
+    fn disturbs_nothing(&self, before: &str, what: &str) {
         fs::write(self.path("before.xml"), before).unwrap();
         let disturbed = |name: &str| -> BTreeSet<String> {
             let mut simulate = self.installed.command("crm_simulate");
@@ -794,6 +918,9 @@ fn generated(seed: u64) -> String {
         ),
     };
     let pdu = listed(numbers.of(&["", "r1-c1", "r1-c1 ctl1", "r1-c1,r2-c1,ctl1,ctl2"]));
+    // Two of four are stopped for a repair, and are a supply all the same.
+    let stopped = r#"<meta_attributes id="pdu-m"><nvpair id="pdu-r" name="target-role" value="Stopped"/></meta_attributes>"#;
+    let pdu = format!("{pdu}{}", if seed & 2 == 0 { "" } else { stopped });
     let mark = match numbers.below(3) {
         0 => String::new(),
         1 => r#"<primitive id="mark" class="stonith" type="fence_mark"/>"#.to_owned(),

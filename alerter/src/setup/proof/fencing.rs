@@ -94,7 +94,8 @@ fn extends(before: &Cluster, after: &Cluster, node: &Node, old: &Way<'_>, new: &
                 .resource(id)
                 .is_some_and(|device| device.surely_cuts() && before.serves(device, node) == Some(true))
         };
-        !cuts(&was) && list.len() == 1 && list.iter().all(device)
+        let beside = eligible(before, node).into_iter().filter(|device| !was.concat().contains(&device.id));
+        !cuts(&was) && list.len() == 1 && list.iter().all(device) && beside.count() == 1
     };
     let unmarked = |cluster: &Cluster, way: &Way<'_>| {
         way.lists.iter().any(|list| cluster.cuts_power(list) && !list.iter().any(|id| cluster.is_mark(id)))
