@@ -32,11 +32,11 @@ const ALL: [&[Scenario]; 9] = [
     controllers::SCENARIOS,
     managers::SCENARIOS,
     doubt::SCENARIOS,
-    harm::SCENARIOS,
     storm::SCENARIOS,
     releases::SCENARIOS,
     whole::SCENARIOS,
     registers::SCENARIOS,
+    harm::SCENARIOS,
 ];
 
 /// Those that would make a false mark if what Pacemaker says were read wrongly: `NHA_SCENARIOS=false-marks`.
