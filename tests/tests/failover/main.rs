@@ -12,6 +12,7 @@ mod hosts;
 mod managers;
 mod registers;
 mod releases;
+mod silence;
 mod storm;
 mod truth;
 mod upgrade;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
     let scenarios = match std::env::var("NHA_SCENARIOS").as_deref() {
         _ if wants_figures => figures::SCENARIOS.to_vec(),
         Ok("false-marks") => FALSE_MARKS.concat(),
+        Ok("silence") => silence::SCENARIOS.to_vec(),
         Ok("upgrade") => upgrade::SCENARIOS.to_vec(),
         _ => ALL.concat(),
     };
