@@ -1,5 +1,5 @@
-//! Old rules that broke the promise, each as a change of a few words: `make mutants` puts them back one by one, and a story of
-//! the alerter's tests must find each.
+//! Old rules that broke the promise, each as a change of a few words: `make mutants` puts them back one by one, and a test of
+//! `marks` or of the alerter must find each.
 
 use std::fs;
 use std::io;
@@ -160,6 +160,24 @@ pub const MUTANTS: &[Mutant] = &[
             before: "is_near && (!connections.show_return(joined.outage, sighting.at, claimed) || true)",
         }],
         tests: &["a_forged_fencing_moments_after_a_return"],
+    },
+    Mutant {
+        name: "P1: what Pacemaker 3.0 writes over a remote node is believed",
+        changes: &[Change {
+            file: "marks/src/cib/releases.rs",
+            today: "major.is_some_and(|major| major >= OVERWRITES_REMOTES)",
+            before: "major.is_some_and(|major| major >= OVERWRITES_REMOTES) && false",
+        }],
+        tests: &["of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides"],
+    },
+    Mutant {
+        name: "P2: a host that was cut because of its confirmation by hand is notified",
+        changes: &[Change {
+            file: "alerter/src/intake/fold.rs",
+            today: "is_some_and(|since| *since + before <= sighting.at)",
+            before: "is_some_and(|since| *since + before >= *since)",
+        }],
+        tests: &["a_confirmation_by_hand_counts_only_for_a_host_that_was_lost_before"],
     },
     Mutant {
         name: "R1: only what a route is known to have is called back",
