@@ -22,7 +22,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         found.push(Finding::new(Kind::EvidenceDirectory, directory, what, then));
     }
     let own = || cluster.alerts.iter().filter(|alert| is_own(alert));
-    if own().any(|alert| faults(cluster, alert).is_empty()) {
+    if own().any(|alert| !alert.is_off && faults(cluster, alert).is_empty()) {
         return;
     }
     let wanted = cluster.wanted_recipients(&[]);
@@ -33,6 +33,14 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         let step = Step::SetAlert { id, path, recipients: wanted, selected };
         return found.push(Finding::new(Kind::NoAlert, "the cluster", what, Then::Setup(step)));
     };
+    if alert.is_off {
+        let what = format!(
+            "the alert {} is switched off (`enabled`), so evidence of fencings is not kept",
+            alert.id
+        );
+        let then = Then::Do(format!("take `enabled` out of the meta attributes of the alert {}", alert.id));
+        found.push(Finding::new(Kind::AlertOff, &alert.id, what, then));
+    }
     for (kind, what) in faults(cluster, alert) {
         found.push(Finding::new(kind, &alert.id, what, Then::Setup(corrected(cluster, alert))));
     }

@@ -132,6 +132,8 @@ kinds! {
     AlertPath = "alert-path",
     /// The alert is not told of fencings.
     AlertSelect = "alert-select",
+    /// The alert is switched off.
+    AlertOff = "alert-off",
     /// The alert writes where the alerter does not read.
     AlertRecipient = "alert-recipient",
     /// The alert cannot write.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use marks::cib::releases::WATCHDOG_TIMEOUT;
 use marks::cib::{LEVELS, Target, WATCHDOG};
 
 use super::finding::{Finding, Kind, Then};
@@ -486,7 +487,7 @@ fn unknown(cluster: &Cluster, found: &mut Vec<Finding>) {
             .property(name)
             .is_some_and(|text| !text.trim_end_matches('s').bytes().all(|byte| byte == b'0'))
     };
-    let by_itself = ["stonith-watchdog-timeout", "fencing-watchdog-timeout"].iter().any(has_timeout);
+    let by_itself = WATCHDOG_TIMEOUT.iter().any(has_timeout);
     for level in &cluster.levels {
         let is_device = |id: &str| match cluster.resource(id) {
             Some(resource) => resource.is_fence_device(),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use marks::cib::releases::FENCING_ENABLED;
 use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 use marks::host::{HostName, HostPatterns};
 
@@ -141,8 +142,10 @@ pub struct Alert {
     pub is_here: bool,
     /// What it is told of; all where nothing is selected.
     pub selected: Vec<String>,
-    /// Its recipients.
+    /// Its recipients, but for those that are switched off.
     pub recipients: Vec<String>,
+    /// It is switched off, as releases since 2.1.6 can.
+    pub is_off: bool,
 }
 
 /// An operation that failed, and after which nothing was done with that resource on that node.
@@ -243,9 +246,10 @@ impl Cluster {
         self.property(property).and_then(truth)
     }
 
-    /// The name of the property that switches fencing off, where one does. Since 3.0.2 it has another name, too.
+    /// The name of the property that switches fencing off, where one does.
     pub(super) fn switched_off(&self) -> Option<&'static str> {
-        ["stonith-enabled", "fencing-enabled"].into_iter().find(|name| self.is_on(name) == Some(false))
+        let set = FENCING_ENABLED.into_iter().find(|name| self.property(name).is_some());
+        set.filter(|name| self.is_on(name) == Some(false))
     }
 
     pub(super) fn property(&self, name: &str) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use marks::cib::{Cib, CibError, Element, Target};
+use marks::cib::{Cib, CibError, Element, Target, truth};
 use marks::host::HostName;
 
 use super::local::Here;
@@ -167,14 +167,22 @@ fn level(element: &Element) -> Option<Level> {
 
 fn alert(element: &Element) -> Alert {
     let selected = element.all("select").flat_map(|select| &select.children);
+    let recipients = element.all("recipient").filter(|recipient| !is_off(recipient));
     let path = element.get("path").to_owned();
     Alert {
         id: element.get("id").to_owned(),
         is_here: Path::new(&path).is_file(),
         path,
         selected: selected.filter_map(|what| what.name.strip_prefix("select_")).map(str::to_owned).collect(),
-        recipients: element.all("recipient").map(|recipient| recipient.get("value").to_owned()).collect(),
+        recipients: recipients.map(|recipient| recipient.get("value").to_owned()).collect(),
+        is_off: is_off(element),
     }
+}
+
+fn is_off(alert: &Element) -> bool {
+    let meta = alert.at(&["meta_attributes", "nvpair"]).into_iter();
+    let mut enabled = meta.filter(|pair| pair.get("name") == "enabled");
+    enabled.any(|pair| truth(pair.get("value")) == Some(false))
 }
 
 fn location(element: &Element, ids: &BTreeSet<&str>, patterns: &Patterns) -> Location {

@@ -118,7 +118,14 @@ fn apply(cluster: &mut Cluster, step: &Step) {
         Step::SetAlert { id, path, recipients, .. } => {
             cluster.alerts.retain(|alert| alert.id != *id);
             let (id, path, recipients) = (id.clone(), path.clone(), recipients.clone());
-            cluster.alerts.push(Alert { id, path, is_here: true, selected: Vec::new(), recipients });
+            cluster.alerts.push(Alert {
+                id,
+                path,
+                is_here: true,
+                selected: Vec::new(),
+                recipients,
+                is_off: false,
+            });
         }
         Step::SetProperties(values) => cluster.properties.extend(values.clone()),
         Step::Enable { .. } | Step::Unconstrain { .. } => unreachable!("an operator decides on that"),
@@ -764,6 +771,7 @@ fn disordered(choices: &[u8]) -> Cluster {
             is_here,
             selected: names(&selected[..dice.pick(3)]),
             recipients: names(&recipients[..dice.pick(3)]),
+            is_off: dice.is(),
         });
     }
     let properties = [("stonith-enabled", "false"), ("concurrent-fencing", "no")];

@@ -7,7 +7,7 @@ pub(super) fn shortest<'a>(values: impl Iterator<Item = &'a str>) -> Option<Dura
     values.filter_map(read).min()
 }
 
-/// A time limit of a fence device. Up to 2.1.5 the fencer reads the leading digits as seconds, whatever unit follows ("1min" is one second); later it
+/// A time limit of a fence device. Up to 2.1.7 the fencer reads the leading digits as seconds, whatever unit follows ("1min" is one second); later it
 /// reads the unit. The shorter of both is what can be relied on.
 pub fn read(text: &str) -> Option<Duration> {
     let text = text.trim();

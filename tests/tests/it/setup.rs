@@ -421,6 +421,13 @@ const BROKEN: [(&str, Pairs); 51] = [
     ("no-alert", &[(r#"path="/usr/share/pacemaker/alerts/alert_mark""#, r#"path="/usr/sbin/other""#)]),
     ("alert-path", &[(r#"path="/usr/share/pacemaker/alerts/alert_mark""#, r#"path="/gone/alert_mark""#)]),
     ("alert-select", &[("<select_fencing/>", "<select_nodes/>")]),
+    (
+        "alert-off",
+        &[(
+            "<select>",
+            r#"<meta_attributes id="am"><nvpair id="ame" name="enabled" value="false"/></meta_attributes><select>"#,
+        )],
+    ),
     ("alert-recipient", &[(r#"<recipient id="e" value="EVIDENCE"/>"#, "")]),
     ("concurrent-fencing", &[(r#"name="concurrent-fencing" value="true""#, r#"name="x" value="true""#)]),
     (
