@@ -834,11 +834,17 @@ fn may_fence(device: &Resource, node: &Node) -> bool {
 }
 
 /// The ordered lists of devices that fence a node while only these devices are used, for every target that may hold; without a
-/// level Pacemaker takes any of its devices.
-fn fencing(cluster: &Cluster, node: &Node, is_used: &dyn Fn(&str) -> bool) -> Vec<Vec<Vec<String>>> {
+/// level Pacemaker takes any of its devices. Where `marks` work, they do for each node.
+fn fencing(
+    cluster: &Cluster,
+    node: &Node,
+    is_used: &dyn Fn(&str) -> bool,
+    marks: bool,
+) -> Vec<Vec<Vec<String>>> {
     let able = |id: &String| {
         let device = cluster.resources.iter().find(|own| own.id == *id);
-        is_used(id) && device.is_some_and(|own| own.agent.starts_with("stonith:") && may_fence(own, node))
+        let is_for = |own: &Resource| (marks && own.id.starts_with("mark")) || may_fence(own, node);
+        is_used(id) && device.is_some_and(|own| own.agent.starts_with("stonith:") && is_for(own))
     };
     let is_mark = |id: &String| id.starts_with("mark");
     let named = cluster.levels.iter().any(|level| level.target == Target::Name(node.name.to_string()));
@@ -861,7 +867,7 @@ fn fencing(cluster: &Cluster, node: &Node, is_used: &dyn Fn(&str) -> bool) -> Ve
         let mut lists: Vec<Vec<String>> = Vec::new();
         for list in levels.into_values().filter(|list| list.iter().all(able)) {
             let list: Vec<String> = list.into_iter().filter(|id| !is_mark(id)).collect();
-            if !list.is_empty() && !lists.contains(&list) {
+            if !list.is_empty() {
                 lists.push(list);
             }
         }
@@ -870,23 +876,38 @@ fn fencing(cluster: &Cluster, node: &Node, is_used: &dyn Fn(&str) -> bool) -> Ve
     ways.into_iter().map(|(_, levels)| passing(levels)).collect()
 }
 
-/// The first node and the devices in use by which something that fenced it is gone or comes in another order.
+/// Whether what fenced a node does so still.
+type Kept = fn(&[Vec<String>], &[Vec<String>]) -> bool;
+
+/// What is tried once more has been tried.
+fn in_order(old: &[Vec<String>], new: &[Vec<String>]) -> bool {
+    let mut left = new.iter();
+    let first = old.iter().enumerate().filter(|(at, list)| !old[..*at].contains(list));
+    first.map(|(_, list)| list).all(|list| left.any(|other| other == list))
+}
+
+fn at_all(old: &[Vec<String>], new: &[Vec<String>]) -> bool {
+    old.iter().all(|list| new.contains(list))
+}
+
+/// The first node and the devices in use by which something that fenced it is gone, or comes in another order. The order counts as
+/// if each mark worked: where one does not, its levels fail, and `setup` moves it or adds to its list.
 fn poorer(before: &Cluster, after: &Cluster) -> Option<String> {
     let powers = before.resources.iter().filter(|own| own.agent.starts_with("stonith:"));
     let ids: Vec<&str> = powers.map(|own| own.id.as_str()).chain(["mark", "mark-2"]).collect();
     let states = std::iter::once(ids.clone())
         .chain(ids.iter().map(|off| ids.iter().filter(|id| *id != off).copied().collect()))
         .chain(ids.iter().map(|on| vec![*on]));
-    let is_kept = |old: &Vec<Vec<String>>, new: &Vec<Vec<String>>| {
-        let mut left = new.iter();
-        old.iter().all(|list| left.any(|other| other == list))
-    };
     for used in states {
         for node in &before.nodes {
-            let of = |cluster: &Cluster| fencing(cluster, node, &|id| used.contains(&id));
-            let (was, is) = (of(before), of(after));
-            if !is.iter().all(|new| was.iter().any(|old| is_kept(old, new))) {
-                return Some(format!("{} with {used:?}: {was:?}, then {is:?}", node.name));
+            let by = |cluster: &Cluster, works: bool| {
+                fencing(cluster, node, &|id| used.contains(&id) || (works && id.starts_with("mark")), works)
+            };
+            for (works, is_kept) in [(true, in_order as Kept), (false, at_all)] {
+                let (was, is) = (by(before, works), by(after, works));
+                if !is.iter().all(|new| was.iter().any(|old| is_kept(old, new))) {
+                    return Some(format!("{} with {used:?}: {was:?}, then {is:?}", node.name));
+                }
             }
         }
     }
