@@ -228,7 +228,7 @@ impl NodeState {
 
     /// Whether it is a member whose controller is there: one that has died on a member leaves its operations behind.
     pub(super) fn takes_part(&self) -> bool {
-        let has_left = ["offline", "0"].contains(&self.crmd.as_str()) || truth(&self.crmd) == Some(false);
+        let has_left = self.crmd == "offline" || truth(&self.crmd) == Some(false);
         self.is_member() == Some(true) && !has_left
     }
 

@@ -14,6 +14,7 @@ use tests::lab::{Event, Fault, wait};
 
 use crate::Scenario;
 use crate::cluster::{Cluster, FENCED_WITHIN, QUIET};
+use crate::harm::{all_held, confirm};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     ("a_dead_host_that_is_confirmed_is_told", a_dead_host_that_is_confirmed_is_told),
@@ -49,10 +50,8 @@ fn a_dead_host_that_is_confirmed_is_told(cluster: &mut Cluster) -> anyhow::Resul
 fn a_live_host_that_is_confirmed_is_held(cluster: &mut Cluster) -> anyhow::Result<()> {
     let host = "compute2";
     let before = cluster.begin()?;
-    cluster.run(&["stonith_admin", "--confirm", host])?;
-    cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
-    cluster.quiet(&before, QUIET)?;
-    cluster.audit(before, untold(host, "held"))
+    confirm(cluster, host)?;
+    all_held(cluster, before, &[host])
 }
 
 /// A member of `haclient` writes a fencing of a live host into the register, well-formed: it is held as unproven. S0-35

@@ -97,7 +97,8 @@ fn when_their_controller_dies(cluster: &mut Cluster) -> anyhow::Result<()> {
     all_held(cluster, before, &[first, second, third])
 }
 
-fn confirm(cluster: &Cluster, host: &str) -> anyhow::Result<()> {
+/// An operator says by hand that the host is off.
+pub(crate) fn confirm(cluster: &Cluster, host: &str) -> anyhow::Result<()> {
     cluster.run(&["stonith_admin", "--confirm", host]).map(drop)
 }
 
@@ -106,7 +107,7 @@ fn confirm_on(cluster: &Cluster, controller: &str, host: &str) -> anyhow::Result
 }
 
 /// Each host has a mark that is held, and nobody is notified.
-fn all_held(cluster: &mut Cluster, before: Before, hosts: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn all_held(cluster: &mut Cluster, before: Before, hosts: &[&str]) -> anyhow::Result<()> {
     for host in hosts {
         cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
     }

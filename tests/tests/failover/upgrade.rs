@@ -5,7 +5,8 @@ use anyhow::{Context, ensure};
 use tests::audit::Excused;
 
 use crate::Scenario;
-use crate::cluster::{Cluster, QUIET};
+use crate::cluster::Cluster;
+use crate::harm::{all_held, confirm};
 
 /// They change the releases of the cluster's nodes for good: a list of its own, `NHA_SCENARIOS=upgrade`.
 pub(crate) const SCENARIOS: &[Scenario] =
@@ -46,11 +47,8 @@ fn dies(cluster: &mut Cluster, host: &str) -> anyhow::Result<()> {
 /// A host that lives is confirmed by hand: its mark is held.
 fn lives(cluster: &mut Cluster, host: &str) -> anyhow::Result<()> {
     let before = cluster.begin()?;
-    cluster.run(&["stonith_admin", "--confirm", host])?;
-    cluster.wait_mark(&before, host, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
-    cluster.quiet(&before, QUIET)?;
-    let untold = [(host.to_owned(), "held".to_owned())].into();
-    cluster.audit(before, Excused { untold, ..Excused::default() })
+    confirm(cluster, host)?;
+    all_held(cluster, before, &[host])
 }
 
 fn upgrade(cluster: &mut Cluster, controller: &str) -> anyhow::Result<()> {
