@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_config::{Files, OTHER, TOKEN};
 use crate::config;
-use crate::endpoint::{Endpoint, OK};
+use crate::endpoint::{Endpoint, OK, unused};
 use crate::route::{LONG, deliver, options, word};
 use crate::site::{Alerter, Site};
 
@@ -756,9 +756,10 @@ async fn a_body_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn an_address_that_is_taken_is_tried_again() {
     let server = Server::alone("").await;
-    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = TcpListener::bind(unused()).await.unwrap();
     let (shared, mut api) = (Arc::clone(&server.shared), server.shared.settings().api.clone().unwrap());
     api.listen = taken.local_addr().unwrap();
+    server.files.put_identity_for(&api.listen.ip().to_string());
     let (address, stop) = (api.listen, server.stop.clone());
     let running = tokio::spawn(remote::run(shared, api, stop));
     while server.shared.api_trouble().is_none() {

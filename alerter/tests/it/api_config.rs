@@ -32,7 +32,11 @@ impl Files {
 
     /// A new certificate of the same CA, with a new key.
     pub(crate) fn put_identity(&self) {
-        let (certificate, key) = self.ca.identity_for("127.0.0.1");
+        self.put_identity_for("127.0.0.1");
+    }
+
+    pub(crate) fn put_identity_for(&self, name: &str) {
+        let (certificate, key) = self.ca.identity_for(name);
         self.put("certificate", &certificate, 0o644);
         self.put("key", &key, 0o600);
     }

@@ -1,7 +1,8 @@
 //! Endpoints that answer as a test tells them to, byte by byte.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,6 +18,15 @@ pub(crate) const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /// Between two bytes of one that says as little as it can.
 const DRIP: Duration = Duration::from_millis(25);
+
+/// An address of this machine where nobody listens. The loopback address is its caller's own: a port of a shared one, once it is
+/// closed, is given to the next test's endpoint.
+pub(crate) fn unused() -> SocketAddr {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let [high, low] = TAKEN.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    let own = (Ipv4Addr::new(127, 1, high, low), 0);
+    std::net::TcpListener::bind(own).unwrap().local_addr().unwrap()
+}
 
 /// A listening endpoint; it ends with the test's runtime.
 pub(crate) struct Endpoint {

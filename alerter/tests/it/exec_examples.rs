@@ -6,9 +6,8 @@ use std::time::Duration;
 use alerter::drivers::Outcome;
 use alerter::drivers::event::TimeFormat;
 use alerter::drivers::exec::{Exec, Options};
-use tokio::net::TcpListener;
 
-use crate::endpoint::{Endpoint, OK};
+use crate::endpoint::{Endpoint, OK, unused};
 use crate::route::{BODY, LONG, deliver, id, word};
 
 const EXAMPLES: [&str; 2] = ["exec-driver.sh", "exec-driver.py"];
@@ -88,8 +87,7 @@ const HALF_ANSWERS: [&str; 6] = [
 #[tokio::test]
 async fn they_tell_a_refused_connection_from_a_lost_answer() {
     for name in EXAMPLES {
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let outcome = tell(name, &format!("http://{closed}/")).await;
+        let outcome = tell(name, &format!("http://{}/", unused())).await;
         assert_eq!(word(&outcome), "unreachable unreachable", "{name}: {outcome:?}");
         for answer in HALF_ANSWERS {
             let endpoint = Endpoint::saying(answer).await;

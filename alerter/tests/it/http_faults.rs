@@ -1,16 +1,11 @@
 //! No answer at all: before the message was sent it is a retry, after it the outcome is unknown.
 
-use tokio::net::TcpListener;
-
-use crate::endpoint::{Endpoint, OK};
+use crate::endpoint::{Endpoint, OK, unused};
 use crate::route::{LONG, SHORT, deliver, route, word, word_of};
 
 #[tokio::test]
 async fn a_closed_port_is_a_retry() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
-    assert_eq!(word_of(&format!("http://{address}/")).await, "unreachable connect");
+    assert_eq!(word_of(&format!("http://{}/", unused())).await, "unreachable connect");
 }
 
 /// A label of more than 63 letters has no address anywhere, and no name server is asked for it.

@@ -16,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::endpoint::unused;
+
 /// What is served until it is stopped.
 struct Served {
     unserved: Unserved,
@@ -82,11 +84,6 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> 
     answer
 }
 
-/// An address of which nothing is known but that nobody has it now.
-async fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
 fn room() -> TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -94,7 +91,7 @@ fn room() -> TempDir {
 /// S3-5, S3-17, S3-18: by hand, over both kinds of sockets; the connection ends with the answer, which says so once.
 #[tokio::test]
 async fn both_kinds_answer_plain_requests() {
-    let (room, address) = (room(), free().await);
+    let (room, address) = (room(), unused());
     let path = room.path().join("x.sock");
     let served = Served::at(&format!("tcp://{address},unix://{}", path.display()));
     let request = "GET /x HTTP/1.1\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
@@ -181,8 +178,8 @@ async fn a_file_that_another_put_there_stays() {
 async fn an_address_that_is_taken_is_tried_again() {
     let room = room();
     let path = room.path().join("x");
-    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = taken.local_addr().unwrap();
+    let address = unused();
+    let taken = TcpListener::bind(address).await.unwrap();
     let served = Served::at(&format!("tcp://{address},unix://{}", path.display()));
     assert!(served.refusal().await.contains("Address already in use"));
     assert!(ask(unix(&path).await, "GET /x HTTP/1.0\r\n\r\n").await.ends_with("yes"));

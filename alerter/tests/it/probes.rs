@@ -8,12 +8,11 @@ use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
 use marks::cib::Cib;
 use marks::host::HostName;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpListener;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
 use crate::certificates::{Ca, Peculiar, endpoint_of_nobody};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, unused};
 use crate::probes_keys::confirm;
 use crate::route::LONG;
 
@@ -103,20 +102,15 @@ async fn a_retry_may_find_the_host_healthy() {
     assert_eq!(endpoint.requests().len(), 3);
 }
 
-/// An address of this machine where nobody listens.
-async fn nobody() -> std::net::SocketAddr {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
-}
-
 /// S0-9: a fenced host is expected to be unreachable; who sees it otherwise says so.
 #[tokio::test]
 async fn a_refused_connection_counts_as_configured() {
-    let said = ask(&poll_url(nobody().await, "retries = 1")).await;
+    let said = ask(&poll_url(unused(), "retries = 1")).await;
     assert_eq!(
         (said.state, said.words.as_str()),
         (State::Unhealthy, "got no connection: connection refused (2 tries)")
     );
-    let said = ask(&poll_url(nobody().await, "retries = 1\nconn-error-as-unhealthy = false")).await;
+    let said = ask(&poll_url(unused(), "retries = 1\nconn-error-as-unhealthy = false")).await;
     assert_eq!((said.state, said.words.as_str()), (State::Unknown, "got no connection: connection refused"));
 }
 
@@ -229,7 +223,7 @@ async fn a_port_that_takes_a_connection_is_healthy() {
     assert_eq!((said.state, said.words.as_str()), (State::Healthy, "got a connection"));
     endpoint.connection_ended().await;
     assert_eq!(endpoint.connections(), 1);
-    let said = tcp(nobody().await.port(), "retries = 2").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
+    let said = tcp(unused().port(), "retries = 2").probes[0].ask(&node("127.0.0.1"), &no_cib()).await;
     assert_eq!(
         (said.state, said.words.as_str()),
         (State::Unhealthy, "got no connection: connection refused (3 tries)")
