@@ -72,7 +72,7 @@ fn that_waits_for_its_connection(cluster: &mut Cluster) -> anyhow::Result<()> {
     held
 }
 
-fn reconnect_after(cluster: &Cluster, host: &str, time: &str) -> anyhow::Result<()> {
+pub(crate) fn reconnect_after(cluster: &Cluster, host: &str, time: &str) -> anyhow::Result<()> {
     let set = ["crm_resource", "--resource", host, "--set-parameter", "reconnect_interval"];
     cluster.run(&[&set[..], &["--parameter-value", time]].concat())?;
     cluster.lab.wait_until_ready()

@@ -10,6 +10,7 @@ mod figures;
 mod harm;
 mod hosts;
 mod managers;
+mod record;
 mod registers;
 mod releases;
 mod silence;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     let scenarios = match std::env::var("NHA_SCENARIOS").as_deref() {
         _ if wants_figures => figures::SCENARIOS.to_vec(),
         Ok("false-marks") => FALSE_MARKS.concat(),
+        Ok("record") => record::SCENARIOS.to_vec(),
         Ok("silence") => silence::SCENARIOS.to_vec(),
         Ok("upgrade") => upgrade::SCENARIOS.to_vec(),
         _ => ALL.concat(),
