@@ -1,16 +1,20 @@
 #!/bin/sh
 # Debian systems with Pacemaker of other releases, below target/roots, for the tests' clusters (`make roots`, as root):
 # roots.sh SUITE ...        bullseye 2.0.5, bookworm 2.1.5, trixie 3.0.0, forky 3.0.1, sid 3.0.3
+# roots.sh 2.1.10           bookworm with that release, built from its source
 #
 # A root is made once and kept; it is made anew where this script or the cluster's accounts have changed.
-# NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from.
+# NHA_MIRROR is where Debian is fetched from; without it, where this machine has it from. NHA_PACEMAKER is a repository of Pacemaker's source.
 set -eu
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 roots=$target/roots
 mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
+source=${NHA_PACEMAKER:-https://github.com/ClusterLabs/pacemaker}
 packages='pacemaker corosync pacemaker-cli-utils resource-agents crmsh pcs iproute2 util-linux procps'
+builders='autoconf automake autopoint gettext libtool make gcc libc6-dev pkg-config git python3 xsltproc libqb-dev libcpg-dev libcmap-dev libcfg-dev
+    libquorum-dev libcorosync-common-dev libxml2-dev libxslt1-dev uuid-dev libgnutls28-dev libbz2-dev libglib2.0-dev libdbus-1-dev libltdl-dev'
 
 fail() { echo "FAILED: $*" >&2 && exit 1; }
 [ "$(id -u)" = 0 ] || fail 'this needs root'
@@ -42,14 +46,29 @@ fill() {
         apt-get clean"
 }
 
+# build ROOT RELEASE: over the distribution's own, in the same places.
+build() {
+    git clone --quiet --depth 1 --branch "Pacemaker-$2" "$source" "$1/tmp/pacemaker"
+    in_root "$1" "
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get -q -y --no-install-recommends -o DPkg::Options::=--force-unsafe-io install $(echo $builders)
+        cd /tmp/pacemaker && ./autogen.sh
+        ./configure --prefix=/usr --libdir=/usr/lib/\$(gcc -print-multiarch) --libexecdir=/usr/lib --sysconfdir=/etc --localstatedir=/var \
+            --with-ocfdir=/usr/lib/ocf --with-corosync --disable-nls
+        make --jobs=$(nproc) && make install
+        rm -rf /tmp/pacemaker && apt-get clean"
+}
+
 make_root() {
+    case $1 in [0-9]*) suite=bookworm ;; *) suite=$1 ;; esac
     root=$roots/$1 log=$roots/$1.log
     [ "$(cat "$root/made" 2>/dev/null)" != "$stamp" ] || return 0
     echo "make roots: $1 (its log: $log)"
     rm -rf "$root" "$root.new"
     mkdir -p "$roots"
-    debootstrap --variant=minbase "$1" "$root.new" "$mirror" >"$log" 2>&1 || fail "debootstrap of $1: $log"
+    debootstrap --variant=minbase "$suite" "$root.new" "$mirror" >"$log" 2>&1 || fail "debootstrap of $1: $log"
     fill "$root.new" >>"$log" 2>&1 || fail "packages of $1: $log"
+    [ "$suite" = "$1" ] || build "$root.new" "$1" >>"$log" 2>&1 || fail "Pacemaker $1: $log"
     echo "$stamp" >"$root.new/made"
     mv "$root.new" "$root"
 }

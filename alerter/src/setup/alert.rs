@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use marks::cib::releases::MISSES_A_FIRST_ALERT;
+
 use super::finding::{Finding, Kind, Then};
 use super::model::{ALERT_PROGRAM, Alert, Cluster};
 use super::plan::Step;
@@ -27,7 +29,10 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     }
     let wanted = cluster.wanted_recipients(&[]);
     let Some(alert) = own().next() else {
-        let what = "there is no alert with alert_mark, so Pacemaker's own word of fencings is not kept";
+        let what = format!(
+            "there is no alert with alert_mark, so Pacemaker's own word of fencings is not kept{}",
+            if is_missed_at_first(cluster) { MISSED_AT_FIRST } else { "" }
+        );
         let id = cluster.free_id("alert-mark");
         let (path, selected) = (cluster.here.alert.clone(), vec![NODES.to_owned()]);
         let step = Step::SetAlert { id, path, recipients: wanted, selected };
@@ -45,6 +50,14 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         found.push(Finding::new(kind, &alert.id, what, Then::Setup(corrected(cluster, alert))));
     }
 }
+
+/// Where there was no alert before (`docs/pacemaker-releases.md`).
+fn is_missed_at_first(cluster: &Cluster) -> bool {
+    cluster.alerts.is_empty()
+        && cluster.pacemaker.is_some_and(|release| MISSES_A_FIRST_ALERT.contains(&release))
+}
+
+const MISSED_AT_FIRST: &str = "; this Pacemaker reads its first alert only with the next change of a cluster property: afterwards `crm_attribute --type crm_config --name cluster-recheck-interval --update TIME` with another time than before";
 
 fn is_own(alert: &Alert) -> bool {
     Path::new(&alert.path).file_name().is_some_and(|name| name == ALERT_PROGRAM)

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::cib::releases::FENCING_ENABLED;
+use marks::cib::releases::{FENCING_ENABLED, Release};
 use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 use marks::host::{HostName, HostPatterns};
 
@@ -18,8 +18,8 @@ pub(super) const ALERT_PROGRAM: &str = "alert_mark";
 /// A cluster's configuration, and what is wanted of it.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Pacemaker's release as the DC says it: its first two numbers.
-    pub pacemaker: Option<(u32, u32)>,
+    /// Pacemaker's release as the DC says it.
+    pub pacemaker: Option<Release>,
     /// Cluster nodes, remote nodes and guest nodes.
     pub nodes: Vec<Node>,
     /// Every primitive.

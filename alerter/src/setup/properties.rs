@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use marks::cib::releases::CONCURRENT_BY_ITSELF;
+
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
 use super::plan::Step;
-
-/// From this release on fencings run beside each other by themselves.
-const CONCURRENT: (u32, u32) = (3, 0);
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let set =
@@ -20,7 +19,7 @@ pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
         );
         found.push(Finding::new(Kind::StonithEnabled, "the cluster", what, Then::Do(then)));
     }
-    let by_itself = cluster.pacemaker.is_some_and(|release| release >= CONCURRENT);
+    let by_itself = cluster.pacemaker.is_some_and(|release| release >= CONCURRENT_BY_ITSELF);
     if !cluster
         .property("concurrent-fencing")
         .map_or(by_itself, |_| cluster.is_on("concurrent-fencing") == Some(true))

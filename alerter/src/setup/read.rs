@@ -32,7 +32,7 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
     let nodes = nodes(&cib, &root);
     let patterns = patterns(&root, &nodes, &ids);
     Ok(Cluster {
-        pacemaker: properties.get("dc-version").and_then(|text| release(text)),
+        pacemaker: cib.release(),
         levels: all(&root, "fencing-level").filter_map(level).collect(),
         alerts: all(&root, "alert").map(alert).collect(),
         locations: all(&root, "rsc_location").map(|element| location(element, &ids, &patterns)).collect(),
@@ -72,12 +72,6 @@ fn pattern(location: &Element) -> Option<(&str, bool)> {
 
 fn all<'a>(root: &'a Element, name: &'static str) -> impl Iterator<Item = &'a Element> {
     root.walk().into_iter().filter(move |element| element.name == name)
-}
-
-/// The first two numbers of `2.1.5-a3f44794f94`.
-fn release(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.split(['.', '-', '~']).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 fn pairs<'a>(set: &'a Element) -> impl Iterator<Item = (String, String)> + 'a {

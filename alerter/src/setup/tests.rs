@@ -51,7 +51,7 @@ fn bare(hosts: &[&str]) -> Cluster {
     let computes = hosts.iter().map(|host| node(host, NodeKind::Remote));
     let resources: Vec<Resource> = hosts.iter().flat_map(|host| [remote(host), power(host)]).collect();
     Cluster {
-        pacemaker: Some((2, 1)),
+        pacemaker: Some([2, 1, 5]),
         nodes: controllers.into_iter().chain(computes).collect(),
         taken: resources.iter().map(|resource| resource.id.clone()).collect(),
         resources,
@@ -366,8 +366,8 @@ fn the_release_says_whether_fencings_run_beside_each_other_by_themselves() {
         cluster.properties.extend(text.map(|text| ("concurrent-fencing".to_owned(), text.to_owned())));
         check(&cluster).is_empty()
     };
-    assert!(with(Some((3, 0)), None) && with(None, Some("yes")) && with(Some((2, 1)), Some("true")));
-    assert!(!with(Some((2, 1)), None) && !with(None, None) && !with(Some((3, 0)), Some("false")));
+    assert!(with(Some([3, 0, 0]), None) && with(None, Some("yes")) && with(Some([2, 1, 10]), Some("true")));
+    assert!(!with(Some([2, 1, 10]), None) && !with(None, None) && !with(Some([3, 0, 0]), Some("false")));
 }
 
 /// Two racks of compute hosts with levels by patterns, as Pacemaker understands them.

@@ -12,6 +12,7 @@ use super::entry::{Entry, Held};
 use super::error::RegisterError;
 use super::publish::Published;
 use super::tools::{Tool, Tools};
+use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
 
 /// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
@@ -84,43 +85,61 @@ fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), Regist
 
 /// The value of one key; empty where there is none.
 fn look(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
-    let query = ["--query".to_owned(), format!("--node={key}"), "--output-as=xml".to_owned()];
-    let found = values(&ask(tools, &query, deadline)?)?;
+    let query = ["--query".to_owned(), format!("--node={key}")];
+    let found = ask(tools, &query, deadline)?;
     Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())
 }
 
 pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
-    parse(&ask_all(tools, deadline)?)
+    Ok(entries(&all(tools, deadline)?))
 }
 
 /// All keys with their values.
-pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
-    values(&ask_all(tools, deadline)?)
-}
-
-fn ask_all(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
-    ask(tools, &["--query", "--all", "--output-as=xml"].map(str::to_owned), deadline)
+pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+    ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
 }
 
 /// Reads `attrd_updater --query --all --output-as=xml`.
 pub(super) fn parse(xml: &str) -> Result<Entries, RegisterError> {
-    let mut entries = Entries::default();
-    values(xml)?.iter().for_each(|(host, value)| entries.take(host, value));
-    Ok(entries)
+    Ok(entries(&values(xml)?))
 }
 
-const NOTHING: &str = "<pacemaker-result/>";
+fn entries(values: &[(String, String)]) -> Entries {
+    let mut entries = Entries::default();
+    values.iter().for_each(|(host, value)| entries.take(host, value));
+    entries
+}
 
-fn ask(tools: &Tools, query: &[String], deadline: Instant) -> Result<String, RegisterError> {
-    let answer = tools.run(Tool::AttrdUpdater, &arguments(query), &ABSENT, deadline)?;
-    Ok(answer.unwrap_or_else(|_absent| NOTHING.to_owned()))
+type Values = Vec<(String, String)>;
+
+/// As XML; from a Pacemaker that has none in lines.
+fn ask(tools: &Tools, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
+    let as_xml = arguments(&[query, &["--output-as=xml".to_owned()]].concat());
+    let expected = [&ABSENT[..], &[NO_SUCH_OPTION]].concat();
+    match tools.run(Tool::AttrdUpdater, &as_xml, &expected, deadline)? {
+        Ok(xml) => values(&xml),
+        Err(NO_SUCH_OPTION) => {
+            let answer = tools.run(Tool::AttrdUpdater, &arguments(query), &ABSENT, deadline)?;
+            Ok(answer.map_or_else(|_absent| Vec::new(), |text| lines(&text)))
+        }
+        Err(_absent) => Ok(Vec::new()),
+    }
 }
 
 fn arguments(more: &[String]) -> Vec<String> {
     [&[format!("--name={NAME}")], more].concat()
 }
 
-fn values(xml: &str) -> Result<Vec<(String, String)>, RegisterError> {
+/// Of `name="NAME" host="KEY" value="VALUE"`; what is no such line is none of ours: no key and no value of ours has a quote.
+fn lines(text: &str) -> Values {
+    let start = format!("name=\"{NAME}\" host=\"");
+    let own = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(&start)?.strip_suffix('"')?.split_once("\" value=\""));
+    own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn values(xml: &str) -> Result<Values, RegisterError> {
     let all = xml::elements(xml, "attribute").map_err(|_| Tool::AttrdUpdater.unreadable())?;
     let own = all.into_iter().filter(|attribute| attribute.get("name") == NAME);
     Ok(own.map(|attribute| (attribute.own("host"), attribute.own("value"))).collect())

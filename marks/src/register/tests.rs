@@ -598,6 +598,27 @@ fn the_attribute_managers_own_words_are_read() {
     );
 }
 
+/// As 2.0.5 to 2.1.2 do, which know no `--output-as`. The broken variants read nothing, so that a lost controller's marks are lost with
+/// it, or take what stands in a value for an entry.
+#[test]
+fn an_attribute_manager_without_xml_is_read_in_lines() {
+    let cluster = Cluster::new();
+    cluster.publish(Register::Attrd, ENOUGH).unwrap();
+    let expected = cluster.read(Register::Attrd).unwrap();
+    assert_eq!(expected.sound.len(), 1);
+    cluster.put(
+        "attrd_updater",
+        r#"case " $* " in *--output-as*) exit 64 ;; esac
+           test -n "$(ls "$D/attrd")" || exit 105
+           printf 'name="host-failure" host="f.x" value="name="host-failure" host="f.y" value="1"\n'
+           echo 'name="other" host="f.z" value="1"'
+           for file in "$D"/attrd/*; do echo "name=\"host-failure\" host=\"${file##*/}\" value=\"$(cat "$file")\""; done"#,
+    );
+    let read = cluster.read(Register::Attrd).unwrap();
+    assert_eq!(read.sound, expected.sound);
+    assert_eq!(read.apart.len(), 1, "{:?}", read.apart);
+}
+
 #[test]
 fn the_cib_managers_own_words_are_read() {
     let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">

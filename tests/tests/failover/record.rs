@@ -1,4 +1,4 @@
-//! What a cluster's CIB says of one host at the moments that matter, kept for the unit tests of `marks`.
+//! What a cluster's CIB says of a host at the moments that matter, kept for the unit tests of `marks`.
 
 use std::path::Path;
 
@@ -14,7 +14,10 @@ use crate::harm;
 /// A list of its own, for each release: `NHA_SCENARIOS=record`.
 pub(crate) const SCENARIOS: &[Scenario] = &[("the_moments_of_a_host_are_recorded", the_moments_of_a_host)];
 
-const HOST: &str = "compute1";
+/// It fails and comes back.
+const FAILED: &str = "compute1";
+/// It lives, and somebody says that it is off.
+const ALIVE: &str = "compute2";
 /// Where `marks/src/cib/recorded.rs` reads.
 const ROOM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../marks/src/cib/recorded");
 /// Nothing in them is about a host's membership.
@@ -33,24 +36,23 @@ const LEFT_OUT: [&str; 9] = [
 /// Each record is replaced by what this release's cluster says now.
 fn the_moments_of_a_host(cluster: &mut Cluster) -> anyhow::Result<()> {
     let before = cluster.begin()?;
-    let mut moments = vec![("connected", cib(cluster)?)];
-    cluster.crash(HOST)?;
-    cluster.wait_fenced(&before, HOST)?;
-    moments.push(("fenced", cib(cluster)?));
-    cluster.wait_back(&before, HOST)?;
-    moments.push(("back", cib(cluster)?));
-    cluster.run(&["crm_resource", "--cleanup", "--resource", HOST])?;
-    moments.push(("cleaned-up", cib(cluster)?));
-    cluster.lab.wait_until_ready()?;
-    harm::reconnect_after(cluster, HOST, "60s")?;
-    harm::confirm(cluster, HOST)?;
-    cluster.wait_mark(&before, HOST, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
-    moments.push(("confirmed-but-alive", cib(cluster)?));
-    harm::reconnect_after(cluster, HOST, "3s")?;
+    let mut moments = vec![("connected", cib(cluster, FAILED)?)];
+    cluster.crash(FAILED)?;
+    cluster.wait_fenced(&before, FAILED)?;
+    moments.push(("fenced", cib(cluster, FAILED)?));
+    cluster.wait_back(&before, FAILED)?;
+    moments.push(("back", cib(cluster, FAILED)?));
+    cluster.run(&["crm_resource", "--cleanup", "--resource", FAILED])?;
+    moments.push(("cleaned-up", cib(cluster, FAILED)?));
+    harm::reconnect_after(cluster, ALIVE, "60s")?;
+    harm::confirm(cluster, ALIVE)?;
+    cluster.wait_mark(&before, ALIVE, "held as unconfirmed", |mark| mark.is_held_as("unconfirmed"))?;
+    moments.push(("confirmed-but-alive", cib(cluster, ALIVE)?));
+    harm::reconnect_after(cluster, ALIVE, "3s")?;
     let text: String = moments.iter().map(|(name, cib)| format!("== {name}\n{cib}\n")).collect();
     std::fs::create_dir_all(ROOM)?;
     std::fs::write(Path::new(ROOM).join(format!("{}.txt", release(&text)?)), text)?;
-    let untold = std::iter::once((HOST.to_owned(), "held".to_owned())).collect();
+    let untold = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
     cluster.audit(before, Excused { untold, ..Excused::default() })
 }
 
@@ -60,16 +62,16 @@ fn release(text: &str) -> anyhow::Result<&str> {
     version.split(['-', '+', '"']).next().context("no release")
 }
 
-fn cib(cluster: &Cluster) -> anyhow::Result<String> {
+fn cib(cluster: &Cluster, host: &str) -> anyhow::Result<String> {
     let (all, mut left_out) = (cluster.run(&["cibadmin", "--query"])?, 0_usize);
     let (mut reader, mut writer) = (Reader::from_str(&all), Writer::new(Vec::new()));
     reader.config_mut().trim_text(true);
     loop {
         match reader.read_event()? {
             Event::Eof => break,
-            Event::Start(element) if left_out > 0 || !is_kept(&element)? => left_out += 1,
+            Event::Start(element) if left_out > 0 || !is_kept(&element, host)? => left_out += 1,
             Event::End(_) if left_out > 0 => left_out -= 1,
-            Event::Empty(element) if left_out > 0 || !is_kept(&element)? => {}
+            Event::Empty(element) if left_out > 0 || !is_kept(&element, host)? => {}
             event if left_out == 0 => writer.write_event(event)?,
             _ => {}
         }
@@ -78,16 +80,16 @@ fn cib(cluster: &Cluster) -> anyhow::Result<String> {
 }
 
 /// The controllers, the host, and the connection to it.
-fn is_kept(element: &BytesStart) -> anyhow::Result<bool> {
+fn is_kept(element: &BytesStart, host: &str) -> anyhow::Result<bool> {
     let of = |attribute: &str| -> anyhow::Result<String> {
         let value = element.try_get_attribute(attribute)?;
         Ok(value.map_or_else(String::new, |value| value.value.into_owned()))
     };
     Ok(match element.name().as_ref() {
-        "primitive" | "lrm_resource" => of("id")? == HOST,
+        "primitive" | "lrm_resource" => of("id")? == host,
         "group" | "clone" | "template" => false,
-        "node" => of("type")? != "remote" || of("uname")? == HOST,
-        "node_state" => of("remote_node")? != "true" || of("uname")? == HOST,
+        "node" => of("type")? != "remote" || of("uname")? == host,
+        "node_state" => of("remote_node")? != "true" || of("uname")? == host,
         name => !LEFT_OUT.contains(&name),
     })
 }
