@@ -220,4 +220,6 @@ impl Resource {
 }
 
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod tests;
