@@ -99,9 +99,9 @@ pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Values, RegisterEr
     ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
 }
 
-/// Reads `attrd_updater --query --all --output-as=xml`.
-pub(super) fn parse(xml: &str) -> Result<Entries, RegisterError> {
-    Ok(entries(&values(xml)?))
+/// Reads `attrd_updater --query --all`, with `--output-as=xml` or without.
+pub(super) fn parse(text: &str) -> Result<Entries, RegisterError> {
+    Ok(entries(&if text.starts_with('<') { values(text)? } else { lines(text) }))
 }
 
 fn entries(values: &[(String, String)]) -> Entries {

@@ -108,7 +108,7 @@ impl Register {
         }
     }
 
-    /// Reads what the register's tool printed, XML of `attrd_updater` or of `cibadmin`.
+    /// Reads what the register's tool printed: `attrd_updater`, as XML or not, or `cibadmin`.
     ///
     /// # Errors
     /// [`RegisterError::Unreadable`] where it is not whole.

@@ -128,12 +128,12 @@ fn shows(cloud: &Cloud, register: Register, key: &Key) -> anyhow::Result<()> {
 fn entries(cloud: &Cloud, register: Register, node: &str) -> anyhow::Result<Entries> {
     let name = format!("--name={NAME}");
     let question: &[&str] = match register {
-        Register::Attrd => &["attrd_updater", &name, "--query", "--all", "--output-as=xml"],
+        Register::Attrd => &["attrd_updater", &name, "--query", "--all"],
         Register::Cib | Register::None => &["cibadmin", "--query", "--local", "--scope=crm_config"],
     };
     let answer = cloud.lab.exec(node, question)?;
-    // Nothing was ever written under that name.
-    if register == Register::Attrd && answer.rc == 78 {
+    // Nothing was ever written under that name: 78 up to 2.1.5 at least, then 105.
+    if register == Register::Attrd && [78, 105].contains(&answer.rc) {
         return Ok(Entries::default());
     }
     Ok(register.parse_output(&answer.success()?)?)

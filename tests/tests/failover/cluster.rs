@@ -523,10 +523,11 @@ impl Cluster {
         })
     }
 
-    /// The host's only daemon dies: the cluster's connection is closed at once, and the host is fenced.
+    /// The host's only daemon dies: the cluster's connection is closed at once, and the host is fenced. It is there twice where it
+    /// is just starting an agent.
     pub(crate) fn crash(&self, host: &str) -> anyhow::Result<()> {
         let killed = self.lab.signal(host, &["pacemaker-remoted"], Signal::SIGKILL)?;
-        ensure!(killed == 1, "{host} runs {killed} pacemaker-remoted");
+        ensure!(killed >= 1, "{host} runs no pacemaker-remoted");
         Ok(())
     }
 

@@ -44,7 +44,7 @@ fn kill_attrd(cluster: &Cluster, controller: &str) -> anyhow::Result<()> {
 fn stands(cluster: &Cluster, controller: &str, id: &str) -> anyhow::Result<()> {
     let name = format!("--name={}", marks::register::NAME);
     let node = format!("--node=f.{id}");
-    let question = ["attrd_updater", &name, &node, "--query", "--output-as=xml"];
+    let question = ["attrd_updater", &name, &node, "--query"];
     wait::until(&format!("f.{id} to be seen on {controller}"), FENCED_WITHIN, || {
         let said = cluster.lab.exec(controller, &question)?;
         Ok(said.out.contains("value=\"1;").then_some(()))
@@ -56,7 +56,7 @@ fn the_cib_manager_hangs_for_a_while(cluster: &mut Cluster) -> anyhow::Result<()
     let before = cluster.begin()?;
     let active = cluster.wait_for_alerter()?;
     let based = ["pacemaker-based"];
-    ensure!(cluster.lab.signal(&active, &based, Signal::SIGSTOP)? == 1, "{active} runs no CIB manager");
+    ensure!(cluster.lab.signal(&active, &based, Signal::SIGSTOP)? >= 1, "{active} runs no CIB manager");
     cluster.crash("compute7")?;
     // Nothing is waited for: standing still is what this time is for.
     std::thread::sleep(Duration::from_secs(8));
