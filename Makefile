@@ -27,7 +27,7 @@ RELEASES ?= bookworm trixie
 test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
 
-test-releases: deps ## every scenario on Pacemaker of RELEASES, and docs/releases.md (as root; hours)
+test-releases: deps package-deps ## every scenario on Pacemaker of RELEASES, and docs/releases.md (as root; hours)
 	@tests/releases.sh $(RELEASES)
 
 roots: deps ## Debian systems with Pacemaker of RELEASES, for the tests' clusters (as root); they are kept

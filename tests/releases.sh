@@ -1,6 +1,6 @@
 #!/bin/sh
 # Every scenario on real clusters of each release (`make test-releases`, as root), and docs/releases.md, which says what came of it:
-# releases.sh SUITE ...       the suites of tests/roots.sh; without one all of them
+# releases.sh RELEASE ...     the names of tests/roots.sh; without one all of them
 #
 # Programs and tests are built for musl, without a library of the system: those of Debian 12 do not run on an older one.
 set -eu
@@ -11,7 +11,7 @@ case $target in /*) ;; *) target=$PWD/$target ;; esac
 musl=$(uname -m)-unknown-linux-musl
 page=docs/releases.md
 own=$(. /etc/os-release && echo "$VERSION_CODENAME")
-[ $# -gt 0 ] || set -- bullseye bookworm trixie sid
+[ $# -gt 0 ] || set -- bullseye bookworm 2.1.10 trixie sid
 
 build() {
     "$cargo" build --locked --quiet --target "$musl" --workspace --bins
@@ -25,21 +25,32 @@ program() {
     find "$target/$musl/debug/deps" -name "$1-*" -perm -u+x -type f -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2
 }
 
-# run SUITE LIST: "PASSED of ALL"; what failed stands in the log below the target directory.
+# run RELEASE LIST: "PASSED of ALL", and which failed; why stands in the log below the target directory.
 run() {
     log=$target/releases-$1-$2.log release=$1 ended=0
     [ "$release" != "$own" ] || release=
     NHA_RELEASE=$release NHA_REQUIRE_CLUSTER=1 "$(program "$2")" >"$log" 2>&1 || ended=$?
-    awk '/^test result: / { passed += $4; all += $4 + $6 } END { printf "%d of %d", passed, all }' "$log"
+    count "$log"
     return "$ended"
 }
 
+# bare SUITE: the README's two commands on a bare Debian, with that release's Pacemaker and OpenStack.
+bare() {
+    log=$target/releases-bare-$1.log ended=0
+    NHA_SUITE=$1 tests/bare.sh >"$log" 2>&1 || ended=$?
+    count "$log"
+    return "$ended"
+}
+
+count() {
+    LC_ALL=C awk '/^test result: / { passed += $4; all += $4 + $6 }
+        /^    [a-z0-9.]*: / { failed = failed (failed ? ", " : ": ") "`" $NF "`" }
+        END { printf "%d of %d%s", passed, all, failed }' "$1"
+}
+
 version() {
-    if [ "$1" = "$own" ]; then
-        dpkg-query -W -f '${Version}' pacemaker
-    else
-        chroot "$target/roots/$1" dpkg-query -W -f '${Version}' pacemaker
-    fi
+    if [ "$1" = "$own" ]; then set -- /; else set -- "$target/roots/$1"; fi
+    chroot "$1" pacemakerd --version | awk 'NR == 1 { print $2 }'
 }
 
 # note NAME VERSION CLUSTER FAILOVER: a row; what is not run keeps its own.
@@ -51,15 +62,19 @@ note() {
 }
 
 failed=0
-for suite in "$@"; do [ "$suite" = "$own" ] || tests/roots.sh "$suite"; done
+for release in "$@"; do [ "$release" = "$own" ] || tests/roots.sh "$release"; done
 build
-for suite in "$@"; do
-    cluster=$(run "$suite" cluster) || failed=1
-    failover=$(run "$suite" failover) || failed=1
-    note "$suite" "$(version "$suite")" "$cluster" "$failover"
+for release in "$@"; do
+    cluster=$(run "$release" cluster) || failed=1
+    failover=$(run "$release" failover) || failed=1
+    note "$release" "$(version "$release")" "$cluster" "$failover"
 done
 # Controllers of this machine's release become trixie's, one by one, with hosts of an older and of a newer one.
 tests/roots.sh bullseye trixie
 upgrade=$(NHA_SCENARIOS=upgrade run "$own" failover) || failed=1
 note "$own to trixie" "$(version "$own") to $(version trixie)" '' "upgrade: $upgrade"
+for suite in bookworm trixie; do
+    bare=$(bare "$suite") || failed=1
+    note "bare $suite" '' '' "\`make test\`: $bare"
+done
 [ "$failed" = 0 ]
