@@ -1,6 +1,7 @@
 #!/bin/sh
-# All tests (`make test`). What mostly waits for its cluster runs beside the others, and is shown behind them: the failover list, then on
-# each other release of RELEASES the cluster list and the scenarios that would make a false mark.
+# All tests (`make test`). What mostly waits for its cluster, its services or its browser runs beside the others, in as many lines as there
+# are kinds of such, and is shown behind them. On each other release of RELEASES the cluster list is run, and the scenarios that would make
+# a false mark.
 set -eu
 cargo=${CARGO:-cargo}
 # shellcheck source=/dev/null
@@ -11,30 +12,35 @@ for release in ${RELEASES:-}; do
     [ "$release" = "$own" ] || tests/roots.sh "$release"
 done
 
-# list NAME: a list of scenarios, on this machine's release or on that of NHA_RELEASE.
-list() {
-    "$cargo" test --locked --no-fail-fast -p tests --test "$1"
-}
-
-beside() {
+# lists NAME ...: lists of scenarios, on this machine's release or on that of NHA_RELEASE.
+lists() {
     ended=0
-    list failover || ended=$?
-    for release in ${RELEASES:-}; do
-        [ "$release" != "$own" ] || continue
-        echo "== Pacemaker of $release"
-        NHA_RELEASE=$release list cluster || ended=$?
-        NHA_RELEASE=$release NHA_SCENARIOS=false-marks list failover || ended=$?
+    for list in "$@"; do
+        "$cargo" test --locked --no-fail-fast -p tests --test "$list" || ended=$?
     done
     return "$ended"
 }
 
-said=$(mktemp)
-beside >"$said" 2>&1 &
-lists=$!
-trap 'kill "$lists" 2>/dev/null || :; rm -f "$said"' EXIT
+others() {
+    ended=0
+    for release in ${RELEASES:-}; do
+        [ "$release" != "$own" ] || continue
+        echo "== Pacemaker of $release"
+        NHA_RELEASE=$release lists cluster || ended=$?
+        NHA_RELEASE=$release NHA_SCENARIOS=false-marks lists failover || ended=$?
+    done
+    return "$ended"
+}
+
+said=$(mktemp -d)
+trap 'kill $running 2>/dev/null || :; rm -rf "$said"' EXIT
+running=
+lists failover >"$said/1" 2>&1 & running="$running $!"
+others >"$said/2" 2>&1 & running="$running $!"
+lists cluster page openstack >"$said/3" 2>&1 & running="$running $!"
 
 result=0
-NHA_BESIDE=failover "$cargo" test --locked --workspace --no-fail-fast || result=$?
-wait "$lists" || result=$?
-cat "$said"
+NHA_BESIDE='failover cluster page openstack' "$cargo" test --locked --workspace --no-fail-fast || result=$?
+for line in $running; do wait "$line" || result=$?; done
+cat "$said"/*
 exit "$result"

@@ -51,9 +51,6 @@ fn main() -> ExitCode {
     if let Some(code) = lab::play_another_part() {
         return code;
     }
-    if trials::is_played_beside("failover") {
-        return ExitCode::SUCCESS;
-    }
     let cannot = lab::machine::check().err().map(|error| format!("{error:#}"));
     let wants_figures = std::env::var_os("NHA_FIGURES").is_some_and(|value| value == "1");
     let scenarios = match std::env::var("NHA_SCENARIOS").as_deref() {
