@@ -27,7 +27,7 @@ program() {
 
 # run RELEASE LIST: "PASSED of ALL", and which failed; why stands in the log below the target directory.
 run() {
-    log=$target/releases-$1-$2.log release=$1 ended=0
+    log=$target/releases-$1-$2${NHA_SCENARIOS:+-$NHA_SCENARIOS}.log release=$1 ended=0
     [ "$release" != "$own" ] || release=
     NHA_RELEASE=$release NHA_REQUIRE_CLUSTER=1 "$(program "$2")" >"$log" 2>&1 || ended=$?
     count "$log"
@@ -53,10 +53,10 @@ version() {
     chroot "$1" pacemakerd --version | awk 'NR == 1 { print $2 }'
 }
 
-# note NAME VERSION CLUSTER FAILOVER: a row; what is not run keeps its own.
+# note NAME VERSION CLUSTER FAILOVER MORE: a row; what is not run keeps its own.
 note() {
-    row="| $1 | $2 | $3 | $4 | $(date -u +%F) |"
-    { grep -v "^| $1 " "$page" && echo "$row"; } >"$page.new"
+    row="| $1 | $2 | $3 | $4 | $5 | $(date -u +%F) |"
+    { grep -v "^| $1 |" "$page" && echo "$row"; } >"$page.new"
     mv "$page.new" "$page"
     echo "$row"
 }
@@ -67,14 +67,15 @@ build
 for release in "$@"; do
     cluster=$(run "$release" cluster) || failed=1
     failover=$(run "$release" failover) || failed=1
-    note "$release" "$(version "$release")" "$cluster" "$failover"
+    silence=$(NHA_SCENARIOS=silence run "$release" failover) || failed=1
+    note "$release" "$(version "$release")" "$cluster" "$failover" "silence: $silence"
 done
 # Controllers of this machine's release become trixie's, one by one, with hosts of an older and of a newer one.
 tests/roots.sh bullseye trixie
 upgrade=$(NHA_SCENARIOS=upgrade run "$own" failover) || failed=1
-note "$own to trixie" "$(version "$own") to $(version trixie)" '' "upgrade: $upgrade"
+note "$own to trixie" "$(version "$own") to $(version trixie)" '' '' "upgrade: $upgrade"
 for suite in bookworm trixie; do
     bare=$(bare "$suite") || failed=1
-    note "bare $suite" '' '' "\`make test\`: $bare"
+    note "bare $suite" '' '' '' "\`make test\`: $bare"
 done
 [ "$failed" = 0 ]
