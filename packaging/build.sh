@@ -3,7 +3,8 @@
 # directory are. `packaging/build.sh DIRECTORY static` builds fence_mark alone, without any library of the system.
 #
 # Never from the network: crates come from vendor/ (`make vendor`) where it is there, else from cargo's home (`cargo fetch`).
-# NHA_BUILT=DIRECTORY takes programs that are built already, for work on the packages themselves.
+# NHA_BUILT=DIRECTORY takes programs that are built already, for work on the packages themselves. SYSTEM_SQLITE=1 links the system's
+# SQLite, for distributions that have 3.51.3 or newer: the programs refuse an older one.
 set -eu
 cd "$(dirname "$0")/.."
 tree=$PWD
@@ -96,7 +97,7 @@ elif [ -n "${NHA_BUILT:-}" ]; then
     install -s -m 755 "$NHA_BUILT/nova-host-alerter" "$NHA_BUILT/fence_mark" "$NHA_BUILT/alert_mark" "$into/"
     third_party
 else
-    compile -p alerter -p fence-agent --bins
+    compile -p alerter -p fence-agent --bins ${SYSTEM_SQLITE:+--no-default-features}
     install -m 755 "$target/release/nova-host-alerter" "$target/release/fence_mark" "$target/release/alert_mark" "$into/"
     third_party
 fi

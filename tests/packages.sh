@@ -57,6 +57,16 @@ lint() {
     }
 }
 
+# By default SQLite is built in; without default features the distribution's own is linked (docs/packaging.md).
+sqlite() {
+    step 'SQLite, built in and not'
+    set -- "${CARGO:-cargo}" tree --locked -p alerter -p fence-agent --edges features,normal,build --invert libsqlite3-sys --prefix none
+    "$@" | grep '^libsqlite3-sys feature "bundled"' >/dev/null || fail 'SQLite is not built in'
+    "$@" --no-default-features >"$target/package/features"
+    grep -q '^libsqlite3-sys ' "$target/package/features" || fail 'there is no SQLite'
+    ! grep '^libsqlite3-sys feature "bundled"' "$target/package/features" || fail 'SQLite is built in for those too who want their own'
+}
+
 # A Debian 12 of the smallest kind, the archives of what is installed into it later without any network, and a controller.
 fetch_system() {
     mkdir -p "$system/archives"
@@ -154,5 +164,5 @@ static() {
 
 [ "$(id -u)" = 0 ] || fail 'that needs root: sudo make test-packages'
 # Alone, what is named: `tests/packages.sh lint lives`, `SCENES=rpm tests/packages.sh lives`.
-for part in ${*:-build twice lint static lives}; do "$part"; done
+for part in ${*:-build twice lint sqlite static lives}; do "$part"; done
 echo 'all of it holds'

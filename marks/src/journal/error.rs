@@ -47,7 +47,9 @@ pub enum JournalError {
         known: i64,
     },
     /// The SQLite in use can lose committed data.
-    #[error("SQLite {found} can lose committed marks (fault fixed in 3.51.3): use the bundled one")]
+    #[error(
+        "SQLite {found} can lose committed marks (fault fixed in 3.51.3): install a newer one, or a nova-host-alerter with SQLite built in"
+    )]
     SqliteTooOld {
         /// Its version.
         found: String,

@@ -241,8 +241,16 @@ fn foreign_newer_and_planted_files_are_refused_and_left_alone() {
 
 #[test]
 fn an_old_sqlite_is_refused() {
-    assert_eq!(refuse_old_sqlite(3_051_002).unwrap_err().kind(), "sqlite-too-old");
-    assert!(refuse_old_sqlite(rusqlite::version_number()).is_ok());
+    for (version, found) in
+        [(3_040_001, "3.40.1"), (3_046_001, "3.46.1"), (3_050_007, "3.50.7"), (3_051_002, "3.51.2")]
+    {
+        let refusal = refuse_old_sqlite(version).unwrap_err();
+        assert_eq!(refusal.kind(), "sqlite-too-old");
+        assert!(refusal.to_string().starts_with(&format!("SQLite {found} can lose")), "{refusal}");
+    }
+    for version in [3_051_003, 3_052_000, 4_000_000, rusqlite::version_number()] {
+        assert!(refuse_old_sqlite(version).is_ok(), "{version}");
+    }
 }
 
 #[test]
