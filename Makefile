@@ -96,8 +96,9 @@ package-deps: ## install what building and testing the packages needs; starts an
 	@tests/deps/install.sh packages
 	@! command -v rustup >/dev/null || rustup --quiet target add $$(uname -m)-unknown-linux-musl || echo 'make static will say what it lacks'
 
-test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian 12 and in a cluster of such (as root)
-	@tests/packages.sh
+SUITES ?= bookworm trixie
+test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian of SUITES and in a cluster of such (as root)
+	@SUITES="$(SUITES)" tests/packages.sh
 
 test-bare: ## the README's two commands on a Debian 12 with nothing but this toolchain, a C compiler, make and git (as root)
 	@tests/bare.sh

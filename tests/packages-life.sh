@@ -1,5 +1,5 @@
 #!/bin/sh
-# The life of the packages in a fresh Debian 12: installed, upgraded in the middle of an outage, removed, purged. tests/packages.sh
+# The life of the packages in a fresh Debian: installed, upgraded in the middle of an outage, removed, purged. tests/packages.sh
 # starts it in namespaces of its own: packages-life.sh ROOM SYSTEM BASE PACKAGES VERSIONS SCENE
 set -eu
 room=$1 system=$2 base=$3 packages=$4 versions=$5 scene=$6

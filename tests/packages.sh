@@ -1,8 +1,9 @@
 #!/bin/sh
 # The packages, looked over and tried (`make test-packages`, as root): the same bytes from two places, lintian and rpmlint, and their life
-# in a fresh Debian 12: by themselves (tests/packages-life.sh) and in a living cluster (tests/src/bin/packaged). The first run fetches that
-# system; it is kept in the target directory.
+# in a fresh Debian: by themselves (tests/packages-life.sh) and in a living cluster (tests/src/bin/packaged).
 #
+# SUITES="bookworm trixie" says in which; CLUSTERS in which of them in a living cluster too, else in all. The first run fetches these
+# systems; they are kept in the target directory.
 # NHA_BUILT=DIRECTORY packs programs that are built already. NHA_MIRROR is where Debian is fetched
 # from; without it, where this machine has it from.
 set -eu
@@ -11,7 +12,8 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 case $target in /*) ;; *) target=$PWD/$target ;; esac
 export CARGO_TARGET_DIR="$target"
 packages=$target/packages
-system=$target/package/debian-12
+suites=${SUITES:-bookworm trixie}
+clusters=${CLUSTERS-$suites}
 versions=$target/package/versions
 mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
 # What the package recommends and suggests, and an administrator has beside it.
@@ -67,12 +69,13 @@ sqlite() {
     ! grep '^libsqlite3-sys feature "bundled"' "$target/package/features" || fail 'SQLite is built in for those too who want their own'
 }
 
-# A Debian 12 of the smallest kind, the archives of what is installed into it later without any network, and a controller.
+# fetch_system SUITE: a Debian of the smallest kind, the archives of what is installed into it later without any network, and a controller.
 fetch_system() {
+    system=$target/package/$1
     mkdir -p "$system/archives"
     if [ ! -d "$system/base" ]; then
         rm -rf "$system/base.new"
-        debootstrap --variant=minbase bookworm "$system/base.new" "$mirror" >"$system/debootstrap.log" || fail "debootstrap: $system/debootstrap.log"
+        debootstrap --variant=minbase "$1" "$system/base.new" "$mirror" >"$system/debootstrap.log" || fail "debootstrap: $system/debootstrap.log"
         printf '#!/bin/sh\nexit 101\n' >"$system/base.new/usr/sbin/policy-rc.d"
         chmod 755 "$system/base.new/usr/sbin/policy-rc.d"
         mv "$system/base.new" "$system/base"
@@ -87,6 +90,16 @@ fetch_system() {
         chroot "$root" apt-get -q -y -o Dir::Cache::archives=/archives -o DPkg::Options::=--force-unsafe-io --no-install-recommends install systemd "$@"' \
         sh "$system" $neighbours >"$system/fetch.log" 2>&1 || fail "the controller: $system/fetch.log"
     mv "$system/controller.new" "$system/controller"
+}
+
+# All at once: each is one process that unpacks.
+fetch_systems() {
+    fetches=
+    for suite in $suites; do
+        fetch_system "$suite" &
+        fetches="$fetches $!"
+    done
+    for fetch in $fetches; do wait "$fetch"; done
 }
 
 # version NAME VERSION [SHELL]: the deb as NAME.deb under another version, with SHELL in its postinst.
@@ -106,18 +119,19 @@ make_versions() {
     version killing 0.1.0-3 'kill "$(cut -d " " -f 1 /var/lib/nova-host-alerter/marks.db.lock)"'
 }
 
-# Controllers of a real cluster that are a Debian 12 each.
+# Controllers of a real cluster that are a Debian of that suite each.
 cluster() {
+    case " $clusters " in *" $suite "*) ;; *) return 0 ;; esac
     "${CARGO:-cargo}" build --locked --quiet -p tests --bin packaged
-    "$target/debug/packaged" "$system/controller" "$packages"/*.deb "$versions/newer.deb" "$versions/killing.deb"
+    "$target/debug/packaged" "$target/package/$suite/controller" "$packages"/*.deb "$versions/newer.deb" "$versions/killing.deb"
 }
 
 # life BASE SCENE: in namespaces of its own: no network, and no process outlives it.
 life() {
     room=$(mktemp -d -p "$target/package")
     ended=0
-    unshare --mount --pid --fork --kill-child --net --uts tests/packages-life.sh "$room" "$system" "$1" "$packages" "$versions" "$2" || ended=$?
-    cp "$room/log" "$target/package/life-$2.log"
+    unshare --mount --pid --fork --kill-child --net --uts tests/packages-life.sh "$room" "$target/package/$suite" "$1" "$packages" "$versions" "$2" || ended=$?
+    cp "$room/log" "$target/package/life-$suite-$2.log"
     rm -rf "$room"
     return $ended
 }
@@ -138,9 +152,15 @@ twice() {
 }
 
 lives() {
-    step 'a fresh Debian 12'
-    fetch_system
+    fetch_systems
     make_versions
+    for suite in $suites; do
+        step "a fresh Debian: $suite"
+        scenes
+    done
+}
+
+scenes() {
     for scene in ${SCENES:-installed_alone upgraded_and_purged rpm cluster}; do
         case $scene in
         cluster) cluster ;;
@@ -153,7 +173,8 @@ lives() {
 # The agent for other distributions. Where there is no compiler for it, that is said.
 static() {
     step 'make static'
-    fetch_system
+    fetch_systems
+    suite=${suites%% *}
     if packaging/package.sh static >"$target/package/static.log" 2>&1; then
         life base static_agent
     else

@@ -99,9 +99,12 @@ impl Cloud {
             .map(drop)
     }
 
-    /// What a site sees and edits of the cluster's configuration, line by line.
+    /// What a site sees and edits of the cluster's configuration, line by line, without Pacemaker's own note that it has cleaned up
+    /// a failure: the last of the properties, and only where it has seen one.
     pub(crate) fn configuration(&self) -> anyhow::Result<String> {
-        self.run(self.lab.spokesman(), "HOME=/tmp crm configure show")
+        let shown = self.run(self.lab.spokesman(), "HOME=/tmp crm configure show")?;
+        let lines = shown.lines().map(|line| line.trim_end_matches(" \\"));
+        Ok(lines.filter(|line| !line.trim().starts_with("last-lrm-refresh=")).collect::<Vec<_>>().join("\n"))
     }
 
     pub(crate) fn wait_until_alerter_runs(&self) -> anyhow::Result<()> {

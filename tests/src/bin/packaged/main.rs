@@ -44,7 +44,7 @@ fn told(cloud: &mut Cloud) -> anyhow::Result<()> {
         cloud.install(&controller, "package")?;
         cloud.write_configuration(&controller)?;
     }
-    ok("two controllers, each a fresh Debian 12 with Pacemaker: the package installs");
+    ok("two controllers, each a fresh Debian with Pacemaker: the package installs");
     for tool in ["crmsh", "pcs"] {
         configured_by_three_lines(cloud, tool)?;
         a_killed_host_is_told(cloud)?;
