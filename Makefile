@@ -23,15 +23,14 @@ deps: ## install what the tests need (tried on Debian 12); starts and enables no
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
 
-RELEASES ?= bookworm trixie
-test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites
+test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites too
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
 
-test-releases: deps package-deps ## every scenario on Pacemaker of RELEASES, and docs/releases.md (as root; hours)
+test-releases: deps package-deps ## every scenario on Pacemaker of RELEASES, else of all that tests/roots.sh knows, and docs/releases.md (as root; hours)
 	@tests/releases.sh $(RELEASES)
 
 roots: deps ## Debian systems with Pacemaker of RELEASES, for the tests' clusters (as root); they are kept
-	@tests/roots.sh $(RELEASES)
+	@tests/roots.sh $(or $(RELEASES),trixie)
 
 ROUNDS ?= 1
 test-cluster: deps build ## the scenarios on real clusters alone (as root); ROUNDS=3 runs the list three times in a row

@@ -1,16 +1,24 @@
 #!/bin/sh
 # All tests (`make test`). What mostly waits for its cluster, its services or its browser runs beside the others, in as many lines as there
-# are kinds of such, and is shown behind them. On each other release of RELEASES the cluster list is run, and the scenarios that would make
-# a false mark.
+# are kinds of such, and is shown behind them. On each other release of RELEASES, a name of tests/roots.sh, the cluster list is run, and the
+# scenarios that would make a false mark.
 set -eu
 cargo=${CARGO:-cargo}
 # shellcheck source=/dev/null
 own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+# What is built here does not run on an older system: `make test-releases` builds for all.
+case $own in
+bookworm) usual='bookworm trixie' ;;
+*) usual=$own ;;
+esac
+releases=${RELEASES:-$usual}
 
-"$cargo" test --locked --workspace --no-run
-for release in ${RELEASES:-}; do
+for release in $releases; do
     [ "$release" = "$own" ] || tests/roots.sh "$release"
-done
+done &
+roots=$!
+"$cargo" test --locked --workspace --no-run
+wait "$roots"
 
 # lists NAME ...: lists of scenarios, on this machine's release or on that of NHA_RELEASE.
 lists() {
@@ -23,7 +31,7 @@ lists() {
 
 others() {
     ended=0
-    for release in ${RELEASES:-}; do
+    for release in $releases; do
         [ "$release" != "$own" ] || continue
         echo "== Pacemaker of $release"
         NHA_RELEASE=$release lists cluster || ended=$?
