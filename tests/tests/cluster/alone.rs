@@ -46,7 +46,8 @@ fn without_the_refusal_it_counts_as_fenced(cloud: &Cloud, before: &Before) -> an
     cloud.lab.bmc().set_mark(MarkMode::StandIn)?;
     ensure!(refused(cloud, before).is_err(), "an agent that never refuses passes this scenario");
     ensure!(cloud.lab.is_on(HOST), "the host lost its power: this variant shows nothing");
-    // Only now is what the cluster believes true.
+    // It is lost once more, and not while its connection is being made: then it would never be fenced.
+    cloud.lab.wait_until_ready()?;
     cloud.lab.power_off(HOST)
 }
 
