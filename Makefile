@@ -99,7 +99,7 @@ SUITES ?= bookworm trixie
 test-packages: deps package-deps ## the packages: lintian, rpmlint, the same bytes twice, their life in a fresh Debian of SUITES and in a cluster of such (as root)
 	@SUITES="$(SUITES)" tests/packages.sh
 
-test-bare: ## the README's two commands on a Debian 12 with nothing but this toolchain, a C compiler, make and git (as root)
+test-bare: ## the README's two commands on a Debian 12 (NHA_SUITE=trixie: 13) with nothing but this toolchain, a C compiler, make and git (as root)
 	@tests/bare.sh
 
 requirements: ## the requirements, the tests that show each, and those without one
