@@ -16,8 +16,12 @@ suites=${SUITES:-bookworm trixie}
 clusters=${CLUSTERS-$suites}
 versions=$target/package/versions
 mirror=${NHA_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | head -n 1)}
-# What the package recommends and suggests, and an administrator has beside it.
-neighbours='pacemaker pacemaker-cli-utils resource-agents ca-certificates fence-agents pcs crmsh'
+# neighbours SUITE: what the package recommends and suggests, and an administrator has beside it. After bookworm `fence-agents` draws in half
+# a gigabyte of clouds' libraries.
+neighbours() {
+    case $1 in bookworm) agents=fence-agents ;; *) agents=fence-agents-ipmilan ;; esac
+    echo "pacemaker pacemaker-cli-utils resource-agents ca-certificates pcs crmsh $agents"
+}
 
 step() { echo "== $*"; }
 fail() { echo "FAILED: $*" >&2 && exit 1; }
@@ -84,11 +88,11 @@ fetch_system() {
     rm -rf "$system/controller.new"
     mkdir -p "$system/base/archives"
     cp -a "$system/base" "$system/controller.new"
-    # shellcheck disable=SC2086 # a list
+    # shellcheck disable=SC2046 # a list
     DEBIAN_FRONTEND=noninteractive unshare --mount --pid --fork --kill-child sh -ec 'mount --bind "$1/archives" "$1/controller.new/archives"
         mount -t proc proc "$1/controller.new/proc"; root=$1/controller.new; shift
         chroot "$root" apt-get -q -y -o Dir::Cache::archives=/archives -o DPkg::Options::=--force-unsafe-io --no-install-recommends install systemd "$@"' \
-        sh "$system" $neighbours >"$system/fetch.log" 2>&1 || fail "the controller: $system/fetch.log"
+        sh "$system" $(neighbours "$1") >"$system/fetch.log" 2>&1 || fail "the controller: $system/fetch.log"
     mv "$system/controller.new" "$system/controller"
 }
 

@@ -370,6 +370,21 @@ fn the_release_says_whether_fencings_run_beside_each_other_by_themselves() {
     assert!(!with(Some([2, 1, 10]), None) && !with(None, None) && !with(Some([3, 0, 0]), Some("false")));
 }
 
+/// 2.1.7 and 2.1.8 read a first alert late, and no other.
+#[test]
+fn a_first_alert_that_is_read_late_is_said() {
+    let is_said = |release, has_another: bool| {
+        let mut cluster = right();
+        cluster.pacemaker = Some(release);
+        let other = Alert { path: "/usr/local/bin/page-somebody".to_owned(), ..cluster.alerts.remove(0) };
+        cluster.alerts = if has_another { vec![other] } else { Vec::new() };
+        let found = check(&cluster);
+        found.iter().find(|finding| finding.kind == Kind::NoAlert).unwrap().what.contains("cluster-recheck-interval")
+    };
+    assert!(is_said([2, 1, 7], false) && is_said([2, 1, 8], false));
+    assert!(!is_said([2, 1, 7], true) && !is_said([2, 1, 5], false) && !is_said([2, 1, 9], false));
+}
+
 /// Two racks of compute hosts with levels by patterns, as Pacemaker understands them.
 fn racks(patterns: Patterns) -> Cluster {
     let mut cluster = bare(&["r1-c1", "r2-c1"]);
