@@ -165,8 +165,8 @@ pub const MUTANTS: &[Mutant] = &[
         name: "P1: what Pacemaker 3.0 writes over a remote node is believed",
         changes: &[Change {
             file: "marks/src/cib/releases.rs",
-            today: "major.is_some_and(|major| major >= OVERWRITES_REMOTES)",
-            before: "major.is_some_and(|major| major >= OVERWRITES_REMOTES) && false",
+            today: "self.release().is_some_and(|release| release >= OVERWRITES_REMOTES)",
+            before: "self.release().is_some_and(|release| release >= OVERWRITES_REMOTES) && false",
         }],
         tests: &["of_a_remote_node_in_a_cluster_of_3_0_the_connection_decides"],
     },
