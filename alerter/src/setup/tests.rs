@@ -379,7 +379,12 @@ fn a_first_alert_that_is_read_late_is_said() {
         let other = Alert { path: "/usr/local/bin/page-somebody".to_owned(), ..cluster.alerts.remove(0) };
         cluster.alerts = if has_another { vec![other] } else { Vec::new() };
         let found = check(&cluster);
-        found.iter().find(|finding| finding.kind == Kind::NoAlert).unwrap().what.contains("cluster-recheck-interval")
+        found
+            .iter()
+            .find(|finding| finding.kind == Kind::NoAlert)
+            .unwrap()
+            .what
+            .contains("cluster-recheck-interval")
     };
     assert!(is_said([2, 1, 7], false) && is_said([2, 1, 8], false));
     assert!(!is_said([2, 1, 7], true) && !is_said([2, 1, 5], false) && !is_said([2, 1, 9], false));
