@@ -44,7 +44,8 @@ mkdir -p /var/lib/pacemaker/cib /var/lib/pacemaker/cores /var/log/pacemaker /run
 chown hacluster:haclient /run/crm /var/lib/pacemaker/cores
 wait_for() { n=0; until "$@" > /dev/null 2>&1; do n=$((n+1)); test $n -lt 600 || { echo "no $*" >&2; cat /var/log/*.log >&2; exit 99; }; sleep 0.05; done; }
 corosync -f & wait_for corosync-cfgtool -s
-PCMK_logfile=/var/log/fenced.log PCMK_logfacility=none /usr/lib/pacemaker/pacemaker-fenced --stand-alone-w-cpg & wait_for stonith_admin -L
+alone=--stand-alone-w-cpg; /usr/lib/pacemaker/pacemaker-fenced --help | grep -q -e "$alone" || alone=--stand-alone # the name since 3.0
+PCMK_logfile=/var/log/fenced.log PCMK_logfacility=none /usr/lib/pacemaker/pacemaker-fenced "$alone" & wait_for stonith_admin -L
 cib() { printf '<cib><configuration><resources><primitive id="power" class="stonith" type="fence_power"/><primitive id="mark" class="stonith" type="fence_mark"/></resources><fencing-topology>%s</fencing-topology></configuration></cib>' "$1" > /var/lib/pacemaker/cib/cib.xml; }
 GOOD='<fencing-level id="l" target="compute1" index="1" devices="power,mark"/>'
 cib "$GOOD"

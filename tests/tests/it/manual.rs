@@ -123,7 +123,10 @@ fn complaints(page: &str, name: &str) -> String {
         .env("MANWIDTH", "80");
     let man = man.output().unwrap();
     let mandoc = Command::new("mandoc").args(["-T", "lint", "-W", "style"]).arg(&file).output().unwrap();
-    format!("{}{}", String::from_utf8_lossy(&man.stderr), said(&mandoc))
+    let man = String::from_utf8_lossy(&man.stderr);
+    // A line that could not be adjusted is a matter of the width: groff says so since 1.23.
+    let man = man.lines().filter(|line| !line.ends_with("cannot adjust line"));
+    format!("{}{}", man.collect::<Vec<_>>().join("\n"), said(&mandoc))
 }
 
 fn nobody_who_reads_a_page_complains() {

@@ -94,5 +94,6 @@ fn zsh_and_fish_complete_too() {
     };
     assert_eq!(ask("nova-host-alerter sta"), ["status"]);
     assert_eq!(ask("nova-host-alerter check-config --on"), ["--online"]);
-    assert_eq!(ask("nova-host-alerter no-such-command --on"), [""; 0]);
+    // Newer ones offer what is like it, such as --config.
+    assert!(!ask("nova-host-alerter no-such-command --on").contains(&"--online".to_owned()));
 }
