@@ -747,7 +747,8 @@ fn every_command_that_is_advised_does_no_harm() {
 }
 
 /// The commands of `docs/writes.md` that change a cluster, typed for the site `RIGHT`.
-const TYPED: [(&str, &str); 11] = [
+const TYPED: [(&str, &str); 12] = [
+    ("crm_attribute --type", "crm_attribute --type crm_config --name cluster-recheck-interval --update 7min"),
     ("pcs stonith delete", "pcs stonith delete mark"),
     ("pcs stonith update", "pcs stonith update mark pcmk_off_timeout=20s"),
     ("pcs resource delete", "pcs resource delete alerter"),
@@ -807,7 +808,7 @@ fn every_command_of_the_page_leaves_the_fencing() {
         site.disturbs_nothing(&before, command);
     }
     site.set(RIGHT);
-    site.type_in("pcs stonith level clear compute1");
+    site.type_in("pcs stonith level clear target compute1");
     let after = fs::read_to_string(site.cib()).unwrap();
     assert_ne!(power_of(&before), power_of(&after), "the broken variant is seen");
 }
