@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use marks::cib::Cib;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, Writer};
 use tests::audit::Excused;
@@ -50,16 +51,11 @@ fn the_moments_of_a_host(cluster: &mut Cluster) -> anyhow::Result<()> {
     moments.push(("confirmed-but-alive", cib(cluster, ALIVE)?));
     harm::reconnect_after(cluster, ALIVE, "3s")?;
     let text: String = moments.iter().map(|(name, cib)| format!("== {name}\n{cib}\n")).collect();
+    let [major, minor, patch] = Cib::parse(&moments[0].1)?.release().context("no release")?;
     std::fs::create_dir_all(ROOM)?;
-    std::fs::write(Path::new(ROOM).join(format!("{}.txt", release(&text)?)), text)?;
+    std::fs::write(Path::new(ROOM).join(format!("{major}.{minor}.{patch}.txt")), text)?;
     let untold = std::iter::once((ALIVE.to_owned(), "held".to_owned())).collect();
     cluster.audit(before, Excused { untold, ..Excused::default() })
-}
-
-/// `2.1.5` of `value="2.1.5-a3f44794f94"`.
-fn release(text: &str) -> anyhow::Result<&str> {
-    let (_, version) = text.split_once(r#"name="dc-version" value=""#).context("no dc-version")?;
-    version.split(['-', '+', '"']).next().context("no release")
 }
 
 fn cib(cluster: &Cluster, host: &str) -> anyhow::Result<String> {
