@@ -5,7 +5,6 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
@@ -92,10 +91,18 @@ pub enum Fault {
     NoBoot,
 }
 
+/// Whether every power device fails, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dead {
+    No,
+    Yes,
+    UntilOff,
+}
+
 /// Power devices and their record.
 pub struct Bmc {
     lab: PathBuf,
-    dead: AtomicBool,
+    dead: Mutex<Dead>,
     faults: Mutex<BTreeMap<String, Fault>>,
     /// Whether calls of `fence_mark` for `off` wait where they are.
     held: Mutex<bool>,
@@ -107,7 +114,21 @@ pub struct Bmc {
 impl Bmc {
     /// Makes every power device fail, or work again.
     pub fn set_dead(&self, dead: bool) {
-        self.dead.store(dead, Ordering::SeqCst);
+        *lock(&self.dead) = if dead { Dead::Yes } else { Dead::No };
+    }
+
+    /// Makes every power device work again with the next `off`. A fencing whose first level has failed meanwhile asks its
+    /// second one for a `reboot`, which still fails: no level without a mark gets the host.
+    pub fn work_from_next_off(&self) {
+        *lock(&self.dead) = Dead::UntilOff;
+    }
+
+    fn is_dead_for(&self, action: &str) -> bool {
+        let mut dead = lock(&self.dead);
+        if *dead == Dead::UntilOff && action == "off" {
+            *dead = Dead::No;
+        }
+        *dead != Dead::No
     }
 
     /// Breaks the power device of one node.
@@ -167,7 +188,7 @@ impl Bmc {
     fn power(&self, action: &str, target: &str, rack: &Rack) -> Value {
         let fault = lock(&self.faults).get(target).copied();
         let rc = match fault {
-            _ if self.dead.load(Ordering::SeqCst) => 1,
+            _ if self.is_dead_for(action) => 1,
             Some(Fault::Dead) => 1,
             Some(Fault::Lying) => 0,
             Some(Fault::NoBoot) if action == "reboot" => switch("off", target, rack),
@@ -242,7 +263,7 @@ impl Service {
         let mode = if products.is_some() { MarkMode::Recorded } else { MarkMode::StandIn };
         let bmc = Arc::new(Bmc {
             lab: lab.to_owned(),
-            dead: AtomicBool::new(false),
+            dead: Mutex::new(Dead::No),
             faults: Mutex::default(),
             held: Mutex::default(),
             released: Condvar::new(),

@@ -28,7 +28,7 @@ fn a_dead_power_device_makes_no_mark(cloud: &mut Cloud) -> anyhow::Result<()> {
     let calls = cloud.off_calls_since(&before);
     ensure!(calls.is_empty(), "the mark device was asked: {calls:#?}");
     cloud.nothing_was_told(&before)?;
-    cloud.lab.bmc().set_dead(false);
+    cloud.lab.bmc().work_from_next_off();
     let mark = cloud.wait_for_mark(&before)?;
     cloud.wait_acknowledged(&mark.id)?;
     let told = cloud.requests_since(&before).len();
