@@ -54,9 +54,9 @@ distribution_flags() {
 
 # Cargo goes by times, and an unpacked tree has old ones: what another tree left in the target directory is never this one's.
 renew() {
-    sum=$(find Cargo.toml Cargo.lock .cargo marks fence-agent alerter docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
+    sum=$(find Cargo.toml Cargo.lock .cargo crates fence-agent alerter docs/openapi.json -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
     [ "$sum" != "$(cat "$target/tree" 2>/dev/null)" ] || return 0
-    find marks fence-agent alerter docs/openapi.json -type f -exec touch {} +
+    find crates fence-agent alerter docs/openapi.json -type f -exec touch {} +
     mkdir -p "$target"
     rm -f "$target/tree"
 }

@@ -6,10 +6,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use marks::journal::{Journal, JournalError, Lock, Role};
-use marks::register::{Register, Tools};
+use journal::{Journal, JournalError, Lock, Role};
+use marks::register::Register;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{Mode, umask};
+use pacemaker::register::Tools;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +151,7 @@ fn lookout(cluster: Cluster, shared: &Shared) -> Lookout {
 
 /// The control socket of a journal: in /run for the default one, else beside the journal.
 pub fn socket_path(journal: &Path) -> PathBuf {
-    if journal == Path::new(marks::journal::DEFAULT_PATH) {
+    if journal == Path::new(site::DEFAULT_STORE) {
         return PathBuf::from("/run/nova-host-alerter/control.sock");
     }
     journal.with_file_name("control.sock")

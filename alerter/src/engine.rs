@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use journal::{DueDelivery, Ended, Journal, JournalError, Room, Tried};
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Journal, JournalError, Room, Tried};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use marks::journal::{Gate, Journal, JournalError};
+use journal::{Gate, Journal, JournalError};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 

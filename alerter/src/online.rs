@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use marks::cib::Cib;
 use marks::host::HostName;
 use marks::register::Register;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};

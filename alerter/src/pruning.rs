@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use marks::journal::{Bounds, Journal, JournalError, Round};
+use journal::{Bounds, Journal, JournalError, Round};
 use marks::time::Timestamp;
 use tracing::error;
 

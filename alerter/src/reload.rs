@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use marks::journal::{Journal, NewHistory};
+use journal::{Journal, NewHistory};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, oneshot};

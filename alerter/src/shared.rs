@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use marks::cib::Cib;
+use journal::Damage;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Damage, MarkRow};
+use marks::mark::MarkRow;
 use marks::returning::Look;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use tokio::sync::{Notify, watch};
 use tracing::{error, warn};
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::journal::{Journal, JournalError};
+use journal::{Journal, JournalError};
 use tokio::sync::oneshot;
 
 type Work = Box<dyn FnOnce(&mut Journal) + Send>;
@@ -81,7 +81,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use marks::journal::Role;
+    use journal::Role;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use marks::journal::{Journal, JournalError};
+use journal::{Journal, JournalError};
 use tracing::warn;
 
 use crate::shared::Shared;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use journal::{Journal, JournalError};
 use marks::id::MarkId;
-use marks::journal::{Journal, JournalError, MarkRow};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use tracing::error;
 

@@ -11,11 +11,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use marks::evidence::{
-    DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
-};
 use marks::host::{HostName, HostNameError};
 use nix::unistd::geteuid;
+use pacemaker::evidence::{
+    DIRECTORY, Directory, EventName, Evidence, EvidenceError, Join, Label, Moment, Outcome,
+};
 
 use crate::paths::Paths;
 use crate::report::Report;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use marks::journal::JournalError;
-use marks::register::RegisterError;
-use marks::site::Site;
+use journal::JournalError;
 use marks::time::Timestamp;
+use pacemaker::register::RegisterError;
+use site::Site;
 
 use crate::cluster::{self, ClusterError};
 use crate::given::Given;

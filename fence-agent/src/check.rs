@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use marks::cib::{Cib, MarkDevice, MarkLevel};
+use journal::{Journal, JournalError, Role};
 use marks::host::HostName;
-use marks::journal::{Journal, JournalError, Role};
-use marks::register::RegisterError;
+use pacemaker::cib::{Cib, MarkDevice, MarkLevel};
+use pacemaker::register::RegisterError;
 
 use crate::call::{Call, Failure, is_cluster_host};
 use crate::cluster;

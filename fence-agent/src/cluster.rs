@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use marks::child::{self, ChildError};
-use marks::cib::{Cib, CibError};
-use marks::cluster::corosync_nodes;
 use marks::host::HostName;
+use pacemaker::child;
+use pacemaker::child::ChildError;
+use pacemaker::cib::{Cib, CibError};
+use pacemaker::corosync::corosync_nodes;
 
 use crate::paths::Paths;
 
@@ -109,7 +110,7 @@ fn bounded(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use marks::register::Tools;
+    use pacemaker::register::Tools;
     use std::os::unix::fs::PermissionsExt;
 
     /// A stand-in for `cibadmin`, and a CIB file.

@@ -1,7 +1,7 @@
 //! Whether a host may be marked. Pure: a false mark evacuates a live host, so this is all in one place.
 
-use marks::cib::{Cib, MarkLevel};
 use marks::host::{HostName, HostPatterns};
+use pacemaker::cib::{Cib, MarkLevel};
 
 /// Why a host may not be marked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,7 +82,7 @@ pub fn by_topology(levels: &[MarkLevel]) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use marks::cib::LevelFault;
+    use pacemaker::cib::LevelFault;
 
     fn host(name: &str) -> HostName {
         HostName::parse(name).unwrap()

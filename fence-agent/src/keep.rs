@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use journal::{Journal, JournalError, Role};
 use marks::fencing::Fencing;
-use marks::journal::{Journal, JournalError, Role};
-use marks::register::{Entry, Register, RegisterError};
+use marks::register::{Entry, Register};
+use pacemaker::register::RegisterError;
 
 use crate::call::Call;
 use crate::settings::Settings;
@@ -97,7 +98,7 @@ fn register_alone(
     journal: JournalGap,
 ) -> Result<(), KeepError> {
     let (entry, word, end) = ([Entry::Fencing(fencing.clone())], register.as_str(), publish::end(call));
-    while let Err(e) = register.publish(&call.paths.tools, &entry, end) {
+    while let Err(e) = pacemaker::register::publish(register, &call.paths.tools, &entry, end) {
         if Instant::now() + RETRY_PAUSE >= end || matches!(e, RegisterError::Unfit { .. }) {
             return Err(KeepError::Both { journal, word, register: Box::new(e) });
         }

@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use marks::cib::Cib;
 use marks::fencing::{Fencing, Origin};
 use marks::id::FencingId;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 
 use crate::call::{Call, Failure, controller};
 use crate::cluster;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use marks::register::Tools;
+use pacemaker::register::Tools;
 
 /// Files and programs outside of the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Paths {
 impl Default for Paths {
     fn default() -> Self {
         Self {
-            config: marks::site::CONFIG_PATH.into(),
+            config: site::CONFIG_PATH.into(),
             corosync: "/etc/corosync/corosync.conf".into(),
             tools: Tools::default(),
             cib: "/var/lib/pacemaker/cib/cib.xml".into(),

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use journal::{Journal, JournalError, Role};
 use marks::fencing::Fencing;
-use marks::journal::{Journal, JournalError, Role};
-use marks::register::{Entries, Entry, KEPT, Key, Register, RegisterError};
+use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
+use pacemaker::register::RegisterError;
 
 use crate::call::{Call, Failure};
 use crate::compare::{Compared, compare};
@@ -63,7 +64,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Journal) -> R
     let done = each(call, register, &waiting, &mut published, soon(call, REGISTER_LIMIT));
     note(call, settings, published);
     done?;
-    let found = register.read(&call.paths.tools, end(call))?;
+    let found = pacemaker::register::read(register, &call.paths.tools, end(call))?;
     if let Some(first) = found.apart.first() {
         let (count, key) = (found.apart.len(), &first.key);
         call.report.warning(&format!("{count} entries of the register cannot be used: look who wrote {key}"));
@@ -85,7 +86,8 @@ fn write_again(call: &Call, settings: &Settings, journal: &Journal, found: &Entr
         register.as_str(),
         entries.len()
     ));
-    let done = register.publish_all(&call.paths.tools, &entries, soon(call, REGISTER_LIMIT));
+    let done =
+        pacemaker::register::publish_all(register, &call.paths.tools, &entries, soon(call, REGISTER_LIMIT));
     note(call, settings, ended.into_iter().chain(done.standing.iter().map(Key::to_string)).collect());
     match done.stopped.into_iter().chain(done.failed.into_iter().map(|(_, error)| error)).next() {
         Some(error) => Err(error.into()),
@@ -102,7 +104,12 @@ fn each(
     deadline: Instant,
 ) -> Result<(), RegisterError> {
     for fencing in fencings {
-        match register.publish(&call.paths.tools, &[Entry::Fencing(fencing.clone())], deadline) {
+        match pacemaker::register::publish(
+            register,
+            &call.paths.tools,
+            &[Entry::Fencing(fencing.clone())],
+            deadline,
+        ) {
             // These will never be there, and must not keep the others back.
             Err(e @ (RegisterError::Unfit { .. } | RegisterError::Other { .. })) => {
                 call.report.warning(&e.to_string());

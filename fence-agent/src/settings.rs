@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
 use marks::register::Register;
-use marks::site::Site;
+use site::Site;
 
 use crate::given::{Given, whole};
 use crate::table::{Parameter, Use};
@@ -89,7 +89,7 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// Not an absolute path.
-    #[error("store is no absolute path: write it from the root, such as {default}", default = marks::journal::DEFAULT_PATH)]
+    #[error("store is no absolute path: write it from the root, such as {default}", default = site::DEFAULT_STORE)]
     Store,
     /// Not a list of patterns.
     #[error("hosts is no list of patterns: {0}")]

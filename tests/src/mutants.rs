@@ -53,7 +53,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B2: what was ever published is not compared with the register",
         changes: &[Change {
-            file: "marks/src/journal/published.rs",
+            file: "crates/journal/src/published.rs",
             today: "AND EXISTS ({stood} AND p.entry = 'f.' || f.id)",
             before: "AND NOT EXISTS ({stood} AND p.entry = 'f.' || f.id)",
         }],
@@ -113,7 +113,7 @@ pub const MUTANTS: &[Mutant] = &[
         name: "B6: a cluster node has no incarnation, and is back when its outage is long over",
         changes: &[
             Change {
-                file: "marks/src/cib/operations.rs",
+                file: "crates/pacemaker/src/cib/operations.rs",
                 today: "return self.own_work_of(host);",
                 before: "return self.own_work_of(host).filter(|_| false);",
             },
@@ -164,7 +164,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "P1: what Pacemaker 3.0 writes over a remote node is believed",
         changes: &[Change {
-            file: "marks/src/cib/releases.rs",
+            file: "crates/pacemaker/src/cib/releases.rs",
             today: "self.release().is_some_and(|release| release >= OVERWRITES_REMOTES)",
             before: "self.release().is_some_and(|release| release >= OVERWRITES_REMOTES) && false",
         }],
@@ -182,7 +182,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R1: only what a route is known to have is called back",
         changes: &[Change {
-            file: "marks/src/returning.rs",
+            file: "crates/marks/src/returning.rs",
             today: "is_taken || delivery.arrivals.attempts > 0 || self.was_elsewhere",
             before: "is_taken",
         }],
@@ -196,7 +196,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R2: the end of a mark takes its return along",
         changes: &[Change {
-            file: "marks/src/journal/deliveries.rs",
+            file: "crates/journal/src/deliveries.rs",
             today: "!delivery.state.is_final() && !delivery.is_return()",
             before: "!delivery.state.is_final()",
         }],
@@ -205,7 +205,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R3: a dead host is called back",
         changes: &[Change {
-            file: "marks/src/returning.rs",
+            file: "crates/marks/src/returning.rs",
             today: "_ if !self.is_member => Ruling::Wait,",
             before: "_ if false => Ruling::Wait,",
         }],
@@ -218,7 +218,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R4: a return goes to the host of the same name in another cloud",
         changes: &[Change {
-            file: "marks/src/returning.rs",
+            file: "crates/marks/src/returning.rs",
             today: "[_, ..] if !self.is_released =>",
             before: "[_, ..] if false =>",
         }],
@@ -245,7 +245,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R7: a return that is refused is cancelled by age",
         changes: &[Change {
-            file: "marks/src/journal/deliveries.rs",
+            file: "crates/journal/src/deliveries.rs",
             today: "d.required = 0 AND NOT {IS_STEP}",
             before: "d.required = 0",
         }],

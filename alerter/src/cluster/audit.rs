@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 
 /// Since when which hosts are missed, as far as this daemon has seen it.
 #[derive(Debug, Default)]

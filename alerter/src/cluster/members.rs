@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use marks::cib::Membership;
 use marks::host::HostName;
 use marks::time::Timestamp;
+use pacemaker::cib::Membership;
 
 /// So many times of joining are kept of a node, the newest.
 const KEPT: usize = 16;
@@ -63,7 +63,7 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use marks::cib::Cib;
+    use pacemaker::cib::Cib;
 
     use super::*;
 

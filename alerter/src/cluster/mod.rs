@@ -14,7 +14,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::register::{Entry, Key, Published, Register, RegisterError, Tools};
+use marks::register::{Entry, Key, Register};
+use pacemaker::register::{Published, RegisterError, Tools};
 use tokio::sync::oneshot;
 
 pub(crate) use audit::sentence as missed_sentence;
@@ -70,7 +71,10 @@ impl Cluster {
     /// Writes entries and reads them back; says of each what came of it.
     pub async fn publish(&self, entries: Vec<Entry>) -> Published {
         let register = self.register;
-        self.run(move |tools| register.publish_all(tools, &entries, Instant::now() + WRITE_LIMIT)).await
+        self.run(move |tools| {
+            pacemaker::register::publish_all(register, tools, &entries, Instant::now() + WRITE_LIMIT)
+        })
+        .await
     }
 
     /// Removes entries whose time is over.
@@ -79,7 +83,10 @@ impl Cluster {
     /// [`RegisterError`]; some may be gone.
     pub async fn clear(&self, keys: Vec<Key>) -> Result<(), RegisterError> {
         let register = self.register;
-        self.run(move |tools| register.clear(tools, &keys, Instant::now() + WRITE_LIMIT)).await
+        self.run(move |tools| {
+            pacemaker::register::clear(register, tools, &keys, Instant::now() + WRITE_LIMIT)
+        })
+        .await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Tools) -> T + Send + 'static) -> T {

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use marks::cib::Cib;
-use marks::evidence::Known;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::register::{Apart, Entries, Key};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::evidence::Known;
 use tracing::{error, info, warn};
 
 use super::audit::Audit;

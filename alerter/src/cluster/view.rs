@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::cib::Cib;
-use marks::evidence::{self, Sighting};
-use marks::register::{Entries, Register, Tools};
+use marks::register::{Entries, Register};
 use marks::returning::Look;
+use marks::sighting::Sighting;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::evidence;
+use pacemaker::register::Tools;
 
 /// How often the cluster is looked at where nothing tells of a change.
 pub const POLL: Duration = Duration::from_secs(2);
@@ -43,11 +45,16 @@ impl View {
         thread::scope(|scope| {
             let quorum = scope.spawn(|| tools.quorum(deadline).map_err(|e| e.to_string()));
             let history = with_history.then(|| scope.spawn(|| history(tools, deadline)));
-            let attributes = (register == Register::Attrd)
-                .then(|| scope.spawn(|| register.read(tools, deadline).map_err(|e| e.to_string())));
+            let attributes = (register == Register::Attrd).then(|| {
+                scope
+                    .spawn(|| pacemaker::register::read(register, tools, deadline).map_err(|e| e.to_string()))
+            });
             let text = tools.cib(deadline).map_err(|e| e.to_string());
-            let in_cib =
-                || text.clone().and_then(|xml| register.parse_output(&xml).map_err(|e| e.to_string()));
+            let in_cib = || {
+                text.clone().and_then(|xml| {
+                    pacemaker::register::parse_output(register, &xml).map_err(|e| e.to_string())
+                })
+            };
             let joined = "a panic anywhere ends the whole daemon";
             Self {
                 taken,

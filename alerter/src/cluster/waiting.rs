@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use marks::evidence::Sighting;
+use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
 /// What was not looked at for so long is gone from where it was seen.
@@ -72,8 +72,8 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
-    use marks::evidence::Witness;
     use marks::host::HostName;
+    use marks::sighting::Witness;
 
     use super::*;
 

@@ -67,7 +67,7 @@ fn advice(kind: Gap, host: &str, log: &str) -> String {
 mod tests {
     use super::super::trouble::tests::{daemon, sight};
     use super::*;
-    use marks::journal::Damage;
+    use journal::Damage;
 
     fn record(record: &str, host: Option<&str>, at: i64, kind: Gap) -> Unaccounted {
         Unaccounted { record: record.to_owned(), host: host.map(str::to_owned), at: Some(at), kind }

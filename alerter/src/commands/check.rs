@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use marks::cib::Cib;
-use marks::register::{Register, Tools};
+use marks::register::Register;
+use pacemaker::cib::Cib;
+use pacemaker::register::Tools;
 use serde::Serialize;
 
 use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};

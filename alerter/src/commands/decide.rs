@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use marks::journal::{Journal, JournalError};
+use journal::{Journal, JournalError};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;

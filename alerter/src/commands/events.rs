@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use marks::journal::{HistoryRow, Journal};
+use journal::{HistoryRow, Journal};
 use marks::time::Timestamp;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use marks::journal::{Damage, HistoryRow, Journal};
+use journal::{Damage, HistoryRow, Journal};
 use marks::time::Timestamp;
 use serde::Serialize;
 

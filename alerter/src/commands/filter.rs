@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail};
-use marks::cib::Cib;
+use journal::Journal;
 use marks::delivery::State;
 use marks::host::{HostName, HostPatterns};
-use marks::journal::Journal;
 use marks::mark::Settlement;
-use marks::register::Tools;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::register::Tools;
 
 use super::merged::LIMIT;
 use super::report::MarkReport;
@@ -232,7 +232,7 @@ fn unknown<'k>(what: &str, word: &str, known: impl IntoIterator<Item = &'k str>)
 
 #[cfg(test)]
 mod tests {
-    use marks::journal::{NewHistory, Role};
+    use journal::{NewHistory, Role};
 
     use super::*;
 

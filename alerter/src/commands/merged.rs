@@ -4,13 +4,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::cib::Cib;
+use journal::{Journal, JournalError};
 use marks::delivery::{Attempt, State};
 use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::journal::{Journal, JournalError, MarkRow};
-use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled, Tools};
+use marks::mark::MarkRow;
+use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::register::Tools;
 
 use super::report::DeliveryReport;
 use crate::cluster;
@@ -49,7 +51,8 @@ pub(super) struct Found {
 impl Look {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
-        let entries = register.read(tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
+        let entries =
+            pacemaker::register::read(register, tools, Instant::now() + LIMIT).map_err(|e| e.to_string());
         Self { register, entries, alerter_on: None, resource: None, untried: None }
     }
 
@@ -171,7 +174,7 @@ impl Look {
             Some(Entry::Returned(returned)) => Some(returned.at),
             _ => None,
         };
-        MarkRow { settled, returned_at, ..MarkRow::of_entry(entry) }
+        MarkRow { settled, returned_at, ..entry.row() }
     }
 }
 
@@ -303,7 +306,7 @@ pub(super) mod tests {
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
 
-    use marks::journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
+    use journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::About;
 

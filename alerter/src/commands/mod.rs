@@ -31,10 +31,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use marks::journal::{Journal, JournalError, Lock, Role};
-use marks::register::{Register, Tools};
-use marks::site::Site;
+use journal::{Journal, JournalError, Lock, Role};
+use marks::register::Register;
+use pacemaker::register::Tools;
 use serde::Serialize;
+use site::Site;
 
 use merged::{Found, Look};
 use report::MarkReport;

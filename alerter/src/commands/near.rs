@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use journal::Journal;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::Journal;
 
 use super::Sources;
 use super::merged::{self, Look};

@@ -1,11 +1,11 @@
 //! Where a mark came from, who vouches for it, and where it is kept, in sentences. Pure.
 
-use marks::evidence::{Sighting, Witness};
 use marks::fencing::{Fencing, Origin};
 use marks::id::MarkId;
-use marks::journal::MarkRow;
+use marks::mark::MarkRow;
 use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::register::Decision;
+use marks::sighting::{Sighting, Witness};
 
 use super::merged::{Found, Look};
 

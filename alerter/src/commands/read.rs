@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{HistoryFilter, HistoryRow, Journal, JournalError, Rows};
 use marks::time::Timestamp;
 
 use super::filter::Filter;

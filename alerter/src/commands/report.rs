@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, Rows};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
-use marks::journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, MarkRow, Rows};
+use marks::mark::MarkRow;
 use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 use serde::Serialize;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use marks::host::HostPatterns;
-use marks::register::Tools;
+use pacemaker::register::Tools;
 use serde::Serialize;
 
 use super::{print_json, println_all, say, site};

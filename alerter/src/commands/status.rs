@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use journal::{Damage, Journal, JournalError, Lock, Role, Rows, Tried};
 use marks::fencing::Fencing;
-use marks::journal::{Damage, Journal, JournalError, Lock, Role, Rows, Tried};
-use marks::register::{Decision, Register, Tools};
-use marks::site::Site;
+use marks::register::{Decision, Register};
 use marks::time::Timestamp;
+use pacemaker::register::Tools;
 use serde::Serialize;
+use site::Site;
 
 use super::merged::{self, Look};
 use super::report::{self, MarkReport};

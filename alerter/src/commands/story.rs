@@ -1,8 +1,8 @@
 //! A mark's story line by line, in the order of time: who fenced it, what held it, each attempt, who decided what. Attempts
 //! that follow each other are one line for each route, however many there were. Pure.
 
+use journal::HistoryRow;
 use marks::delivery::State;
-use marks::journal::HistoryRow;
 use marks::time::Timestamp;
 
 use super::report::{DeliveryReport, Story};

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use journal::{Damage, Tried};
+use marks::delivery::RETURN;
 use marks::delivery::State;
 use marks::fencing::Fencing;
-use marks::journal::{Damage, RETURN, Tried};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -869,7 +870,7 @@ pub(super) mod tests {
     use marks::delivery::Attempt;
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
-    use marks::journal::MarkRow;
+    use marks::mark::MarkRow;
     use marks::mark::{Doubt, Proof, Source, Standing};
 
     use super::*;

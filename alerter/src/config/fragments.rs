@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use marks::site::{fragment_directory, fragment_files};
+use site::{fragment_directory, fragment_files};
 use toml::de::DeTable;
 
 use super::file;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use marks::host::{HostName, HostPatterns};
-use marks::journal::DEFAULT_PATH;
 use marks::register::Register;
+use site::DEFAULT_STORE;
 use tracing::{Level, warn};
 
 use super::api::{self, Api};
@@ -259,7 +259,7 @@ fn sections(root: &Section<'_, '_>, kinds: &[drivers::Kind]) -> BTreeMap<String,
 }
 
 fn store(mut section: Section<'_, '_>) -> StorePlace {
-    let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_PATH));
+    let path = section.text("path", journal_path).unwrap_or_else(|| PathBuf::from(DEFAULT_STORE));
     let register = section.text("register", register).unwrap_or_default();
     section.finish();
     StorePlace { path, register }
@@ -268,7 +268,7 @@ fn store(mut section: Section<'_, '_>) -> StorePlace {
 fn journal_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if !path.is_absolute() || path.file_name().is_none() || text.ends_with('/') || text.contains('\0') {
-        return Err(format!("must be the absolute path of a file, such as {DEFAULT_PATH}"));
+        return Err(format!("must be the absolute path of a file, such as {DEFAULT_STORE}"));
     }
     ControlSocket::check_path(&socket_path(&path))?;
     Ok(path)

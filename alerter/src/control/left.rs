@@ -1,9 +1,10 @@
 //! What may be left at endpoints of a mark that an operator ends: nobody may take "ended" for "undone".
 
+use journal::{Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Journal, JournalError, MarkRow};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use crate::config::Route;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::post;
 use axum::{Extension, Json, Router};
-use marks::journal::Journal;
+use journal::Journal;
 use marks::time::Timestamp;
 
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
@@ -140,7 +140,7 @@ fn ended(marks: usize, untold: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use marks::journal::LeftRoute;
+    use journal::LeftRoute;
 
     use super::*;
 

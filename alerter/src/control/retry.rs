@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use marks::delivery::{self, Delivery};
+use journal::{Journal, JournalError, Room};
+use marks::delivery;
+use marks::delivery::Delivery;
 use marks::id::MarkId;
-use marks::journal::{Journal, JournalError, MarkRow, Room};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use super::api::{ChangeAnswer, RetryRequest};

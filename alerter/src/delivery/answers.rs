@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use marks::journal::Ended;
+use journal::Ended;
 
 /// No answer waits longer for others.
 const LONGEST: Duration = Duration::from_millis(5);
@@ -69,8 +69,8 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use journal::Verdict;
     use marks::id::FencingId;
-    use marks::journal::Verdict;
     use marks::time::Timestamp;
 
     use super::*;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use journal::{DueDelivery, Room};
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Room};
 
 use super::endpoint::Endpoint;
 use crate::config::Route;
@@ -130,7 +130,7 @@ mod tests {
     use marks::delivery::{Delivery, State};
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::journal::MarkRow;
+    use marks::mark::MarkRow;
     use marks::mark::{Proof, Source, Standing};
     use marks::returning::Arrivals;
     use marks::time::Timestamp;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use answers::Answer;
 use endpoint::Sign;
+use journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
-use marks::journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};

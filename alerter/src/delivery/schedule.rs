@@ -18,7 +18,7 @@ pub const PARKED_CAP: Duration = Duration::from_secs(900);
 /// A mark that its endpoint rejects is tried again after this time,
 pub const SLOW: Duration = Duration::from_secs(300);
 /// and after twice as long each time, up to this.
-pub const SLOW_CAP: Duration = marks::journal::SLOWEST;
+pub const SLOW_CAP: Duration = journal::SLOWEST;
 
 /// The wait of an endpoint that refused `failures` times in a row.
 pub fn parked(failures: u32) -> Duration {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use journal::Tried;
 use marks::delivery::Attempt;
 use marks::host::HostName;
-use marks::journal::Tried;
 use marks::time::Timestamp;
 use serde::Serialize;
 

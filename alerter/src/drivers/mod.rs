@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use marks::delivery::ACCEPTED;
+use marks::delivery::RETURN;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::RETURN;
 use marks::mark::Mark;
 use marks::terms::Terms;
 use marks::time::Timestamp;

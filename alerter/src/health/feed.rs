@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use journal::JournalError;
 use marks::delivery::State;
-use marks::journal::JournalError;
 use marks::time::Timestamp;
 
 use super::check::Check;

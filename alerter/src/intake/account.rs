@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use journal::{Journal, JournalError};
 use marks::account::{Gap, Record, Trace, end_of};
-use marks::journal::{Journal, JournalError};
 use marks::time::Timestamp;
 
 use super::ledger::Ledger;

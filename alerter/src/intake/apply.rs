@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::{Duration, Instant};
 
+use journal::{Damage, Journal, JournalError, NewDelivery, Outage, Taken, key_of};
 use marks::chain::Link;
-use marks::cib::Cib;
-use marks::evidence::{Directory, Reading};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Damage, Journal, JournalError, MarkRow, NewDelivery, Outage, Taken, key_of};
+use marks::mark::MarkRow;
 use marks::mark::{Doubt, Mark, Proof, Standing};
 use marks::register::{Entries, Key};
 use marks::rule::Rule;
 use marks::time::{CLOCK_SKEW, Timestamp};
+use pacemaker::cib::Cib;
+use pacemaker::evidence::{Directory, Reading};
 use tracing::{error, info, warn};
 
 use super::coverage::{self, Coverage};

@@ -1,7 +1,7 @@
 //! Which hosts are told at all. Pure.
 
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 

@@ -3,12 +3,13 @@
 
 use std::fmt;
 
-use marks::cib::Cib;
+use journal::Outage;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
-use marks::journal::{MarkRow, Outage};
+use marks::mark::MarkRow;
 use marks::register::{Entry, MarkEntry};
 use marks::time::{CLOCK_SKEW, Timestamp};
+use pacemaker::cib::Cib;
 
 use super::outage::GRAIN;
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use marks::evidence::{Directory, EventName, EvidenceError, Known, OWNER, Reading};
 use nix::unistd::{User, chown};
+use pacemaker::evidence::{Directory, EventName, EvidenceError, Known, OWNER, Reading};
 
 /// A writer that has not ended after this time was killed.
 const DRAFT_AGE: Duration = Duration::from_secs(600);
@@ -77,7 +77,7 @@ pub(super) fn remove(directory: &Directory, name: &EventName) {
 
 #[cfg(test)]
 mod tests {
-    use marks::evidence::{Broken, Flaw};
+    use pacemaker::evidence::{Broken, Flaw};
 
     use super::*;
 

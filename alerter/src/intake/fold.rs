@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use marks::cib::Cib;
-use marks::evidence::{Sighting, Witness};
+use journal::Outage;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{MarkRow, Outage};
+use marks::mark::MarkRow;
 use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::register::KEPT;
 use marks::rule::Rule;
+use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
+use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};

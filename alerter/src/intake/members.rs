@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use marks::cib::Cib;
-use marks::evidence::FoundJoin;
+use journal::Outage;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
-use marks::journal::Outage;
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::evidence::FoundJoin;
 use tracing::info;
 
 use super::apply::{Done, Intake};

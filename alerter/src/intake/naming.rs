@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use marks::cib::Cib;
 use marks::fencing::Fencing;
 use marks::host::{HostName, resolve_fqdn};
+use pacemaker::cib::Cib;
 
 use crate::config::HostRules;
 

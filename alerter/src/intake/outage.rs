@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use marks::evidence::{Sighting, Witness};
+use journal::Outage;
 use marks::fencing::{Fencing, Incarnation};
-use marks::journal::Outage;
 use marks::mark::Settlement;
 use marks::rule::Rule;
+use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
 
 /// What one clock says of one moment differs by less than this: it counts whole seconds, and is asked a moment later. A host

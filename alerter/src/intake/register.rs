@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use marks::cib::Cib;
+use journal::{Journal, Taken};
 use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::id::{MarkId, NoteId};
-use marks::journal::{Journal, MarkRow, Taken};
+use marks::mark::MarkRow;
 use marks::mark::{Doubt, Proof, Source, Standing};
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Settled, Watermark};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use tracing::{info, warn};
 
 use super::apply::{Done, Intake};
@@ -324,7 +325,7 @@ impl Intake<'_> {
         }
         // The alerter that made it had the same fault in its configuration, and did not know it.
         let clash = self.around.names.of_entry(&entry.mark.node, &entry.mark.fqdn).err();
-        let mut row = MarkRow::of_entry(entry);
+        let mut row = entry.row();
         if clash.is_some() {
             row.fqdn = None;
         }
@@ -365,7 +366,7 @@ impl Intake<'_> {
         let is_first = |fencing: &&Fencing| MarkId::from(fencing.id) == id && fencing.node == entry.mark.node;
         let unfolded = self.journal.unfolded_fencings()?.sound;
         let registered = || entries.sound.values().filter_map(Entry::fencing);
-        let mut row = MarkRow::of_entry(entry);
+        let mut row = entry.row();
         let mut clash = None;
         if let Some(fencing) = unfolded.iter().find(is_first).or_else(|| registered().find(is_first)) {
             let imported = !unfolded.contains(fencing) || self.journal.is_imported(fencing.id)?;

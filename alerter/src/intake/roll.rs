@@ -1,7 +1,7 @@
 //! The hosts that are told if they fail, and under which names: the same that a mark of them would have. Pure.
 
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::Names;

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use marks::cib::Cib;
-use marks::evidence::{self, EvidenceError, Found, Sighting, Witness};
+use journal::{Outage, Taken};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Outage, Taken};
 use marks::rule::Rule;
+use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
+use pacemaker::cib::Cib;
+use pacemaker::evidence;
+use pacemaker::evidence::{EvidenceError, Found};
 use tracing::error;
 
 use super::apply::{Done, Intake, before};
@@ -105,7 +107,7 @@ impl Intake<'_> {
 
     /// Says whether the file has done its service.
     fn take_in_file(&mut self, found: &Found) -> Done<bool> {
-        match Sighting::of_alert(&found.evidence) {
+        match found.evidence.sighting() {
             Some(sighting) => self.take_in_sighting(&sighting),
             None => Ok(true),
         }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use journal::{Journal, LeftRoute, NewDelivery, PAGE, Position, Resolved};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
-use marks::journal::{Journal, LeftRoute, MarkRow, NewDelivery, PAGE, Position, Resolved};
+use marks::mark::MarkRow;
 use marks::mark::{Doubt, Mark, Proof, Settlement, Standing};
 use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
 use marks::time::Timestamp;

@@ -1,8 +1,8 @@
 //! What a route does behind an acknowledgement: asks what became of it, and says that the host is back.
 
+use journal::{NewDelivery, Over};
 use marks::delivery::State;
 use marks::id::MarkId;
-use marks::journal::{NewDelivery, Over};
 use marks::register::{Acknowledgement, Entries, Entry, Key};
 use marks::returning::Failure;
 use tracing::info;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use journal::{Recorded, Verdict};
 use marks::delivery::ACCEPTED;
-use marks::journal::{Recorded, Verdict};
 use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -112,8 +112,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
+    use journal::Ended;
     use marks::id::FencingId;
-    use marks::journal::Ended;
 
     use super::*;
     use crate::drivers::{Failure, Outcome};

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use marks::journal::{self, Journal, JournalError, Role};
+use journal::{Journal, JournalError, Role};
 use marks::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};

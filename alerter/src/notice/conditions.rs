@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use journal::{Damage, DueDelivery, HistoryRow, Oldest, Quarantined};
 use marks::host::HostName;
-use marks::journal::{Damage, DueDelivery, HistoryRow, MarkRow, Oldest, Quarantined};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use super::body::printable;
@@ -403,11 +404,11 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 
 #[cfg(test)]
 mod tests {
+    use journal::{Journal, Role, Taken};
     use marks::chain::{Link, Step};
     use marks::delivery::{Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
     use marks::id::FencingId;
-    use marks::journal::{Journal, Role, Taken};
     use marks::mark::{Doubt, Proof, Source, Standing};
     use marks::returning::Arrivals;
 

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use journal::{DueDelivery, HeldTogether, HistoryRow, Journal, JournalError, Oldest, Quarantined, Rows};
 use marks::id::MarkId;
-use marks::journal::{
-    DueDelivery, HeldTogether, HistoryRow, Journal, JournalError, MarkRow, Oldest, Quarantined, Rows,
-};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 /// So many conditions of one kind are told one by one.
@@ -148,10 +147,11 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
+    use journal::{Role, Taken};
     use marks::fencing::{Fencing, Origin};
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::journal::{MarkRow, Role, Taken};
+    use marks::mark::MarkRow;
     use marks::mark::{Proof, Source, Standing};
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use marks::journal::HeldTogether;
+use journal::HeldTogether;
 use marks::time::Timestamp;
 
 use super::facts::DAY;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use journal::Damage;
 use marks::id::MarkId;
-use marks::journal::Damage;
 
 use super::body::printable;
 use super::facts::Question;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::journal::Told;
+use journal::Told;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use marks::journal::{Journal, Told};
+use journal::{Journal, Told};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -413,7 +413,7 @@ fn wish(outcome: &Outcome) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use marks::journal::Role;
+    use journal::Role;
 
     use super::*;
     use crate::config;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use journal::{Damage, Journal, JournalError, Recent, Role, Rows};
 use marks::delivery::{Delivery, State};
-use marks::journal::{Damage, Journal, JournalError, MarkRow, Recent, Role, Rows};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;

@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
+use journal::Damage;
 use marks::delivery::{Delivery, State};
-use marks::journal::Damage;
 use marks::time::Timestamp;
 
 use super::desk::PATIENCE;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::journal::MarkRow;
 use marks::mark::Doubt;
+use marks::mark::MarkRow;
 use marks::register::Scope;
 use marks::time::Timestamp;
 use serde::Serialize;
@@ -252,7 +252,7 @@ mod tests {
         assert!(Hold::ALL.is_sorted());
         let passing: Vec<&str> =
             Hold::ALL.into_iter().filter(|hold| hold.passes()).map(Hold::as_str).collect();
-        assert_eq!(passing, marks::journal::PASSING);
+        assert_eq!(passing, journal::PASSING);
         assert_eq!(Hold::ALL.into_iter().filter(|hold| hold.is_doubt()).count(), 5);
     }
 }

@@ -176,7 +176,7 @@ fn of_end(end: &End) -> Said {
 mod tests {
     use std::sync::Arc;
 
-    use marks::cib::Cib;
+    use pacemaker::cib::Cib;
     use tokio::sync::watch;
 
     use super::*;

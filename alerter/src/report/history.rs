@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use journal::HistoryRow;
 use marks::id::MarkId;
-use marks::journal::HistoryRow;
 use marks::mark::Settlement;
 
 use super::spans::{Stretches, Troubles};

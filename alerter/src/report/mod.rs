@@ -7,8 +7,9 @@ mod spans;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use journal::HistoryRow;
 use marks::delivery::{Delivery, TAKEN};
-use marks::journal::{HistoryRow, MarkRow};
+use marks::mark::MarkRow;
 use marks::mark::Settlement;
 use marks::time::Timestamp;
 use serde::Serialize;

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use journal::{HistoryRow, Journal, JournalError};
 use marks::delivery::Delivery;
 use marks::id::MarkId;
-use marks::journal::{HistoryRow, Journal, JournalError, MarkRow};
+use marks::mark::MarkRow;
 use marks::mark::Settlement;
 use marks::time::Timestamp;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::journal::HistoryRow;
+use journal::HistoryRow;
 use marks::time::Timestamp;
 
 use super::{Held, Trouble, between};

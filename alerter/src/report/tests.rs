@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use journal::{Journal, NewDelivery, Role, Taken};
 use marks::delivery::{Attempt, State};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::journal::{Journal, NewDelivery, Role, Taken};
 use marks::mark::{Proof, Source, Standing};
 use marks::register::Acknowledgement;
 use marks::returning::Arrivals;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use marks::cib::releases::MISSES_A_FIRST_ALERT;
+use pacemaker::cib::releases::MISSES_A_FIRST_ALERT;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{ALERT_PROGRAM, Alert, Cluster};
@@ -81,7 +81,8 @@ impl Cluster {
     /// Without a recipient evidence goes to its usual directory.
     fn wanted_recipients(&self, given: &[String]) -> Vec<String> {
         let wanted = &self.wanted.evidence;
-        let is_there = given.contains(wanted) || (given.is_empty() && wanted == marks::evidence::DIRECTORY);
+        let is_there =
+            given.contains(wanted) || (given.is_empty() && wanted == pacemaker::evidence::DIRECTORY);
         given.iter().chain((!is_there).then_some(wanted)).cloned().collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use marks::cib::{Target, time_limit};
+use pacemaker::cib::{Target, time_limit};
 
 use super::finding::{Finding, Kind, Then};
 use super::levels::served;

@@ -1,6 +1,6 @@
 //! What keeps Pacemaker from fencing, or from running anything: an operator's order that is easily forgotten.
 
-use marks::cib::truth;
+use pacemaker::cib::truth;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use marks::cib::releases::WATCHDOG_TIMEOUT;
-use marks::cib::{LEVELS, Target, WATCHDOG};
+use pacemaker::cib::releases::WATCHDOG_TIMEOUT;
+use pacemaker::cib::{LEVELS, Target, WATCHDOG};
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node, Resource};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use marks::evidence::{Directory, OWNER};
 use nix::unistd::User;
+use pacemaker::evidence::{Directory, OWNER};
 
 /// Where packages put the alert agent, then where it stands when it is installed by hand.
 const ALERT_PATHS: [&str; 2] = ["/usr/share/pacemaker/alerts/alert_mark", "/usr/sbin/alert_mark"];

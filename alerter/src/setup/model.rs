@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::cib::releases::{FENCING_ENABLED, Release};
-use marks::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 use marks::host::{HostName, HostPatterns};
+use pacemaker::cib::releases::{FENCING_ENABLED, Release};
+use pacemaker::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
 use super::location::Location;

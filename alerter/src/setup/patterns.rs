@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
-use marks::child;
-use marks::cib::Target;
+use pacemaker::child;
+use pacemaker::cib::Target;
 
 /// `[[ name =~ pattern ]]` hands the pattern to `regcomp` with `REG_EXTENDED`, as Pacemaker does, and bash stands wherever
 /// Pacemaker's resource agents do. One digit for each pattern and name: 0 matches, 1 does not, 2 is no expression.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use marks::cib::Target;
+use pacemaker::cib::Target;
 
 use super::finding::Finding;
 use crate::writes::{What, Write};

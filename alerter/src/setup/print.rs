@@ -6,7 +6,7 @@ mod pcs;
 
 use std::path::Path;
 
-use marks::cib::Target;
+use pacemaker::cib::Target;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};

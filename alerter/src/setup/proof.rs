@@ -8,9 +8,9 @@ mod schedule;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use marks::child;
-use marks::cib::Element;
 use nix::unistd::mkdtemp;
+use pacemaker::child;
+use pacemaker::cib::Element;
 
 pub use fencing::lost;
 use schedule::Schedule;

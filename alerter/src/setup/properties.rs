@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use marks::cib::releases::CONCURRENT_BY_ITSELF;
+use pacemaker::cib::releases::CONCURRENT_BY_ITSELF;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};

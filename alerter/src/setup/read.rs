@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use marks::cib::{Cib, CibError, Element, Target, truth};
 use marks::host::HostName;
+use pacemaker::cib::{Cib, CibError, Element, Target, truth};
 
 use super::local::Here;
 use super::location::{self, Condition, Location, Part};

@@ -1,6 +1,6 @@
 //! The connections to the compute hosts.
 
-use marks::cib::time_limit;
+use pacemaker::cib::time_limit;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::thread;
 
-use marks::child;
+use pacemaker::child;
 
 use super::print::Command;
 

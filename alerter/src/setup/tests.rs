@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use marks::cib::{Cib, Target};
-use marks::evidence;
 use marks::host::{HostName, HostPatterns};
+use pacemaker::cib::{Cib, Target};
+use pacemaker::evidence;
 use proptest::prelude::*;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use journal::{Journal, JournalError};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Journal, JournalError};
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 

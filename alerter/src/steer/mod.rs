@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use journal::{Busy, Gate, HeldMark, Journal, JournalError, Room};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Busy, Gate, HeldMark, Journal, JournalError, MarkRow, Room};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use tracing::{info, warn};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use marks::journal::{Journal, JournalError};
+use journal::{Journal, JournalError};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 
 use crate::config::{Group, Members, Settings};
 use crate::intake::roll;
@@ -53,7 +53,7 @@ impl Roster {
         let skipped = cib.as_ref().map(|cib| cib.nodes_with(SKIP)).unwrap_or_default();
         let skipped = skipped
             .into_iter()
-            .filter(|(_, word)| marks::cib::truth(word) == Some(true))
+            .filter(|(_, word)| pacemaker::cib::truth(word) == Some(true))
             .map(|(host, _)| host);
         Self { has_looked: true, skipped: skipped.collect(), group_of, cib, settings: known }
     }

@@ -12,7 +12,7 @@ mod legend;
 use std::collections::BTreeMap;
 
 use marks::delivery::{Delivery, State};
-use marks::journal::MarkRow;
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use crate::drivers::is_step;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use alerter::intake::account;
 use marks::account::Gap;
-use marks::evidence::Action;
 use marks::time::Timestamp;
+use pacemaker::evidence::Action;
 use serde_json::Value;
 
 use crate::routes::{Place, route};

@@ -16,7 +16,7 @@ const PLACES: [&str; 9] = [
     "packaging",
     "ocf",
     "alerter/src",
-    "marks/src",
+    "crates",
     "fence-agent/src",
     "Makefile",
 ];

@@ -12,13 +12,12 @@ use alerter::control::server::ControlSocket;
 use alerter::drivers::http::{Http, Options};
 use alerter::shared::Shared;
 use alerter::store::Store;
+use journal::{DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, Role, Room, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{
-    DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, MarkRow, Role, Room, Verdict,
-};
+use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use reqwest::{Certificate, Client, Method, Response, StatusCode};
 use serde_json::{Map, Value, json};

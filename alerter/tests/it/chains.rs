@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{DueDelivery, Ended, Journal, MarkRow, NewDelivery, Role, Room, Taken, Verdict};
+use marks::mark::MarkRow;
 use marks::mark::{Proof, Settlement, Source, Standing};
 use marks::register::{Entry, MarkEntry};
 use marks::time::Timestamp;
@@ -70,7 +71,7 @@ impl Controller {
 
     fn adopt(&mut self, entry: &MarkEntry, now: Timestamp) {
         if self.journal.mark(entry.mark.id).unwrap().is_none() {
-            let row = MarkRow { standing: Standing::Proven(Proof::Alert), ..MarkRow::of_entry(entry) };
+            let row = MarkRow { standing: Standing::Proven(Proof::Alert), ..entry.row() };
             self.journal.make_mark(&row, Taken::Register, &chain(row.id), now).unwrap();
         }
     }
@@ -193,7 +194,7 @@ fn each_controller_has_one_step_under_way() {
         Entry::Mark(entry) => Some(entry),
         _ => None,
     });
-    let row = MarkRow { standing: Standing::Proven(Proof::Alert), ..MarkRow::of_entry(&entry.unwrap()) };
+    let row = MarkRow { standing: Standing::Proven(Proof::Alert), ..entry.unwrap().row() };
     reckless.journal.make_mark(&row, Taken::Register, &plain, NOW).unwrap();
     assert_eq!(reckless.turn(NOW).len(), 3);
 }

@@ -7,8 +7,8 @@ use alerter::drivers::http::{self, Http};
 use alerter::drivers::masakari::{Masakari, Options, WhichName};
 use alerter::drivers::{Driver, Named};
 use alerter::online;
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 use reqwest::Url;
 use serde_json::Value;
 

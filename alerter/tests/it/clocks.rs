@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use marks::evidence::Action;
 use marks::id::NoteId;
 use marks::mark::Settlement;
 use marks::register::{Entry, Watermark};
 use marks::rule::Rule;
 use marks::time::Timestamp;
+use pacemaker::evidence::Action;
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 

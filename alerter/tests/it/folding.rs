@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use marks::evidence::Action;
 use marks::fencing::Fencing;
 use marks::host::HostName;
 use marks::register::Key;
 use marks::time::Timestamp;
+use pacemaker::evidence::Action;
 
 use crate::site::{Alerter, Site, begun, lacks_evidence};
 

@@ -11,12 +11,13 @@ use alerter::online;
 use alerter::policy::rules::{Amount, Limit, Rounding, Rules};
 use alerter::shared::Shared;
 use alerter::store::Store;
-use marks::cib::Cib;
+use journal::{Journal, Role};
 use marks::host::{HostName, HostPatterns};
 use marks::id::MarkId;
-use marks::journal::{Journal, Role};
-use marks::register::{Entries, Register, Tools};
+use marks::register::{Entries, Register};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use pacemaker::register::Tools;
 use serde_json::Value;
 
 use crate::config::Site;
@@ -637,9 +638,9 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
     daemon.journal.append_fencing(&first).unwrap();
     look(&mut daemon);
     let row = daemon.journal.mark(first.id.into()).unwrap().unwrap();
-    let row = marks::journal::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
+    let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();
-    let taken = marks::journal::Taken::Fencing(&bare);
+    let taken = journal::Taken::Fencing(&bare);
     daemon.journal.make_mark(&row, taken, &[], Timestamp::now()).unwrap();
     drop(daemon);
 

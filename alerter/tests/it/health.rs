@@ -13,8 +13,8 @@ use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Rep
 use alerter::moment::Moment;
 use alerter::shared::Shared;
 use alerter::store::Store;
+use journal::{Journal, JournalError, Role};
 use marks::host::HostName;
-use marks::journal::{Journal, JournalError, Role};
 use marks::register::Register;
 use marks::time::Timestamp;
 use proptest::prelude::*;

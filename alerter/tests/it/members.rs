@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use marks::evidence::Action;
 use marks::fencing::Fencing;
+use pacemaker::evidence::Action;
 
 use crate::site::{Alerter, Outage, Site, lacks_evidence};
 

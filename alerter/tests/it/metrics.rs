@@ -9,9 +9,9 @@ use std::time::Duration;
 use alerter::metrics::catalogue::{ALL, Kind, Metric};
 use alerter::metrics::{Form, OUTCOMES, counting, write};
 use alerter::policy::Hold;
+use journal::{HeldMark, Room, Turned, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
-use marks::journal::{HeldMark, Room, Turned, Verdict};
 use marks::time::Timestamp;
 
 use crate::routes::{Daemon, Place, route};
@@ -47,8 +47,7 @@ fn scrape(daemon: &Daemon) -> BTreeMap<String, f64> {
 fn attempt(daemon: &mut Daemon, route: &str, verdict: &Verdict) -> Turned {
     let now = Timestamp::now();
     let begun = daemon.journal.turn(&[], &[Room::of(route, 1)], None, now).unwrap().begun;
-    let ended =
-        |mark| marks::journal::Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
+    let ended = |mark| journal::Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
     let ended: Vec<_> = begun.iter().map(|due| ended(due.mark.id)).collect();
     daemon.journal.turn(&ended, &[], None, now).unwrap()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use alerter::control::remote;
-use marks::journal::{HistoryFilter, HistoryRow};
+use journal::{HistoryFilter, HistoryRow};
 use serde_json::{Value, json};
 
 use crate::api::{Server, accepted};

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use alerter::probes::{CibNow, Confirm, Exec, Probe, Said, State, Template, Way};
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use alerter::probes::{AT_ONCE, Confirm, Prober, Verdict};
-use marks::cib::Cib;
 use marks::id::MarkId;
+use pacemaker::cib::Cib;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use alerter::pruning;
+use journal::Round;
 use marks::id::MarkId;
-use marks::journal::Round;
 use marks::mark::{Doubt, Standing};
 use marks::register::{Entry, Key};
 

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use journal::HistoryFilter;
 use marks::id::MarkId;
-use marks::journal::HistoryFilter;
 use marks::register::{Entry, Key, Register};
 use marks::time::Timestamp;
 

@@ -7,11 +7,11 @@ use alerter::intake::start::{self, Serving};
 use alerter::moment::Moment;
 use alerter::shared::Shared;
 use alerter::store::Store;
+use journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
 use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
 use marks::time::Timestamp;
 use serde_json::Value;
 
@@ -186,7 +186,7 @@ fn a_mark_without_any_delivery_gets_one() {
     let marked = daemon.fence("c1", Timestamp::now());
     let bare = fencing("c2", Timestamp::now());
     let row = daemon.journal.mark(marked).unwrap().unwrap();
-    let row = marks::journal::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
+    let row = marks::mark::MarkRow { id: bare.id.into(), node: bare.node.clone(), ..row };
     daemon.journal.append_fencing(&bare).unwrap();
     daemon.journal.make_mark(&row, Taken::Fencing(&bare), &[], Timestamp::now()).unwrap();
     assert_eq!(place.without_route(), 1);

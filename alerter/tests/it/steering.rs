@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use alerter::probes::Verdict;
 use alerter::steer::{self, groups};
-use marks::cib::Cib;
+use journal::{Ended, Room, Verdict as Came};
 use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
-use marks::journal::{Ended, Room, Verdict as Came};
 use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 
 use crate::routes::{Daemon, Place, route};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use alerter::drivers::event::{self, TimeFormat};
 use alerter::drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
+use journal::Verdict;
 use marks::delivery::State;
 use marks::id::MarkId;
-use marks::journal::Verdict;
 use marks::mark::{Mark, Settlement};
 use marks::time::Timestamp;
 

@@ -6,9 +6,9 @@ use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::lane::{FRESH, Lane};
 use alerter::moment::Moment;
 use alerter::steer;
+use journal::{Callback, Heard, Room, Says};
 use marks::host::HostName;
 use marks::id::NoteId;
-use marks::journal::{Callback, Heard, Room, Says};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 

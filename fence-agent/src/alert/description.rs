@@ -1,7 +1,7 @@
 //! The sentence in which Pacemaker describes a fencing operation. Only there are its action and its id.
 
-use marks::evidence::Action;
 use marks::id::OperationId;
+use pacemaker::evidence::Action;
 
 /// `Operation ACTION of TARGET by EXECUTOR for CLIENT@ORIGIN: STATUS[ (REASON)] (ref=UUID)`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

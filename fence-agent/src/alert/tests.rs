@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
-use marks::evidence::{Action, EvidenceError};
+use pacemaker::evidence::{Action, EvidenceError};
 use proptest::prelude::*;
 
 use super::*;

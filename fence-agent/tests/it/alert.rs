@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use marks::evidence::{self, Directory, Reading};
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
+use pacemaker::evidence;
+use pacemaker::evidence::{Directory, Reading};
 use tempfile::TempDir;
 
 use crate::common::{Outcome, executable, have, have_injection, run};

@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use journal::{Journal, Role};
 use marks::fencing::Fencing;
-use marks::journal::{Journal, Role};
 use tempfile::TempDir;
 
 use crate::left_out::leave_out;

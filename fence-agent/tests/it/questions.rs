@@ -9,8 +9,8 @@ use fence_agent::call::Call;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, stdin};
-use marks::register::Tools;
 use marks::time::Timestamp;
+use pacemaker::register::Tools;
 
 use crate::common::{
     AGENT, Store, World, call, call_with, executable, have, have_files, have_namespaces, run,

@@ -10,8 +10,9 @@ use fence_agent::paths::Paths;
 use fence_agent::report::Report;
 use fence_agent::{check, stdin};
 use marks::mark::Settlement;
-use marks::register::{Entry, Register, Settled, Tools};
+use marks::register::{Entry, Register, Settled};
 use marks::time::Timestamp;
+use pacemaker::register::Tools;
 use rusqlite::Connection;
 
 use crate::common::{AGENT, Store, World, executable, fencings, have_injection, have_namespaces, run};
@@ -99,7 +100,7 @@ impl Controller {
         fs::remove_dir(works.at("register")).unwrap();
         std::os::unix::fs::symlink(self.at("register"), works.at("register")).unwrap();
         let limit = Instant::now() + Duration::from_secs(20);
-        let read = Register::Attrd.read(&works.paths.tools, limit).unwrap();
+        let read = pacemaker::register::read(Register::Attrd, &works.paths.tools, limit).unwrap();
         assert!(read.apart.is_empty(), "{read:?}");
         read.sound.into_values().collect()
     }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use marks::evidence::{self, Directory, Evidence, Outcome};
 use nix::unistd::User;
+use pacemaker::evidence;
+use pacemaker::evidence::{Directory, Evidence, Outcome};
 use tests::lab::{Lab, wait};
 
 use crate::Scenario;

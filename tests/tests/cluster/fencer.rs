@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
-use marks::cib::Cib;
+use pacemaker::cib::Cib;
 use tests::lab::Event;
 
 use crate::Scenario;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use marks::id::FencingId;
-use marks::register::{Entries, Entry, Key, NAME, Register};
+use marks::register::{Entries, Entry, Key, Register};
+use pacemaker::register::NAME;
 use tests::lab::cib::HOME;
 use tests::lab::{Ended, wait};
 
@@ -59,7 +60,7 @@ fn in_the_cib(cloud: &mut Cloud) -> anyhow::Result<()> {
     for node in [HOME, OTHER] {
         wait::until("the entry to be on disk", PATIENCE, || {
             let stored = cloud.lab.exec(node, &["cat", "/var/lib/pacemaker/cib/cib.xml"])?.success()?;
-            let stored = Register::Cib.parse_output(&stored)?;
+            let stored = pacemaker::register::parse_output(Register::Cib, &stored)?;
             Ok(stored.sound.contains_key(&key).then_some(()))
         })?;
     }
@@ -136,7 +137,7 @@ fn entries(cloud: &Cloud, register: Register, node: &str) -> anyhow::Result<Entr
     if register == Register::Attrd && [78, 105].contains(&answer.rc) {
         return Ok(Entries::default());
     }
-    Ok(register.parse_output(&answer.success()?)?)
+    Ok(pacemaker::register::parse_output(register, &answer.success()?)?)
 }
 
 fn host(entry: &Entry) -> String {

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use journal::{Journal, Role};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::journal::{Journal, Role};
-use marks::register::{Entry, NAME, Register};
+use marks::register::{Entry, Register};
 use marks::time::Timestamp;
+use pacemaker::register::NAME;
 use tests::audit::Excused;
 use tests::lab::{Event, Fault, wait};
 

@@ -4,8 +4,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
-use marks::evidence::EventName;
 use marks::register::Register;
+use pacemaker::evidence::EventName;
 use tests::lab::wait;
 
 use crate::Scenario;

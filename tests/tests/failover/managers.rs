@@ -42,7 +42,7 @@ fn kill_attrd(cluster: &Cluster, controller: &str) -> anyhow::Result<()> {
 
 /// The mark's fencing stands in the register as this controller sees it.
 fn stands(cluster: &Cluster, controller: &str, id: &str) -> anyhow::Result<()> {
-    let name = format!("--name={}", marks::register::NAME);
+    let name = format!("--name={}", pacemaker::register::NAME);
     let node = format!("--node=f.{id}");
     let question = ["attrd_updater", &name, &node, "--query"];
     wait::until(&format!("f.{id} to be seen on {controller}"), FENCED_WITHIN, || {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use marks::cib::Cib;
+use pacemaker::cib::Cib;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, Writer};
 use tests::audit::Excused;
@@ -19,8 +19,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[("the_moments_of_a_host_are_recorded
 const FAILED: &str = "compute1";
 /// It lives, and somebody says that it is off.
 const ALIVE: &str = "compute2";
-/// Where `marks/src/cib/recorded.rs` reads.
-const ROOM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../marks/src/cib/recorded");
+/// Where `crates/pacemaker/src/cib/recorded.rs` reads.
+const ROOM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/pacemaker/src/cib/recorded");
 /// Nothing in them is about a host's membership.
 const LEFT_OUT: [&str; 9] = [
     "constraints",

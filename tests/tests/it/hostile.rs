@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use marks::journal::{Journal, Role};
+use journal::{Journal, Role};
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
 use rcgen::{CertificateParams, KeyPair};

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use journal::{Journal, Role};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::journal::{Journal, Role};
 use marks::time::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

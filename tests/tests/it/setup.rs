@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use alerter::setup::{self, Here, KINDS, Wanted};
-use marks::cib::Element;
+use pacemaker::cib::Element;
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};

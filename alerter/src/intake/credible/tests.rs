@@ -195,7 +195,7 @@ fn the_cib_knows_better_than_the_register_whether_a_host_has_been_back() {
 #[test]
 fn a_mark_says_what_the_rules_here_make_of_its_fencing() {
     let made = mark(NOW - 100, NOW - 99, NOW - 9000);
-    let ours = MarkRow { standing: Standing::Doubtful(Doubt::OutcomeUnknown), ..MarkRow::of_entry(&made) };
+    let ours = MarkRow { standing: Standing::Doubtful(Doubt::OutcomeUnknown), ..made.row() };
     let cib = cib(0, NOW);
     let judged = |entry: &MarkEntry| {
         credible(&Entry::Mark(entry.clone()), &around(&cib), &Known { ours: Some(&ours), ..Known::default() })

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use marks::cib::Target;
+use pacemaker::cib::Target;
 
 use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, settings};
 use crate::setup::alert::FENCING;

@@ -1,6 +1,6 @@
 //! pcs: a copy of the configuration is changed, and what has changed is pushed in one go.
 
-use marks::cib::Target;
+use pacemaker::cib::Target;
 
 use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, owned, settings};
 use crate::setup::alert::FENCING;

@@ -2,7 +2,7 @@
 
 use crate::setup::levels::{Lists, distinct, eligible, holding, keeps, without_marks};
 use crate::setup::model::{Cluster, Node, NodeKind, Resource};
-use marks::cib::{LEVELS, Target};
+use pacemaker::cib::{LEVELS, Target};
 
 /// The levels of one target that holds for a node.
 #[derive(PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use marks::cib::Element;
+use pacemaker::cib::Element;
 
 use crate::setup::plan::Step;
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use marks::child;
-use marks::cib::Element;
+use pacemaker::child;
+use pacemaker::cib::Element;
 
 /// How long one of Pacemaker's tools may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);

@@ -21,12 +21,13 @@ use alerter::shared::Shared;
 use alerter::steer;
 use alerter::store::Store;
 use fastrand::Rng;
+use journal::{DueDelivery, Ended, Gate, Journal, Role, Room, Tried, Verdict};
 use marks::delivery::{ACCEPTED, State};
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Gate, Journal, Role, Room, Tried, Verdict};
 use marks::mark::Mark;
-use marks::register::{Entry, Register, Tools};
+use marks::register::{Entry, Register};
 use marks::time::Timestamp;
+use pacemaker::register::Tools;
 
 use super::audit::Audit;
 use super::story::Cut;

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
+use journal::{Callback as Confirmation, Says};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{Callback as Confirmation, MarkRow, Says};
+use marks::mark::MarkRow;
 use marks::register::{About, Decision, Ending, Scope};
 
 use super::audit::{Audit, Tally, is_told_otherwise};

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::moment::Moment;
-use marks::cib::Cib;
-use marks::evidence::{Sighting, Witness};
+use journal::{Journal, Role};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, NoteId};
-use marks::journal::{Journal, MarkRow, Role};
+use marks::mark::MarkRow;
 use marks::mark::Settlement;
 use marks::register::{Entries, Entry, KEPT, Key, Register, Returned, Scope, Settled};
+use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
+use pacemaker::cib::Cib;
 use tempfile::TempDir;
 
 use super::story::Story;

@@ -11,12 +11,14 @@ use alerter::intake::{account, apply, start};
 use alerter::shared::Shared;
 use alerter::steer;
 use alerter::store::Store;
+use journal::{DueDelivery, Ended, Gate, Journal, JournalError, Role, Room, Verdict};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::journal::{DueDelivery, Ended, Gate, Journal, JournalError, MarkRow, Role, Room, Verdict};
-use marks::register::{Entry, Register, Tools};
+use marks::mark::MarkRow;
+use marks::register::{Entry, Register};
 use marks::time::Timestamp;
+use pacemaker::register::Tools;
 use serde_json::Value;
 
 use super::{ROUTES, Site, Told};

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use alerter::intake::files;
 use alerter::moment;
-use marks::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome, Sighting, Witness};
+use journal::{Journal, Role};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId, OperationId};
-use marks::journal::{Journal, Role};
 use marks::mark::{Mark, Source};
 use marks::register::{Entries, Entry, KEPT, Key, MarkEntry, Register};
+use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 use nix::unistd::{User, geteuid};
+use pacemaker::evidence::{Action, Directory, Evidence, Join, Label, Moment, OWNER, Outcome};
 use tempfile::TempDir;
 
 use crate::left_out::leave_out;

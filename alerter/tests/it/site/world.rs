@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use marks::cib::Cib;
+use pacemaker::cib::Cib;
 
 use super::{CONTROLLERS, Site};
 

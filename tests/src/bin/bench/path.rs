@@ -4,10 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use journal::{Journal, Role};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::journal::{Journal, Role};
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
 use tests::programs::Site;

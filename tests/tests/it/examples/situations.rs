@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use marks::cib::Cib;
 use marks::host::HostName;
+use pacemaker::cib::Cib;
 use tempfile::TempDir;
 use tests::installed;
 use tests::trials::Named;
@@ -122,7 +122,7 @@ fn complaints(cluster: &Cluster, host: &str) -> Vec<String> {
     let cib = Cib::parse(&fs::read_to_string(cluster.cib()).unwrap()).unwrap();
     let levels = cib.mark_levels_of(&HostName::parse(host).unwrap());
     assert!(levels.iter().all(|level| level.certain));
-    levels.iter().filter_map(marks::cib::MarkLevel::complaint).collect()
+    levels.iter().filter_map(pacemaker::cib::MarkLevel::complaint).collect()
 }
 
 /// Levels that can succeed, have another behind them, and leave no mark. The last one is the net below a failing mark.

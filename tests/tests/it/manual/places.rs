@@ -87,14 +87,14 @@ fn paths(page: &str) -> BTreeSet<String> {
 }
 
 fn every_path_in_the_manual_is_one_of_the_program() {
-    let journal = marks::journal::DEFAULT_PATH;
+    let journal = site::DEFAULT_STORE;
     let socket = alerter::daemon::socket_path(Path::new(journal));
     let known = [
         alerter::cli::DEFAULT_CONFIG.to_owned(),
         alerter::cli::DEFAULT_CONFIG.replace("alerter.toml", "alerter.d/*.toml"),
         journal.to_owned(),
         format!("{journal}.lock"),
-        format!("{}/", marks::evidence::DIRECTORY),
+        format!("{}/", pacemaker::evidence::DIRECTORY),
         socket.display().to_string(),
         installed::OCF_AGENT.to_owned(),
         "/usr/share/doc/nova-host-alerter/".to_owned(),

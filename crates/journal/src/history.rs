@@ -1,0 +1,302 @@
+//! The append-only history: every change and every operator's decision, with who and why.
+
+use std::ops::ControlFlow;
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde::Serialize;
+
+use super::digest::Digest;
+use super::fencings::{Checked, Damage, Rows};
+use super::{Journal, JournalError, words};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::time::Timestamp;
+
+/// So many rows are in memory at once where all are looked at.
+const PAGE: usize = 512;
+
+pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
+
+/// A row to write.
+#[derive(Clone, Debug)]
+pub struct NewHistory<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// One of [`super::WORDS`].
+    pub event: &'a str,
+    /// The mark, where there is one.
+    pub mark: Option<MarkId>,
+    /// The host, where there is one.
+    pub node: Option<&'a HostName>,
+    /// The route, where there is one.
+    pub route: Option<&'a str>,
+    /// One sentence.
+    pub detail: &'a str,
+    /// Who did it: `fence_mark`, `nova-host-alerter`, or an operator's user name.
+    pub actor: &'a str,
+}
+
+/// A row as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryRow {
+    /// Order of writing.
+    pub seq: i64,
+    /// When.
+    pub at: Timestamp,
+    /// A stable word.
+    pub event: String,
+    /// The mark, where there is one.
+    pub mark: Option<String>,
+    /// The host, where there is one.
+    pub node: Option<String>,
+    /// The route, where there is one.
+    pub route: Option<String>,
+    /// One sentence.
+    pub detail: String,
+    /// Who did it.
+    pub actor: String,
+}
+
+/// Which rows to read.
+#[derive(Clone, Debug, Default)]
+pub struct HistoryFilter {
+    /// Only this host.
+    pub node: Option<HostName>,
+    /// Only this mark.
+    pub mark: Option<MarkId>,
+    /// At most so many, the newest; zero means all.
+    pub limit: u32,
+}
+
+impl HistoryRow {
+    /// The order of writing is SQLite's own and no part of it.
+    fn digest(&self) -> Vec<u8> {
+        Digest::of("history")
+            .int(self.at.0)
+            .text(&self.event)
+            .maybe_text(self.mark.as_deref())
+            .maybe_text(self.node.as_deref())
+            .maybe_text(self.route.as_deref())
+            .text(&self.detail)
+            .text(&self.actor)
+            .finish()
+    }
+}
+
+pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+    debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
+    let row = HistoryRow {
+        seq: 0,
+        at: new.at,
+        event: new.event.to_owned(),
+        mark: new.mark.map(|mark| mark.to_string()),
+        node: new.node.map(|node| node.as_str().to_owned()),
+        route: new.route.map(str::to_owned),
+        detail: new.detail.to_owned(),
+        actor: new.actor.to_owned(),
+    };
+    let digest = row.digest();
+    transaction
+        .prepare_cached(
+            "INSERT INTO history (at, event, mark, node, route, detail, actor, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            row.at.0, row.event, row.mark, row.node, row.route, row.detail, row.actor, digest
+        ])?;
+    Ok(())
+}
+
+/// Some rows behind a number, in the order of writing.
+pub(super) fn page(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Checked<HistoryRow>)>> {
+    let sql = format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 ORDER BY seq LIMIT {limit}");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
+}
+
+pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
+    let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
+    let history = decode_unchecked(row).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
+    if kept == history.digest() { Ok(history) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
+    Ok(HistoryRow {
+        seq: row.get(0)?,
+        at: Timestamp(row.get(1)?),
+        event: row.get(2)?,
+        mark: row.get(3)?,
+        node: row.get(4)?,
+        route: row.get(5)?,
+        detail: row.get(6)?,
+        actor: row.get(7)?,
+    })
+}
+
+impl Journal {
+    /// Whether anything was ever delivered, or written down, of this route. It may read all of the history.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn knows_route(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1) OR EXISTS (SELECT 1 FROM history WHERE route = ?1)";
+        self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
+    }
+
+    /// Gives `visit` every row behind the row number `after`, in the order of writing, without having all of them in memory,
+    /// and without holding a snapshot for longer than a page: a writer is never kept from moving its log. A damaged row is
+    /// given as damage with its number. What is written meanwhile is given too; ends where `visit` says so.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn each_history(
+        &self,
+        after: i64,
+        mut visit: impl FnMut(i64, Result<HistoryRow, Damage>) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 ORDER BY seq LIMIT {PAGE}");
+        let mut last = after;
+        loop {
+            let read = || {
+                let mut query = self.connection.prepare_cached(&sql)?;
+                let rows = query.query_map([last], |row| Ok((row.get(0)?, decode(row))))?;
+                rows.collect::<rusqlite::Result<Vec<(i64, Checked<HistoryRow>)>>>()
+            };
+            let page = self.sqlite(read())?;
+            let Some((end, _)) = page.last() else { return Ok(()) };
+            last = *end;
+            for (seq, row) in page {
+                if visit(seq, row).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Writes one row by itself, for what changes nothing else.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn append_history(&mut self, row: &NewHistory<'_>) -> Result<(), JournalError> {
+        self.write(|transaction| Ok(append(transaction, row)?))
+    }
+
+    /// The number of the newest row; 0 where there is none.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn newest_history(&self) -> Result<i64, JournalError> {
+        let newest = "SELECT coalesce(max(seq), 0) FROM history";
+        self.sqlite(self.connection.query_row(newest, [], |row| row.get(0)))
+    }
+
+    /// When the newest row was written, by the clock of then; none where there is no sound one at the end.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn newest_at(&self) -> Result<Option<Timestamp>, JournalError> {
+        let rows = self.history_behind(self.newest_history()?.saturating_sub(1), Timestamp(0), 1)?.rows;
+        Ok(rows.sound.first().map(|row| row.at))
+    }
+
+    /// When the oldest row was written that is kept.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn began_at(&self) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT at FROM history ORDER BY seq LIMIT 1";
+        let read = self.connection.query_row(sql, [], |row| row.get(0)).optional();
+        Ok(self.sqlite(read)?.map(Timestamp))
+    }
+
+    /// Rows of one event behind the row number `after`, of `since` or later, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn history_of(
+        &self,
+        event: &str,
+        after: i64,
+        since: Timestamp,
+    ) -> Result<Rows<HistoryRow>, JournalError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM history WHERE seq > ?1 AND event = ?2 AND at >= ?3 ORDER BY seq");
+        self.rows(&sql, params![after, event, since.0], decode)
+    }
+
+    /// The newest rows, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn history(&self, filter: &HistoryFilter) -> Result<Rows<HistoryRow>, JournalError> {
+        let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
+        let node = filter.node.as_ref().map(HostName::as_str);
+        let mark = filter.mark.map(|m| m.to_string());
+        let sql = format!(
+            "SELECT {COLUMNS} FROM history
+             WHERE (?1 IS NULL OR node = ?1 COLLATE NOCASE) AND (?2 IS NULL OR mark = ?2)
+             ORDER BY seq DESC LIMIT ?3"
+        );
+        let mut rows = self.rows(&sql, params![node, mark, limit], decode)?;
+        rows.sound.reverse();
+        Ok(rows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::Role;
+    use crate::Verdict;
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
+
+    /// S1-7: an answer is a row where it is another than the one before; the attempts are counted. The broken variant is a row for
+    /// each.
+    #[test]
+    fn answers_that_are_alike_are_counted_and_not_written_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let alike = again(NOW);
+        let Verdict::Again { state, ambiguous, detail, next_due, .. } = alike.clone() else {
+            panic!("it is one")
+        };
+        let other = Verdict::Again { state, ambiguous, kind: "http-503".into(), detail, next_due };
+        let answers = [&alike, &alike, &alike, &other, &acknowledged()];
+        answers.iter().for_each(|verdict| {
+            attempt(&mut journal, mark, "recovery", verdict);
+        });
+        assert_eq!(
+            events(&journal, mark),
+            ["marked", "not-accepted", "not-accepted", "acknowledged", "settled"]
+        );
+        assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts as usize, answers.len());
+    }
+
+    #[test]
+    fn one_event_is_found_behind_a_row_and_since_a_time() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        assert_eq!(journal.newest_history().unwrap(), 0);
+        for (host, seconds) in [("compute1", 0), ("compute2", 60)] {
+            let late = fencing(host);
+            journal.append_fencing(&late).unwrap();
+            journal.pass_over(&late, host, NOW + Duration::from_secs(seconds)).unwrap();
+        }
+        assert_eq!(journal.newest_history().unwrap(), 4);
+        let found = |after, since| -> Vec<String> {
+            let rows = journal.history_of("past", after, since).unwrap();
+            rows.sound.into_iter().map(|row| row.detail).collect()
+        };
+        assert_eq!(found(0, NOW), ["compute1", "compute2"]);
+        assert_eq!(found(2, NOW), ["compute2"]);
+        assert_eq!(found(0, NOW + Duration::from_secs(1)), ["compute2"]);
+        assert_eq!(found(4, NOW), Vec::<String>::new());
+    }
+}

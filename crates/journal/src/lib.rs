@@ -1,0 +1,382 @@
+//! The journal: SQLite on each controller, the truth of what this controller knows and the alerter's queue.
+//!
+//! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
+//! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
+
+mod account;
+mod attempts;
+mod callbacks;
+mod chains;
+mod concerns;
+mod connections;
+mod damage;
+mod decisions;
+mod deliveries;
+mod delivery_row;
+mod digest;
+mod due;
+mod elsewhere;
+mod endings;
+mod entries;
+mod error;
+mod fencings;
+mod figures;
+mod folds;
+mod follow;
+mod history;
+mod holds;
+mod imported;
+mod lock;
+mod mark;
+mod outages;
+mod pages;
+mod place;
+mod published;
+mod recent;
+mod retention;
+mod returns;
+mod row;
+mod schema;
+mod served;
+mod sightings;
+mod told;
+mod watermarks;
+mod words;
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::geteuid;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Params, Row, Transaction, TransactionBehavior};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use uuid::Uuid;
+
+pub use account::key_of;
+pub use attempts::{Ended, Recorded, Turned, Verdict};
+pub use callbacks::{Callback, Heard, Says};
+pub use chains::Advanced;
+pub use concerns::{Oldest, Quarantined};
+pub use deliveries::{NewDelivery, SLOWEST, Tried};
+pub use due::{DueDelivery, Gate, Room};
+pub use endings::LeftRoute;
+pub use error::JournalError;
+use fencings::Checked;
+pub use fencings::{Damage, Rows};
+pub use figures::{Counts, Figures, PASSING};
+pub use follow::Part;
+pub use history::{HistoryFilter, HistoryRow, NewHistory};
+pub use holds::{Busy, HeldMark, HeldTogether};
+pub use lock::Lock;
+pub use mark::{PAGE, Position, Resolved, Taken};
+pub use outages::Outage;
+pub use pages::Page;
+use place::Place;
+pub use recent::Recent;
+pub use retention::{Bounds, Round};
+pub use returns::Over;
+pub use sightings::KeptSighting;
+pub use told::Told;
+pub use words::{WORDS, Word, is_word};
+
+/// SQLite before this version can lose committed pages when two connections write and checkpoint at once. Where it is not built in
+/// its version is known only here; the few older ones that were mended too are refused, since nobody has tried them.
+const SQLITE_FLOOR: i32 = 3_051_003;
+/// A quarter of the shortest time that the fencer gives the agent.
+const AGENT_BUSY: Duration = Duration::from_secs(5);
+/// Short, because the alerter asks again, and its stop waits for it.
+const ALERTER_BUSY: Duration = Duration::from_secs(2);
+/// The alerter moves the log into the database when it has so many pages: half of what the agent tolerates.
+const CHECKPOINT: i32 = 512;
+/// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
+const WAL_LIMIT: u64 = 4 << 20;
+/// The journal's own statements are fewer: none is compiled twice.
+const STATEMENTS: usize = 128;
+/// Less free room than this is no place for a mark.
+const ROOM_FLOOR: u64 = 1 << 20;
+
+/// Who opens the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `fence_mark`: makes the journal where it is missing, never checkpoints on close.
+    Agent,
+    /// The daemon: makes the journal where it is missing, and checkpoints.
+    Alerter,
+    /// A command that only reads.
+    Reader,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    connection: Connection,
+    place: Place,
+    role: Role,
+    /// Every fencing was folded when others had last written as this number says, and none was added here since.
+    all_folded: Cell<Option<i64>>,
+    /// Damaged rows that were put into quarantine since the last [`Journal::turn`], which tells of them.
+    met: Vec<Damage>,
+}
+
+impl Journal {
+    /// Opens the journal at an absolute path, after checking that nobody else could have written it.
+    ///
+    /// # Errors
+    /// See [`JournalError`]; a reader gets `Missing` where nothing was marked yet.
+    pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
+        refuse_old_sqlite(rusqlite::version_number())?;
+        let place = Place::check(path)?;
+        if !place.exists() {
+            if role == Role::Reader {
+                return Err(JournalError::Missing { path: place.file });
+            }
+            make(&place)?;
+        }
+        let sqlite = |e| JournalError::sqlite(&place.file, e);
+        let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        configure(&connection, role)
+            .and_then(|()| folds::add_digest(&connection))
+            .and_then(|()| published::add_digest(&connection))
+            .map_err(sqlite)?;
+        if role != Role::Reader {
+            connection.execute_batch(chains::STIRRED).map_err(sqlite)?;
+        }
+        // The first read makes the WAL where there is none; the agent syncs its name with each mark.
+        schema::check(&connection, &place.file)?;
+        if role == Role::Alerter {
+            place.sync(&place.handle()?)?;
+        }
+        Ok(Self { connection, place, role, all_folded: Cell::new(None), met: Vec::new() })
+    }
+
+    /// Whether an alerter could open the journal at an absolute path, or make it there; nothing is made.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn check(path: &Path) -> Result<(), JournalError> {
+        let place = Place::check(path)?;
+        let file = place.file.clone();
+        let room = statvfs(place.nearest()).map_err(|e| JournalError::io(&file, e.into()))?;
+        if room.flags().contains(FsFlags::ST_RDONLY) {
+            return Err(JournalError::ReadOnly { path: file });
+        }
+        // Whoever is not root cannot look into it.
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        match Self::open(path, Role::Reader) {
+            Ok(_) | Err(JournalError::Missing { .. } | JournalError::Busy { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The database file, symlinks resolved.
+    pub fn path(&self) -> &Path {
+        &self.place.file
+    }
+
+    /// The directory to watch.
+    pub fn directory(&self) -> &Path {
+        &self.place.directory
+    }
+
+    /// Whether a mark could be written now: the write lock can be had, and there is room. Nothing is changed.
+    ///
+    /// # Errors
+    /// `Busy`, `Full` or `ReadOnly`, as a mark would meet it.
+    pub fn check_writable(&mut self) -> Result<(), JournalError> {
+        let path = self.place.file.clone();
+        self.transaction()?.rollback().map_err(|e| JournalError::sqlite(&path, e))?;
+        let room = statvfs(&self.place.directory).map_err(|e| JournalError::io(&path, e.into()))?;
+        if room.flags().contains(FsFlags::ST_RDONLY) {
+            return Err(JournalError::ReadOnly { path });
+        }
+        // A file system without a count of inodes says zero of zero.
+        let inodes = room.files() == 0 || room.files_available() > 0;
+        let bytes = room.blocks_available().saturating_mul(room.fragment_size());
+        if bytes < ROOM_FLOOR || !inodes { Err(JournalError::Full { path }) } else { Ok(()) }
+    }
+
+    /// The files' sizes together, in bytes.
+    pub fn size(&self) -> u64 {
+        ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
+    }
+
+    /// Two numbers that stay the same for as long as nobody writes: SQLite's `data_version`, which counts what others
+    /// wrote, and the changes through this connection.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn version(&self) -> Result<(i64, i64), JournalError> {
+        let ours = i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX);
+        Ok((self.others_version()?, ours))
+    }
+
+    /// A number that stays the same for as long as nobody else writes.
+    fn others_version(&self) -> Result<i64, JournalError> {
+        self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
+    }
+
+    /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.
+    fn transaction(&mut self) -> Result<Transaction<'_>, JournalError> {
+        let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        begun.map_err(|e| JournalError::sqlite(&self.place.file, e))
+    }
+
+    /// Runs `work` in one write transaction.
+    fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, JournalError> {
+        let path = self.place.file.clone();
+        let transaction = self.transaction()?;
+        let done = work(&transaction).map_err(|fault| fault.at(&path))?;
+        transaction.commit().map_err(|e| JournalError::sqlite(&path, e))?;
+        Ok(done)
+    }
+
+    fn sqlite<T>(&self, result: rusqlite::Result<T>) -> Result<T, JournalError> {
+        result.map_err(|e| JournalError::sqlite(&self.place.file, e))
+    }
+
+    /// Reads rows, and keeps those apart that cannot be believed.
+    fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        decode: impl Fn(&Row<'_>) -> Checked<T>,
+    ) -> Result<Rows<T>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut found = query.query(parameters)?;
+            let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+            while let Some(row) = found.next()? {
+                match decode(row) {
+                    Ok(row) => sound.push(row),
+                    Err(damage) => damaged.push(damage),
+                }
+            }
+            Ok(Rows { sound, damaged })
+        };
+        self.sqlite(read())
+    }
+
+    fn wal(&self) -> PathBuf {
+        self.place.beside("-wal")
+    }
+
+    /// Keeps the WAL bounded where no alerter runs. The mark is safe already, so a failure is no failure of the mark.
+    fn checkpoint_if_large(&self) {
+        let large = fs::metadata(self.wal()).is_ok_and(|wal| wal.len() > WAL_LIMIT);
+        if large {
+            let _best_effort = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+}
+
+/// What may go wrong inside a transaction.
+enum Fault {
+    Sqlite(rusqlite::Error),
+    Journal(JournalError),
+}
+
+impl Fault {
+    fn at(self, path: &Path) -> JournalError {
+        match self {
+            Self::Sqlite(e) => JournalError::sqlite(path, e),
+            Self::Journal(e) => e,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(e: rusqlite::Error) -> Self {
+        Self::Sqlite(e)
+    }
+}
+
+impl From<JournalError> for Fault {
+    fn from(e: JournalError) -> Self {
+        Self::Journal(e)
+    }
+}
+
+fn refuse_old_sqlite(version: i32) -> Result<(), JournalError> {
+    if version >= SQLITE_FLOOR {
+        return Ok(());
+    }
+    let found = format!("{}.{}.{}", version / 1_000_000, version / 1000 % 1000, version % 1000);
+    Err(JournalError::SqliteTooOld { found })
+}
+
+fn flags(role: Role) -> OpenFlags {
+    let access = match role {
+        Role::Agent | Role::Alerter => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Role::Reader => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    access | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX
+}
+
+fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
+    let alerter = role == Role::Alerter;
+    connection.busy_timeout(if alerter { ALERTER_BUSY } else { AGENT_BUSY })?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Else SQLite compiles a statement anew for each limit that it is given: a quarter of the alerter's work, measured.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
+    connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
+    let frames = if alerter { CHECKPOINT } else { 0 };
+    connection.pragma_update(None, "wal_autocheckpoint", frames)
+}
+
+/// Makes a whole journal under a name of its own and then moves it into place, so that nobody ever sees half of one.
+fn make(place: &Place) -> Result<(), JournalError> {
+    place.make_directory()?;
+    let draft = place.beside(&format!(".{}.new", Uuid::now_v7()));
+    let made = fill(&draft).and_then(|()| publish(&draft, place));
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = draft.clone().into_os_string();
+        name.push(suffix);
+        let _gone_already = fs::remove_file(name);
+    }
+    made?;
+    place.sync(&place.handle()?)
+}
+
+fn fill(draft: &Path) -> Result<(), JournalError> {
+    let sqlite = |e| JournalError::sqlite(draft, e);
+    Place::make_file(draft)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(draft, flags).map_err(sqlite)?;
+    let filled = (|| {
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        let transaction = connection.transaction()?;
+        schema::create(&transaction)?;
+        transaction.commit()?;
+        // Closing would move the log into the database as well, but keep a fault to itself: then an empty file would
+        // be published.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    })();
+    filled.map_err(sqlite)?;
+    connection.close().map_err(|(_, e)| sqlite(e))
+}
+
+fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
+    match renameat_with(CWD, draft, CWD, &place.file, RenameFlags::NOREPLACE) {
+        // Another process was faster: its journal is as good as ours.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(e) => Err(JournalError::io(&place.file, e.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod transitions;

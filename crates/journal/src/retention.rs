@@ -1,0 +1,433 @@
+//! Retention: what nothing needs any more leaves the journal, a few rows at a time.
+//!
+//! History goes by age and size; marks go by age, with all that was only about them. What is open stays, and so does what
+//! the intake still needs to know an outage again: else a mark that was told would be made once more.
+
+use std::collections::HashMap;
+
+use rusqlite::{Transaction, params};
+
+use super::fencings::Checked;
+use super::history::{self, HistoryRow, NewHistory};
+use super::mark::ALERTER;
+use super::row;
+use super::{Fault, Journal, JournalError, decisions, delivery_row};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::time::Timestamp;
+
+/// So many rows of the history are looked at in one go: some milliseconds of the journal's thread.
+const ROWS: usize = 500;
+/// So many marks, of which each has several rows.
+const MARKS: usize = 32;
+/// So many fencings without a mark, or decisions.
+const OTHERS: usize = 100;
+/// A host whose return nobody noted keeps so many of its marks: as many as its connections that are kept.
+const LATER_MARKS: u32 = 16;
+
+/// What is to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// What ended before this may go.
+    pub before: Timestamp,
+    /// Decisions about groups and hosts that were over before this may go: the history tells of them.
+    pub decided_before: Timestamp,
+    /// Above so many bytes in use the oldest history goes before its time,
+    pub max_bytes: u64,
+    /// but nothing that was written since then.
+    pub floor: Timestamp,
+}
+
+/// Where a round through the journal is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    part: Part,
+    /// The last row that was looked at: a number or a text, as the part has it.
+    number: i64,
+    text: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    #[default]
+    History,
+    Marks,
+    Fencings,
+    Decisions,
+    Endings,
+    Done,
+}
+
+impl Part {
+    fn next(self) -> Self {
+        match self {
+            Self::History => Self::Marks,
+            Self::Marks => Self::Fencings,
+            Self::Fencings => Self::Decisions,
+            Self::Decisions => Self::Endings,
+            Self::Endings | Self::Done => Self::Done,
+        }
+    }
+}
+
+impl Round {
+    /// Whether everything was looked at.
+    pub fn is_done(&self) -> bool {
+        self.part == Part::Done
+    }
+
+    fn go_on(&mut self) {
+        *self = Self { part: self.part.next(), ..Self::default() };
+    }
+}
+
+/// What one step removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Removed {
+    count: usize,
+    /// The newest of it.
+    until: Option<Timestamp>,
+}
+
+impl Removed {
+    fn add(&mut self, at: Timestamp) {
+        self.count += 1;
+        self.until = self.until.max(Some(at));
+    }
+}
+
+impl Journal {
+    /// Does one small step of a round: removes what may go of the next few rows, and writes one row of the history that says
+    /// how many and up to when. `stands` says whether an entry of this key stands in the register: what stands there stays
+    /// here, since it would be read again. Gives how many were removed.
+    ///
+    /// # Errors
+    /// As any write; the round is then where it was.
+    pub fn prune(
+        &mut self,
+        bounds: &Bounds,
+        round: &mut Round,
+        stands: &dyn Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let is_too_large = self.used()? > bounds.max_bytes;
+        let mut at = round.clone();
+        let removed = self.write(|transaction| {
+            let (removed, what) = match at.part {
+                Part::History => {
+                    (old_rows(transaction, bounds, is_too_large, &mut at)?, "rows of the history")
+                }
+                Part::Marks => {
+                    (old_marks(transaction, bounds.before, stands, &mut at)?, "marks that had ended")
+                }
+                Part::Fencings => {
+                    (aside(transaction, bounds.before, stands, &mut at)?, "fencings that made no mark")
+                }
+                Part::Decisions => {
+                    let before = bounds.decided_before;
+                    (old_decisions(transaction, before, stands, &mut at)?, "decisions that were over")
+                }
+                Part::Endings => {
+                    let before = bounds.decided_before;
+                    (lone_endings(transaction, before, stands, &mut at)?, "ends of decisions")
+                }
+                Part::Done => (Removed::default(), ""),
+            };
+            if let Some(until) = removed.until {
+                let detail = format!(
+                    "{} {what} were removed, the newest of {} s: see [history]",
+                    removed.count,
+                    until.seconds()
+                );
+                let (event, actor) = ("pruned", ALERTER);
+                let row = NewHistory {
+                    at: now,
+                    event,
+                    mark: None,
+                    node: None,
+                    route: None,
+                    detail: &detail,
+                    actor,
+                };
+                history::append(transaction, &row)?;
+            }
+            Ok(removed.count)
+        })?;
+        *round = at;
+        Ok(removed)
+    }
+
+    /// Bytes in use: the pages of the database without the free ones, which are used again before the file grows.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn used(&self) -> Result<u64, JournalError> {
+        let ask =
+            |name| self.sqlite(self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)));
+        let pages = ask("page_count")?.saturating_sub(ask("freelist_count")?);
+        Ok(u64::try_from(pages.saturating_mul(ask("page_size")?)).unwrap_or(0))
+    }
+}
+
+/// A round goes through the history from its oldest row until all that it looks at is young: rows stand in the order of
+/// writing, whatever the clock said.
+fn old_rows(
+    transaction: &Transaction<'_>,
+    bounds: &Bounds,
+    is_too_large: bool,
+    round: &mut Round,
+) -> Result<Removed, Fault> {
+    let rows = history::page(transaction, round.number, ROWS)?;
+    let (mut removed, mut open, mut young) = (Removed::default(), HashMap::new(), 0);
+    for (seq, row) in &rows {
+        round.number = *seq;
+        // Nobody knows how old a damaged row is, nor what it is about.
+        let Ok(row) = row else { continue };
+        if !may_go(row, bounds, is_too_large) {
+            young += 1;
+            continue;
+        }
+        if is_of_open_mark(transaction, row, &mut open)? {
+            continue;
+        }
+        transaction.prepare_cached("DELETE FROM history WHERE seq = ?1")?.execute([seq])?;
+        removed.add(row.at);
+    }
+    if rows.len() < ROWS || young == rows.len() {
+        round.go_on();
+    }
+    Ok(removed)
+}
+
+fn may_go(row: &HistoryRow, bounds: &Bounds, is_too_large: bool) -> bool {
+    row.at < bounds.before || (is_too_large && row.at < bounds.floor)
+}
+
+fn is_of_open_mark(
+    transaction: &Transaction<'_>,
+    row: &HistoryRow,
+    known: &mut HashMap<String, bool>,
+) -> Result<bool, Fault> {
+    let Some(mark) = &row.mark else { return Ok(false) };
+    if let Some(is_open) = known.get(mark) {
+        return Ok(*is_open);
+    }
+    let is_open = match row::find(transaction, mark)? {
+        None => false,
+        Some(Err(_)) => true,
+        Some(Ok(row)) => is_open(transaction, &row)?,
+    };
+    known.insert(mark.clone(), is_open);
+    Ok(is_open)
+}
+
+/// Whether anything of a mark may still be told; a damaged delivery may be.
+fn is_open(transaction: &Transaction<'_>, row: &MarkRow) -> Result<bool, Fault> {
+    let is_over = |delivery: &Checked<_>| delivery.as_ref().is_ok_and(is_final);
+    Ok(row.settled.is_none() || !delivery_row::load_all(transaction, row.id)?.iter().all(is_over))
+}
+
+fn is_final(delivery: &marks::delivery::Delivery) -> bool {
+    delivery.state.is_final()
+}
+
+fn old_marks(
+    transaction: &Transaction<'_>,
+    before: Timestamp,
+    stands: &dyn Fn(&str) -> bool,
+    round: &mut Round,
+) -> Result<Removed, Fault> {
+    let page = row::page(transaction, &round.text, MARKS)?;
+    let mut removed = Removed::default();
+    for (key, row) in &page {
+        round.text.clone_from(key);
+        let Ok(row) = row else { continue };
+        if is_long_over(transaction, row, before)? && !stands_there(transaction, row.id, stands)? {
+            remove_mark(transaction, row.id)?;
+            removed.add(row.settled.map_or(row.failure_time, |(_, at)| at));
+        }
+    }
+    if page.len() < MARKS {
+        round.go_on();
+    }
+    Ok(removed)
+}
+
+/// A host's oldest mark alone: with a younger one gone, an older one would be taken for the host's last outage. While its host
+/// was not seen to be back, the next `off` may belong to its outage, however late.
+fn is_long_over(transaction: &Transaction<'_>, row: &MarkRow, before: Timestamp) -> Result<bool, Fault> {
+    let Some((_, settled)) = row.settled else { return Ok(false) };
+    let times = [Some(settled), Some(row.made_at), Some(row.failure_time), row.returned_at];
+    if times.into_iter().flatten().any(|at| at >= before) || is_open(transaction, row)? {
+        return Ok(false);
+    }
+    let (older, later) = others_of_host(transaction, row)?;
+    let is_left = row.returned_at.is_some() || later >= LATER_MARKS;
+    Ok(older == 0 && is_left && !has_news(transaction, row.id, before)?)
+}
+
+/// How many marks of its host come before a mark, and how many behind it.
+fn others_of_host(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<(u32, u32)> {
+    let sql = "SELECT count(*) FILTER (WHERE (failure_time, id) < (?2, ?3)),
+             count(*) FILTER (WHERE (failure_time, id) > (?2, ?3)) FROM mark WHERE node = ?1";
+    let given = params![row.node.as_str(), row.failure_time.0, row.id.to_string()];
+    transaction.prepare_cached(sql)?.query_row(given, |found| Ok((found.get(0)?, found.get(1)?)))
+}
+
+/// Whether anything that belongs to a mark is younger than it: Pacemaker repeats `off`, and deliveries may end late. What
+/// cannot be believed may be young.
+fn has_news(transaction: &Transaction<'_>, mark: MarkId, before: Timestamp) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND ended_at >= ?2)
+             OR EXISTS (SELECT 1 FROM sighting WHERE mark = ?1 AND at >= ?2)
+             OR EXISTS (SELECT 1 FROM decision WHERE mark = ?1 AND at >= ?2)
+             OR EXISTS (SELECT 1 FROM folded g JOIN fencing f ON f.id = g.fencing WHERE g.mark = ?1
+               AND (f.asked_at >= ?2 OR f.committed_at >= ?2 OR g.digest <> fold_digest(g.fencing, g.mark)))";
+    transaction.prepare_cached(sql)?.query_row(params![mark.to_string(), before.0], |row| row.get(0))
+}
+
+/// Whether the register has anything of a mark.
+fn stands_there(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    stands: &dyn Fn(&str) -> bool,
+) -> rusqlite::Result<bool> {
+    let fencings = "SELECT fencing FROM folded WHERE mark = ?1";
+    let decisions = "SELECT id FROM decision WHERE mark = ?1";
+    let (fencings, decisions) = (texts(transaction, fencings, mark)?, texts(transaction, decisions, mark)?);
+    // Nobody knows what a damaged id is.
+    let Some((fencings, decisions)) = fencings.zip(decisions) else { return Ok(true) };
+    let fencings = fencings.into_iter().map(|id| format!("f.{id}"));
+    let decisions = decisions.into_iter().map(|id| format!("p.{id}"));
+    let own = ["f", "m", "s", "r"].map(|kind| format!("{kind}.{mark}"));
+    Ok(own.into_iter().chain(fencings).chain(decisions).any(|key| stands(&key)))
+}
+
+/// None where one of them is no text any more.
+fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
+    let mut query = transaction.prepare_cached(sql)?;
+    let rows = query.query_map([mark.to_string()], |row| row::raw_text(row, 0))?;
+    let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().map(|text| String::from_utf8(text).ok()).collect())
+}
+
+/// With everything that is only about it. A fencing goes with the record that it was taken in, or it would be new again.
+fn remove_mark(transaction: &Transaction<'_>, mark: MarkId) -> Result<(), Fault> {
+    for fencing in texts(transaction, "SELECT fencing FROM folded WHERE mark = ?1", mark)?.unwrap_or_default()
+    {
+        remove_fencing(transaction, &fencing)?;
+    }
+    for id in texts(transaction, "SELECT id FROM decision WHERE mark = ?1", mark)?.unwrap_or_default() {
+        decisions::remove(transaction, &id)?;
+    }
+    let mark = mark.to_string();
+    for sql in [
+        "DELETE FROM sighting WHERE mark = ?1",
+        "DELETE FROM hold WHERE mark = ?1",
+        "DELETE FROM delivery WHERE mark = ?1",
+        "DELETE FROM published WHERE entry IN ('m.' || ?1, 's.' || ?1, 'r.' || ?1)
+           OR (entry >= 'a.' || ?1 || '.' AND entry < 'a.' || ?1 || '/')",
+        "DELETE FROM mark WHERE id = ?1",
+    ] {
+        transaction.prepare_cached(sql)?.execute([&mark])?;
+    }
+    Ok(())
+}
+
+fn remove_fencing(transaction: &Transaction<'_>, fencing: &str) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM folded WHERE fencing = ?1",
+        "DELETE FROM imported WHERE fencing = ?1",
+        "DELETE FROM published WHERE entry IN ('f.' || ?1, 'f.' || ?1 || '.again', 's.' || ?1)",
+        "DELETE FROM fencing WHERE id = ?1",
+    ] {
+        transaction.prepare_cached(sql)?.execute([fencing])?;
+    }
+    Ok(())
+}
+
+/// What was set aside or too old. What nobody has looked at yet stays, and so does what only looks as if somebody had.
+fn aside(
+    transaction: &Transaction<'_>,
+    before: Timestamp,
+    stands: &dyn Fn(&str) -> bool,
+    round: &mut Round,
+) -> Result<Removed, Fault> {
+    let sql = format!(
+        "SELECT f.id, max(f.asked_at, f.committed_at),
+           EXISTS (SELECT 1 FROM folded g WHERE g.fencing = f.id AND g.mark IS NULL AND g.digest = fold_digest(g.fencing, g.mark))
+         FROM fencing f WHERE f.id > CAST(?1 AS TEXT) ORDER BY f.id LIMIT {OTHERS}"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let page = query.query_map([&round.text], |row| {
+        Ok((row::raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
+    })?;
+    let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut removed = Removed::default();
+    for (id, at, is_aside) in &page {
+        round.text.clone_from(id);
+        let Ok(id) = std::str::from_utf8(id) else { continue };
+        if *is_aside && *at < before && !stands(&format!("f.{id}")) {
+            remove_fencing(transaction, id)?;
+            removed.add(*at);
+        }
+    }
+    if page.len() < OTHERS {
+        round.go_on();
+    }
+    Ok(removed)
+}
+
+/// Pauses, maintenances and releases of groups. What is in force has no end and stays.
+fn old_decisions(
+    transaction: &Transaction<'_>,
+    before: Timestamp,
+    stands: &dyn Fn(&str) -> bool,
+    round: &mut Round,
+) -> Result<Removed, Fault> {
+    let page = decisions::page(transaction, round.number, OTHERS)?;
+    let mut removed = Removed::default();
+    for (seq, decision, end) in &page {
+        round.number = *seq;
+        let Ok(decision) = decision else { continue };
+        let Some(over) = decision.over_at(*end).filter(|_| decision.about.mark().is_none()) else { continue };
+        let id = decision.id.to_string();
+        if over < before
+            && decision.at < before
+            && !stands(&format!("p.{id}"))
+            && !stands(&format!("p.{id}.end"))
+        {
+            decisions::remove(transaction, &id)?;
+            removed.add(over);
+        }
+    }
+    if page.len() < OTHERS {
+        round.go_on();
+    }
+    Ok(removed)
+}
+
+/// Ends of decisions that never came.
+fn lone_endings(
+    transaction: &Transaction<'_>,
+    before: Timestamp,
+    stands: &dyn Fn(&str) -> bool,
+    round: &mut Round,
+) -> Result<Removed, Fault> {
+    let page = decisions::lone_endings(transaction, round.number, OTHERS)?;
+    let mut removed = Removed::default();
+    for (seq, id, at) in &page {
+        round.number = *seq;
+        let Some(id) = id else { continue };
+        if *at < before && !stands(&format!("p.{id}")) && !stands(&format!("p.{id}.end")) {
+            decisions::remove(transaction, id)?;
+            removed.add(*at);
+        }
+    }
+    if page.len() < OTHERS {
+        round.go_on();
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests;

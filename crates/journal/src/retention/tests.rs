@@ -1,0 +1,373 @@
+//! What goes and what stays, against the broken variants that would make a mark anew or forget an open one.
+
+use std::time::Duration;
+
+use super::*;
+use crate::tests::{
+    Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, states,
+};
+use crate::{HistoryFilter, Outage, Role};
+use marks::fencing::Fencing;
+use marks::id::NoteId;
+use marks::register::{About, Decision, Ending, Register, Scope};
+use marks::rule::Rule;
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// Long after everything that the tests write at `NOW`.
+const LATE: Timestamp = Timestamp(NOW.0 + 500 * 86_400_000);
+
+fn bounds() -> Bounds {
+    let before = LATE - DAY * 400;
+    Bounds { before, decided_before: LATE - DAY * 30, max_bytes: u64::MAX, floor: LATE - DAY * 7 }
+}
+
+/// A whole round; gives how many rows, marks and others were removed.
+fn prune_with(journal: &mut Journal, bounds: &Bounds, stands: &dyn Fn(&str) -> bool) -> usize {
+    let (mut round, mut removed) = (Round::default(), 0);
+    while !round.is_done() {
+        removed += journal.prune(bounds, &mut round, stands, LATE).unwrap();
+    }
+    removed
+}
+
+fn prune(journal: &mut Journal) -> usize {
+    prune_with(journal, &bounds(), &|_| false)
+}
+
+/// A mark that was told and whose host came back.
+fn told(journal: &mut Journal, host: &str, at: Timestamp) -> MarkId {
+    let mark = marked(journal, host, at);
+    assert!(attempt(journal, mark, "recovery", &acknowledged()));
+    assert!(journal.note_return(mark, at + Duration::from_secs(600), at).unwrap());
+    mark
+}
+
+fn count(home: &Home, table: &str) -> i64 {
+    home.raw().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+}
+
+fn is_there(journal: &Journal, mark: MarkId) -> bool {
+    journal.find_mark(mark).unwrap().is_some()
+}
+
+#[test]
+fn a_mark_that_is_long_over_goes_with_all_that_is_about_it() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = told(&mut journal, "compute1", NOW);
+    let keys = [format!("m.{mark}"), format!("s.{mark}"), format!("f.{mark}"), format!("a.{mark}.recovery")];
+    journal.note_published(Register::Attrd, &keys).unwrap();
+    assert!(prune(&mut journal) > 0);
+    for table in ["mark", "delivery", "folded", "fencing", "published", "sighting", "decision", "hold"] {
+        assert_eq!(count(&home, table), 0, "{table}");
+    }
+    let left = journal.history(&HistoryFilter::default()).unwrap().sound;
+    assert!(left.iter().all(|row| row.event == "pruned"), "{left:?}");
+    assert!(left[0].detail.contains("rows of the history were removed"), "{left:?}");
+    assert!(left[1].detail.contains("1 marks that had ended were removed"), "{left:?}");
+    assert!(journal.unfolded_fencings().unwrap().sound.is_empty(), "nothing is new again");
+    assert_eq!(prune(&mut journal), 0);
+}
+
+/// A flipped byte costs its own rows their end, and nobody else's. The broken variant, which reads every id as text, ends each
+/// round at the same mark, and once ended the daemon.
+#[test]
+fn an_id_that_is_no_text_any_more_keeps_its_mark_alone() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let [hurt, sound] = ["compute1", "compute2"].map(|host| told(&mut journal, host, NOW));
+    let flip = "UPDATE folded SET fencing = CAST(x'ff' AS TEXT) WHERE mark = ?1";
+    let raw = home.raw();
+    raw.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    assert_eq!(raw.execute(flip, [hurt.to_string()]).unwrap(), 1);
+    let lone = "INSERT INTO ending (decision, at, actor, reason, digest) VALUES (CAST(x'ff' AS TEXT), 1, '', '', x'')";
+    raw.execute(lone, []).unwrap();
+    assert!(prune(&mut journal) > 0);
+    assert!(is_there(&journal, hurt) && !is_there(&journal, sound));
+    assert_eq!(count(&home, "ending"), 1);
+}
+
+/// The broken variant removes the record that a fencing was taken in and not the fencing: it is new again, and its mark is
+/// made once more.
+#[test]
+fn a_fencing_goes_with_the_record_that_it_was_taken_in() {
+    for whole in [true, false] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        told(&mut journal, "compute1", NOW);
+        match whole {
+            true => drop(prune(&mut journal)),
+            false => drop(home.raw().execute("DELETE FROM folded", []).unwrap()),
+        }
+        assert_eq!(journal.unfolded_fencings().unwrap().sound.is_empty(), whole);
+    }
+}
+
+/// Each case by itself would be removed but for the one thing that is said of it; `true` is the broken variant of each: without
+/// that one thing it goes.
+#[test]
+fn what_is_open_young_or_needed_stays() {
+    type Change = fn(&mut Journal, &Home, MarkId);
+    let cases: [(&str, Change); 6] = [
+        ("it was fenced again yesterday", |journal, _, mark| {
+            let late = LATE - DAY;
+            let again = Fencing { asked_at: late, committed_at: late, ..fencing("compute1") };
+            journal.append_fencing(&again).unwrap();
+            journal.add_to_mark(&again, (mark, Rule::SameConnection), late).unwrap();
+        }),
+        ("it came back yesterday", |_, home, mark| {
+            let mut journal = home.open(Role::Alerter);
+            let write = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+                let row = row::load(transaction, mark)?.unwrap();
+                Ok(row::update(transaction, &MarkRow { returned_at: Some(LATE - DAY), ..row })?)
+            };
+            journal.write(write).unwrap();
+        }),
+        ("its host was never seen to be back", |_, home, mark| {
+            let mut journal = home.open(Role::Alerter);
+            let write = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+                let row = row::load(transaction, mark)?.unwrap();
+                Ok(row::update(transaction, &MarkRow { returned_at: None, ..row })?)
+            };
+            journal.write(write).unwrap();
+        }),
+        ("its row is damaged", |_, home, _| {
+            home.raw().execute("UPDATE mark SET fqdn = 'compute9.example.org'", []).unwrap();
+        }),
+        ("a delivery's row is damaged", |_, home, _| {
+            home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
+        }),
+        ("what took its fencing in is damaged", |_, home, _| {
+            home.raw().execute("UPDATE folded SET digest = x'00'", []).unwrap();
+        }),
+    ];
+    for (why, change) in cases {
+        for is_broken in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = told(&mut journal, "compute1", NOW);
+            if !is_broken {
+                change(&mut journal, &home, mark);
+            }
+            prune(&mut journal);
+            assert_eq!(is_there(&journal, mark), !is_broken, "{why}");
+        }
+    }
+}
+
+#[test]
+fn an_open_mark_stays_with_its_whole_history_however_old() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let open = marked(&mut journal, "compute1", NOW);
+    assert!(!attempt(&mut journal, open, "recovery", &again(NOW)));
+    let half = marked_for_two(&mut journal, "compute2", NOW);
+    assert!(attempt(&mut journal, half, "recovery", &acknowledged()));
+    journal.note_return(half, NOW, NOW).unwrap();
+    let before = [open, half].map(|mark| events(&journal, mark));
+    prune_with(&mut journal, &Bounds { max_bytes: 0, ..bounds() }, &|_| false);
+    assert_eq!([open, half].map(|mark| events(&journal, mark)), before);
+    assert_eq!(states(&journal, half).len(), 2, "one of its routes still waits");
+}
+
+/// The entry would be read again, and the mark made once more.
+#[test]
+fn what_stands_in_the_register_stays() {
+    for kind in ["m", "s", "f", "r"] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = told(&mut journal, "compute1", NOW);
+        prune_with(&mut journal, &bounds(), &|key| key == format!("{kind}.{mark}"));
+        assert!(is_there(&journal, mark), "{kind}");
+        prune(&mut journal);
+        assert!(!is_there(&journal, mark), "the broken variant");
+    }
+}
+
+/// Otherwise an older mark would become the host's newest one, and take in what belongs to the next outage.
+#[test]
+fn a_host_loses_its_oldest_mark_first() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let never_back = marked(&mut journal, "compute1", NOW);
+    assert!(attempt(&mut journal, never_back, "recovery", &acknowledged()));
+    let back = told(&mut journal, "Compute1", NOW + DAY);
+    prune(&mut journal);
+    assert!(is_there(&journal, never_back) && is_there(&journal, back));
+    assert!(journal.note_return(never_back, NOW + DAY, NOW).unwrap());
+    prune(&mut journal);
+    assert!(!is_there(&journal, never_back) && !is_there(&journal, back));
+}
+
+/// Without a cluster no return is noted: then the newest sixteen stay.
+#[test]
+fn of_a_host_that_is_never_seen_to_be_back_the_newest_stay() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mut all = Vec::new();
+    for day in 0..20 {
+        let mark = marked(&mut journal, "compute1", NOW + DAY * day);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        all.push(mark);
+    }
+    prune(&mut journal);
+    let left: Vec<MarkId> = all.iter().copied().filter(|mark| is_there(&journal, *mark)).collect();
+    assert_eq!(left, all[4 - 1 + 1..], "sixteen later ones were there for each that went");
+}
+
+/// What is removed decides nothing of what comes: for every next fencing the outages that are left say what all of them said.
+#[test]
+fn no_outage_is_forgotten_that_a_fencing_of_today_could_belong_to() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    for day in [0, 10, 20] {
+        told(&mut journal, "compute1", NOW + DAY * day);
+    }
+    let before = journal.outages_of(&marks::host::HostName::parse("compute1").unwrap()).unwrap();
+    prune(&mut journal);
+    let after = journal.outages_of(&marks::host::HostName::parse("compute1").unwrap()).unwrap();
+    let gone: Vec<&Outage> = before.iter().filter(|outage| !after.contains(outage)).collect();
+    assert_eq!(gone.len(), 3);
+    assert!(gone.iter().all(|outage| outage.returned_at.is_some_and(|back| back < bounds().before)));
+}
+
+#[test]
+fn a_fencing_that_made_no_mark_goes_and_one_that_nobody_looked_at_stays() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let (aside, new) = (fencing("ctl1"), fencing("compute1"));
+    journal.append_fencing(&aside).unwrap();
+    journal.set_aside(&aside, (Rule::NotCovered, "no compute host"), NOW).unwrap();
+    journal.append_fencing(&new).unwrap();
+    let young = Fencing { asked_at: LATE, committed_at: LATE, ..fencing("ctl2") };
+    journal.append_fencing(&young).unwrap();
+    journal.set_aside(&young, (Rule::NotCovered, "no compute host"), LATE).unwrap();
+    prune_with(&mut journal, &bounds(), &|key| key == format!("f.{}", aside.id));
+    assert_eq!(count(&home, "fencing"), 3);
+    prune(&mut journal);
+    assert_eq!(count(&home, "fencing"), 2);
+    assert_eq!(journal.unfolded_fencings().unwrap().sound, [new]);
+}
+
+/// The broken variant of the size looks at the file, which never shrinks: it would remove everything.
+#[test]
+fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    for (days, detail) in [(30, "a month old"), (8, "a week old"), (1, "of yesterday")] {
+        let (event, actor) = ("forgotten", ALERTER);
+        let at = LATE - DAY * days;
+        let row = NewHistory { at, event, mark: None, node: None, route: None, detail, actor };
+        journal.append_history(&row).unwrap();
+    }
+    let left = |journal: &Journal| -> Vec<String> {
+        let rows = journal.history(&HistoryFilter::default()).unwrap().sound;
+        rows.into_iter().filter(|row| row.event != "pruned").map(|row| row.detail).collect()
+    };
+    let max_bytes = journal.used().unwrap();
+    assert_eq!(prune_with(&mut journal, &Bounds { max_bytes, ..bounds() }, &|_| false), 0);
+    assert_eq!(prune_with(&mut journal, &Bounds { max_bytes: max_bytes - 1, ..bounds() }, &|_| false), 2);
+    assert_eq!(left(&journal), ["of yesterday"]);
+    assert!(std::fs::metadata(journal.path()).unwrap().len() > 0);
+}
+
+/// Free pages are used again: what was removed makes room for what comes, and the file keeps its size.
+#[test]
+fn the_room_of_what_was_removed_is_used_again() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mut sizes = Vec::new();
+    for turn in 0..6 {
+        for host in 0..60 {
+            told(&mut journal, &format!("compute{host}"), NOW + DAY * (turn * 2));
+        }
+        prune(&mut journal);
+        journal.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        sizes.push(std::fs::metadata(journal.path()).unwrap().len());
+    }
+    assert!(sizes[5] <= sizes[1] + sizes[1] / 4, "{sizes:?}");
+}
+
+#[test]
+fn a_step_is_small_and_a_round_ends() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    for host in 0..200 {
+        told(&mut journal, &format!("compute{host}"), NOW);
+    }
+    let (mut round, mut steps) = (Round::default(), 0);
+    while !round.is_done() {
+        let removed = journal.prune(&bounds(), &mut round, &|_| false, LATE).unwrap();
+        assert!(removed <= ROWS);
+        steps += 1;
+        assert!(steps < 100, "a round ends");
+    }
+    assert!(steps > 200 / MARKS, "not all at once");
+    assert_eq!(count(&home, "mark"), 0);
+}
+
+/// A damaged row is never dropped silently: nobody knows how old it is.
+#[test]
+fn a_damaged_row_of_the_history_stays() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    told(&mut journal, "compute1", NOW);
+    let raw = home.raw();
+    raw.execute("DROP TRIGGER history_is_kept", []).unwrap();
+    raw.execute("UPDATE history SET detail = 'x' WHERE seq = 1", []).unwrap();
+    prune(&mut journal);
+    assert_eq!(journal.history(&HistoryFilter::default()).unwrap().damaged.len(), 1);
+}
+
+/// The known fault of the first round: what operators decided was never trimmed. What is in force stays for ever.
+#[test]
+fn decisions_go_a_month_after_their_end_and_never_before() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mut decide = |about, at| {
+        let (id, actor, reason) = (NoteId::generate(), "alice".to_owned(), "new switch".to_owned());
+        assert!(journal.decide(&Decision { id, about, at, actor, reason }).unwrap());
+        id
+    };
+    let pause = || About::Pause { scope: Scope::All, until: None };
+    let until = |until| About::Maintenance { scope: Scope::Group("rack1".into()), until };
+    let (in_force, ended) = (decide(pause(), NOW), decide(pause(), NOW));
+    let _over = decide(until(NOW + DAY), NOW);
+    let young = decide(until(LATE - DAY), NOW);
+    let _released = decide(About::ReleaseGroup("rack1".into()), NOW);
+    let end = |id, at| Ending { id, at, actor: "bob".into(), reason: "done".into() };
+    assert!(journal.end_decision(&end(ended, NOW)).unwrap());
+    assert!(journal.adopt_ending(&end(NoteId::generate(), NOW), NOW).unwrap());
+    let version = journal.decisions_version().unwrap();
+    let stands = format!("p.{ended}.end");
+    prune_with(&mut journal, &bounds(), &|key| key == stands);
+    assert_eq!((count(&home, "decision"), count(&home, "ending")), (3, 1), "its end stands in the register");
+    prune(&mut journal);
+    assert_eq!((count(&home, "decision"), count(&home, "ending")), (2, 0));
+    let left = journal.decisions_in_force(NOW + Duration::from_secs(1)).unwrap().sound;
+    assert!(left.iter().all(|decision| [in_force, young].contains(&decision.id)));
+    assert_eq!(journal.decisions_version().unwrap(), version, "a plan that was made by it stays right");
+    let pause = Decision {
+        id: NoteId::generate(),
+        about: pause(),
+        at: LATE,
+        actor: "alice".into(),
+        reason: "again".into(),
+    };
+    journal.decide(&pause).unwrap();
+    assert!(journal.decisions_version().unwrap() > version);
+}
+
+/// After an error the same rows are looked at again.
+#[test]
+fn a_step_that_fails_leaves_the_round_where_it_was() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    told(&mut journal, "compute1", NOW);
+    let raw = home.raw();
+    raw.execute_batch("BEGIN IMMEDIATE").unwrap();
+    journal.connection.busy_timeout(Duration::ZERO).unwrap();
+    let mut round = Round::default();
+    assert_eq!(journal.prune(&bounds(), &mut round, &|_| false, LATE).unwrap_err().kind(), "busy");
+    assert_eq!(round, Round::default());
+}

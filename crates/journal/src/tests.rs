@@ -1,0 +1,587 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process;
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use rusqlite::params;
+use tempfile::TempDir;
+
+use super::*;
+use marks::delivery::State;
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId};
+use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
+use marks::rule::Rule;
+use marks::time::Timestamp;
+
+pub(super) const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+pub(super) struct Home {
+    _keep: TempDir,
+    path: PathBuf,
+}
+
+impl Home {
+    pub(super) fn new() -> Self {
+        let keep = TempDir::new().unwrap();
+        let path = keep.path().join("state/marks.db");
+        Self { _keep: keep, path }
+    }
+
+    pub(super) fn open(&self, role: Role) -> Journal {
+        Journal::open(&self.path, role).unwrap()
+    }
+
+    fn refusal(&self) -> &'static str {
+        Journal::open(&self.path, Role::Agent).unwrap_err().kind()
+    }
+
+    /// A connection that knows nothing of our rules, as a fault or an attacker would have it.
+    pub(super) fn raw(&self) -> Connection {
+        Connection::open(&self.path).unwrap()
+    }
+}
+
+pub(super) fn fencing(node: &str) -> Fencing {
+    Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(node).unwrap(),
+        plug: None,
+        asked_at: NOW,
+        committed_at: NOW,
+        seen_by: "ctl1".into(),
+        origin: Origin::Fencer,
+        incarnation: None,
+        already_down: Some(false),
+        given_domain: None,
+        given_shared_storage: Some(true),
+    }
+}
+
+pub(super) fn row_of(first: &Fencing) -> MarkRow {
+    MarkRow {
+        id: first.id.into(),
+        node: first.node.clone(),
+        fqdn: Some(first.node.with_domain("example.org").unwrap()),
+        on_shared_storage: true,
+        failure_time: first.asked_at,
+        generated_time: first.asked_at,
+        settled: None,
+        source: Source::Fencing,
+        incarnation: first.incarnation.clone(),
+        standing: Standing::Proven(Proof::Journal),
+        made_by: "ctl1".into(),
+        made_at: first.asked_at,
+        returned_at: None,
+    }
+}
+
+pub(super) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+    marked_as(journal, node, at, Standing::Proven(Proof::Journal))
+}
+
+pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standing: Standing) -> MarkId {
+    let first = Fencing { asked_at: at, ..fencing(node) };
+    journal.append_fencing(&first).unwrap();
+    let row = MarkRow { standing, ..row_of(&first) };
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node)], at).unwrap();
+    row.id
+}
+
+pub(super) fn to_recovery(body: &str) -> NewDelivery {
+    NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec(), required: true, link: None }
+}
+
+/// A mark that two routes get, of which `wiki` is not required.
+pub(super) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+    let first = Fencing { asked_at: at, ..fencing(node) };
+    journal.append_fencing(&first).unwrap();
+    let row = row_of(&first);
+    let wiki = NewDelivery { route: "wiki".into(), required: false, ..to_recovery(node) };
+    journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery(node), wiki], at).unwrap();
+    row.id
+}
+
+/// One attempt and what it came to; says whether the mark is settled with it.
+pub(super) fn attempt(journal: &mut Journal, mark: MarkId, route: &str, verdict: &Verdict) -> bool {
+    journal.begin_attempt(mark, route).unwrap();
+    journal.finish_attempt(mark, route, verdict, NOW).unwrap()
+}
+
+/// The states of a mark's deliveries in the order of their routes.
+pub(super) fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
+    journal.deliveries_of(mark).unwrap().sound.iter().map(|delivery| delivery.state).collect()
+}
+
+/// The events of a mark's history, oldest first.
+pub(super) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
+    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+    let history = journal.history(&filter).unwrap();
+    assert!(history.damaged.is_empty());
+    history.sound.into_iter().map(|line| line.event).collect()
+}
+
+pub(super) fn routes() -> [Room; 1] {
+    [Room::of("recovery", 1)]
+}
+
+pub(super) fn again(next_due: Timestamp) -> Verdict {
+    Verdict::Again {
+        state: State::Pending,
+        ambiguous: false,
+        kind: "connect".into(),
+        detail: "refused".into(),
+        next_due,
+    }
+}
+
+pub(super) fn acknowledged() -> Verdict {
+    Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() }
+}
+
+/// S1-23: persisted, and readable by a separate component.
+#[test]
+fn a_fencing_is_read_back_by_another_process_role() {
+    let home = Home::new();
+    let written = fencing("compute1");
+    home.open(Role::Agent).append_fencing(&written).unwrap();
+    let read = home.open(Role::Reader).unfolded_fencings().unwrap();
+    assert_eq!(read.sound, [written]);
+    assert!(read.damaged.is_empty());
+}
+
+#[test]
+fn directory_and_files_are_closed_to_others_whatever_the_umask() {
+    let home = Home::new();
+    home.open(Role::Agent).append_fencing(&fencing("compute1")).unwrap();
+    let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(home.path.parent().unwrap()), 0o711);
+    assert_eq!(mode(&home.path), 0o600);
+    for file in fs::read_dir(home.path.parent().unwrap()).unwrap() {
+        assert_eq!(mode(&file.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn the_agent_leaves_the_wal_for_the_alerter() {
+    let home = Home::new();
+    drop(home.open(Role::Alerter));
+    let mut agent = home.open(Role::Agent);
+    agent.append_fencing(&fencing("compute1")).unwrap();
+    drop(agent);
+    let wal = fs::metadata(home.path.with_extension("db-wal")).unwrap();
+    assert!(wal.len() > 0, "closing must not checkpoint");
+    // The broken variant: an ordinary connection, as the last one, takes the WAL away.
+    home.raw().query_row("SELECT count(*) FROM fencing", [], |r| r.get::<_, i64>(0)).unwrap();
+    assert!(!home.path.with_extension("db-wal").exists());
+}
+
+#[test]
+fn places_that_others_could_write_are_refused() {
+    let home = Home::new();
+    drop(home.open(Role::Agent));
+    let directory = home.path.parent().unwrap();
+    let chmod = |p: &Path, mode| fs::set_permissions(p, fs::Permissions::from_mode(mode)).unwrap();
+    for (path, bad, good) in
+        [(directory, 0o777, 0o711), (directory, 0o721, 0o711), (&*home.path, 0o620, 0o600)]
+    {
+        chmod(path, bad);
+        assert_eq!(home.refusal(), "insecure", "{bad:o}");
+        chmod(path, good);
+        drop(home.open(Role::Agent));
+    }
+    chmod(directory.parent().unwrap(), 0o777);
+    assert_eq!(home.refusal(), "insecure", "an ancestor without the sticky bit");
+    chmod(directory.parent().unwrap(), 0o1777);
+    drop(home.open(Role::Agent));
+}
+
+#[test]
+fn a_symlink_or_hard_link_in_place_of_a_file_is_refused_and_its_target_untouched() {
+    for name in ["marks.db", "marks.db-wal", "marks.db-shm", "marks.db.lock"] {
+        let home = Home::new();
+        fs::create_dir(home.path.parent().unwrap()).unwrap();
+        let target = home.path.parent().unwrap().parent().unwrap().join("target");
+        fs::write(&target, "precious").unwrap();
+        let planted = home.path.with_file_name(name);
+        symlink(&target, &planted).unwrap();
+        assert_eq!(home.refusal(), "symlink", "{name}");
+        fs::remove_file(&planted).unwrap();
+        fs::hard_link(&target, &planted).unwrap();
+        assert_eq!(home.refusal(), "symlink", "hard link {name}");
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+    }
+}
+
+#[test]
+fn a_symlink_in_place_of_the_directory_is_refused() {
+    let home = Home::new();
+    let real = home.path.parent().unwrap().with_file_name("elsewhere");
+    fs::create_dir(&real).unwrap();
+    symlink(&real, home.path.parent().unwrap()).unwrap();
+    assert_eq!(home.refusal(), "symlink");
+}
+
+#[test]
+fn foreign_newer_and_planted_files_are_refused_and_left_alone() {
+    let home = Home::new();
+    drop(home.open(Role::Agent));
+    home.raw().execute_batch("CREATE TRIGGER t AFTER INSERT ON mark BEGIN DELETE FROM mark; END").unwrap();
+    assert_eq!(home.refusal(), "foreign", "a planted trigger");
+    home.raw().execute_batch("DROP TRIGGER t; PRAGMA user_version = 9").unwrap();
+    assert_eq!(home.refusal(), "newer-schema");
+    home.raw().execute_batch("PRAGMA user_version = 1; PRAGMA application_id = 7").unwrap();
+    assert_eq!(home.refusal(), "foreign");
+    fs::write(&home.path, "not a database, but somebody's letter").unwrap();
+    assert_eq!(home.refusal(), "foreign");
+    assert!(fs::read_to_string(&home.path).unwrap().contains("letter"));
+}
+
+#[test]
+fn an_old_sqlite_is_refused() {
+    for (version, found) in
+        [(3_040_001, "3.40.1"), (3_046_001, "3.46.1"), (3_050_007, "3.50.7"), (3_051_002, "3.51.2")]
+    {
+        let refusal = refuse_old_sqlite(version).unwrap_err();
+        assert_eq!(refusal.kind(), "sqlite-too-old");
+        assert!(refusal.to_string().starts_with(&format!("SQLite {found} can lose")), "{refusal}");
+    }
+    for version in [3_051_003, 3_052_000, 4_000_000, rusqlite::version_number()] {
+        assert!(refuse_old_sqlite(version).is_ok(), "{version}");
+    }
+}
+
+#[test]
+fn a_reader_makes_nothing() {
+    let home = Home::new();
+    assert_eq!(Journal::open(&home.path, Role::Reader).unwrap_err().kind(), "missing");
+    assert!(!home.path.parent().unwrap().exists());
+}
+
+#[test]
+fn history_and_fencings_cannot_be_rewritten() {
+    let home = Home::new();
+    home.open(Role::Agent).append_fencing(&fencing("compute1")).unwrap();
+    let raw = home.raw();
+    assert!(raw.execute("UPDATE history SET detail = 'x'", []).is_err());
+    assert!(raw.execute("UPDATE fencing SET node = 'compute2'", []).is_err());
+}
+
+/// A flipped byte in a row must never name another host.
+#[test]
+fn a_changed_row_is_noticed_in_every_table() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    let raw = home.raw();
+    raw.execute_batch("DROP TRIGGER fencing_is_kept; UPDATE fencing SET node = 'compute2'").unwrap();
+    assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1);
+    raw.execute("UPDATE delivery SET body = ?1", [&b"compute2"[..]]).unwrap();
+    let due = journal.due(NOW, "recovery", 10, None).unwrap();
+    assert!(due.sound.is_empty() && due.damaged.len() == 1);
+    // It is in quarantine now: not due, not gone.
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.is_empty());
+    assert_eq!(journal.deliveries_of(mark).unwrap().damaged.len(), 1);
+    raw.execute("UPDATE mark SET fqdn = 'compute2.example.org'", []).unwrap();
+    assert_eq!(journal.mark(mark).unwrap_err().kind(), "damaged");
+}
+
+/// It decides whether a fencing is an outage of its own.
+#[test]
+fn another_word_on_whether_a_host_was_down_already_is_noticed() {
+    for word in ["1", "NULL"] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(journal.fencings_of(mark).unwrap().sound[0].already_down, Some(false));
+        let damage = format!("DROP TRIGGER fencing_is_kept; UPDATE fencing SET already_down = {word}");
+        home.raw().execute_batch(&damage).unwrap();
+        assert_eq!(journal.fencings_of(mark).unwrap().damaged.len(), 1, "{word}");
+    }
+}
+
+#[test]
+fn a_changed_fold_or_line_of_history_is_not_believed() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    assert_eq!(journal.fence_count(mark).unwrap(), 1);
+    let raw = home.raw();
+    raw.execute_batch(
+        "DROP TRIGGER history_is_kept; UPDATE history SET actor = 'alice' WHERE event = 'marked'",
+    )
+    .unwrap();
+    let history = journal.history(&HistoryFilter::default()).unwrap();
+    assert_eq!((history.sound.len(), history.damaged.len()), (1, 1));
+    raw.execute("UPDATE folded SET mark = NULL", []).unwrap();
+    assert_eq!(journal.fence_count(mark).unwrap(), 0);
+    let again = journal.unfolded_fencings().unwrap().sound;
+    assert_eq!(again.len(), 1, "it is looked at again");
+    journal.add_to_mark(&again[0], (mark, Rule::SameConnection), NOW).unwrap();
+    assert_eq!(journal.fence_count(mark).unwrap(), 1);
+}
+
+/// S1-16: what is not accepted stays, with its attempts and its next due time.
+#[test]
+fn a_delivery_goes_its_whole_way_and_settles_its_mark() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    let later = NOW + Duration::from_secs(5);
+    assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().sound.len(), 1);
+    journal.begin_attempt(mark, "recovery").unwrap();
+    assert!(journal.due(later, "recovery", 10, None).unwrap().sound.is_empty(), "one attempt at a time");
+    assert!(!journal.finish_attempt(mark, "recovery", &again(later), NOW).unwrap());
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(later));
+    drop(journal);
+    let mut journal = home.open(Role::Alerter);
+    let due = journal.due(later, "recovery", 10, None).unwrap().sound;
+    assert_eq!((due[0].delivery.attempts, due[0].delivery.body.as_slice()), (1, &b"compute1"[..]));
+    journal.begin_attempt(mark, "recovery").unwrap();
+    assert!(journal.finish_attempt(mark, "recovery", &acknowledged(), later).unwrap());
+    assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, later)));
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), None);
+}
+
+#[test]
+fn only_the_oldest_open_mark_of_a_host_is_due_and_no_host_waits_for_another() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let first = marked(&mut journal, "compute1", NOW);
+    let second = marked(&mut journal, "COMPUTE1", NOW + Duration::from_secs(60));
+    let other = marked(&mut journal, "compute2", NOW + Duration::from_secs(90));
+    let late = NOW + Duration::from_secs(100);
+    let due = |journal: &mut Journal| {
+        journal.due(late, "recovery", 10, None).unwrap().sound.iter().map(|d| d.mark.id).collect::<Vec<_>>()
+    };
+    assert_eq!(due(&mut journal), [first, other]);
+    journal.begin_attempt(first, "recovery").unwrap();
+    assert_eq!(due(&mut journal), [other], "in flight stands before the second one too");
+    journal.finish_attempt(first, "recovery", &acknowledged(), late).unwrap();
+    assert_eq!(due(&mut journal), [second, other]);
+}
+
+#[test]
+fn an_attempt_that_was_cut_off_counts_as_unknown_and_is_made_again() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    journal.begin_attempt(mark, "recovery").unwrap();
+    drop(journal);
+    let mut journal = home.open(Role::Alerter);
+    assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+    assert_eq!(journal.recover(NOW).unwrap(), 1);
+    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
+    assert_eq!((due[0].delivery.attempts, due[0].delivery.ambiguous), (1, 1));
+}
+
+#[test]
+fn after_a_clock_was_set_back_nothing_waits_longer_than_the_cap() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    journal.begin_attempt(mark, "recovery").unwrap();
+    journal.finish_attempt(mark, "recovery", &again(NOW + Duration::from_secs(864_000)), NOW).unwrap();
+    let cap = NOW + Duration::from_secs(30);
+    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 1);
+    assert_eq!(journal.put_off_no_longer_than(cap).unwrap(), 0);
+    assert_eq!(journal.next_due(NOW, &routes()).unwrap(), Some(cap));
+}
+
+/// A start cuts the waits of a former daemon short, but a rejection has a schedule of its own, and says nothing of its route.
+/// The broken variant is a mark that was answered badly.
+#[test]
+fn what_is_rejected_keeps_its_schedule_and_is_no_trouble_of_its_route() {
+    let (late, cap) = (NOW + Duration::from_secs(3000), NOW + Duration::from_secs(30));
+    for (state, waits, troubles) in [(State::Parked, late, 0), (State::Pending, cap, 1)] {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
+        attempt(
+            &mut journal,
+            mark,
+            "recovery",
+            &Verdict::Again { state, ambiguous, kind, detail, next_due: late },
+        );
+        assert_eq!(journal.tried().unwrap().len(), troubles, "{state:?}");
+        journal.put_off_no_longer_than(cap).unwrap();
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.next_due, delivery.is_rejected()), (waits, state == State::Parked));
+        journal.put_off_no_longer_than(NOW - SLOWEST).unwrap();
+        assert!(
+            journal.deliveries_of(mark).unwrap().sound[0].next_due <= NOW,
+            "but no clock keeps it for ever"
+        );
+    }
+}
+
+#[test]
+fn the_parked_deliveries_of_a_route_are_made_due() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let late = NOW + Duration::from_secs(3600);
+    for (node, state) in [("compute1", State::Parked), ("compute2", State::Pending)] {
+        let mark = marked(&mut journal, node, NOW);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        let Verdict::Again { ambiguous, kind, detail, .. } = again(late) else { unreachable!() };
+        let verdict = Verdict::Again { state, ambiguous, kind, detail, next_due: late };
+        journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap();
+    }
+    assert_eq!(journal.wake_parked("other", NOW).unwrap(), 0);
+    assert_eq!(journal.wake_parked("recovery", NOW).unwrap(), 1);
+    let due = journal.due(NOW, "recovery", 10, None).unwrap().sound;
+    assert_eq!(due.iter().map(|due| due.mark.node.as_str()).collect::<Vec<_>>(), ["compute1"]);
+}
+
+#[test]
+fn an_operator_can_end_a_mark_and_a_late_answer_changes_nothing() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    journal.begin_attempt(mark, "recovery").unwrap();
+    assert!(journal.dismiss(mark, "moved by hand", "alice", NOW).unwrap());
+    assert!(!journal.dismiss(mark, "again", "alice", NOW).unwrap());
+    assert!(!journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap());
+    assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Dismissed, NOW)));
+    let history =
+        journal.history(&HistoryFilter { mark: Some(mark), ..HistoryFilter::default() }).unwrap().sound;
+    assert_eq!(events(&journal, mark), ["marked", "settled", "late-answer"]);
+    assert_eq!(history[1].actor, "alice");
+}
+
+#[test]
+fn a_transition_outside_of_the_table_is_refused() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    journal.begin_attempt(mark, "recovery").unwrap();
+    assert_eq!(journal.begin_attempt(mark, "recovery").unwrap_err().kind(), "transition");
+}
+
+#[test]
+fn the_same_refusal_fills_the_history_once() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Alerter);
+    let mark = marked(&mut journal, "compute1", NOW);
+    for _ in 0..50 {
+        journal.begin_attempt(mark, "recovery").unwrap();
+        journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
+    }
+    let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+    assert_eq!(journal.history(&filter).unwrap().sound.len(), 2);
+    assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].attempts, 50);
+}
+
+#[test]
+fn a_second_alerter_is_told_who_holds_the_lock() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    let lock = Lock::take(journal.path()).unwrap();
+    let refused = Lock::take(journal.path()).unwrap_err();
+    assert_eq!(refused.kind(), "locked");
+    assert!(refused.to_string().contains(&format!("process {}", process::id())));
+    assert!(Lock::holder(journal.path()).unwrap().unwrap().starts_with(&format!("{} ", process::id())));
+    drop(lock);
+    assert_eq!(Lock::holder(journal.path()).unwrap(), None);
+    drop(Lock::take(journal.path()).unwrap());
+}
+
+#[test]
+fn a_lock_file_of_a_dead_process_holds_nothing() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    fs::write(home.path.with_extension("db.lock"), "1 99\n").unwrap();
+    assert_eq!(Lock::holder(journal.path()).unwrap(), None);
+    drop(Lock::take(journal.path()).unwrap());
+}
+
+/// What a killed daemon left running shares its lock, and ends within moments.
+#[test]
+fn what_a_dead_holder_left_running_is_waited_for() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    let path = home.path.with_extension("db.lock");
+    fs::write(&path, "1 99\n").unwrap();
+    let left = Flock::lock(fs::File::open(&path).unwrap(), FlockArg::LockExclusiveNonblock).unwrap();
+    let place = journal.path().to_owned();
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| Lock::take(&place));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!next.is_finished());
+        drop(left);
+        drop(next.join().unwrap().unwrap());
+    });
+}
+
+/// A daemon that was killed under a PID 1 that is slow to reap is not one that hangs.
+#[test]
+fn a_zombie_holds_no_lock() {
+    let home = Home::new();
+    let journal = home.open(Role::Alerter);
+    let mut child = process::Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", child.id());
+    let fields = || fs::read_to_string(&stat).unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>();
+    while fields()[2] != "Z" {
+        std::thread::yield_now();
+    }
+    fs::write(home.path.with_extension("db.lock"), format!("{} {}\n", child.id(), fields()[21])).unwrap();
+    assert_eq!(Lock::holder(journal.path()).unwrap(), None);
+    child.wait().unwrap();
+}
+
+#[test]
+fn many_agents_at_once_all_find_a_whole_journal() {
+    let home = Home::new();
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let home = &home;
+            scope.spawn(move || {
+                for n in 0..10 {
+                    home.open(Role::Agent).append_fencing(&fencing(&format!("c{worker}-{n}"))).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(home.open(Role::Reader).unfolded_fencings().unwrap().sound.len(), 80);
+    let left: Vec<_> =
+        fs::read_dir(home.path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains(".new")), "{left:?}");
+}
+
+#[test]
+fn a_locked_journal_is_busy_and_check_writable_says_so() {
+    let home = Home::new();
+    let mut journal = home.open(Role::Agent);
+    journal.check_writable().unwrap();
+    journal.connection.busy_timeout(Duration::ZERO).unwrap();
+    let other = home.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(journal.check_writable().unwrap_err().kind(), "busy");
+    assert_eq!(journal.append_fencing(&fencing("compute1")).unwrap_err().kind(), "busy");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
+    assert_eq!(
+        other
+            .query_row("SELECT count(*) FROM mark WHERE id = ?1", params![""], |r| r.get::<_, i64>(0))
+            .unwrap(),
+        0
+    );
+}
+
+#[test]
+fn the_version_changes_with_every_write_and_only_then() {
+    let home = Home::new();
+    let (mut agent, alerter) = (home.open(Role::Agent), home.open(Role::Alerter));
+    let (before, of_agent) = (alerter.version().unwrap(), agent.version().unwrap());
+    assert_eq!(alerter.version().unwrap(), before);
+    agent.append_fencing(&fencing("compute1")).unwrap();
+    assert_ne!(alerter.version().unwrap(), before, "somebody else wrote");
+    assert_ne!(agent.version().unwrap(), of_agent, "it wrote itself");
+    let after = alerter.version().unwrap();
+    alerter.unfolded_fencings().unwrap();
+    assert_eq!(alerter.version().unwrap(), after);
+}

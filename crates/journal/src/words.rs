@@ -1,0 +1,138 @@
+//! The words of the history: a closed list, which docs/history.md explains.
+
+/// One word of the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// As it stands in a row's `event`.
+    pub word: &'static str,
+    /// What has happened.
+    pub meaning: &'static str,
+    /// Who stands in a row's `actor`.
+    pub who: &'static str,
+}
+
+const AGENT: &str = "fence_mark, operator or api";
+const ALERTER: &str = "nova-host-alerter";
+const OPERATOR: &str = "the operator";
+const EITHER: &str = "the operator, or nova-host-alerter by the word of the register";
+const RECEIVER: &str = "nova-host-alerter, or whose token it was";
+
+/// Every word, in the order of the alphabet.
+pub const WORDS: [Word; 43] = [
+    word("accepted", "a route has taken the message and will confirm it later", ALERTER),
+    word("acknowledged", "a route has acknowledged the mark", ALERTER),
+    word("acknowledged-elsewhere", "the alerter on another controller told the route", ALERTER),
+    word("asked", "a route's further step was asked and is not done yet", ALERTER),
+    word("cancelled", "a delivery ended by a rule of the configuration", ALERTER),
+    word("confirmed", "a receiver confirmed a mark that it had only accepted", "whose token it was"),
+    word("dismissed", "what was still open of a settled mark was ended", OPERATOR),
+    word("doubted", "a mark is held, since what became of it is not known", ALERTER),
+    word("escalated", "the next route of a chain is told", ALERTER),
+    word(
+        "exhausted",
+        "the last route of a chain did not acknowledge in its time; it is tried for ever",
+        ALERTER,
+    ),
+    word("expired", "a mark has ended, since its outage goes out as another mark", ALERTER),
+    word("fenced", "a fencing was recorded", AGENT),
+    word("fenced-again", "a further fencing of the same outage", ALERTER),
+    word("forgotten", "sightings of fencings that are over were removed", ALERTER),
+    word("freed", "nothing holds a mark or a delivery any more", ALERTER),
+    word("held", "a mark or a delivery is held, with the reason", ALERTER),
+    word("interrupted", "the daemon ended while an attempt was under way; it is made again", ALERTER),
+    word("late-answer", "an answer came after the delivery had ended", ALERTER),
+    word("maintenance-began", "telling of a host or a group is held while it is worked on", EITHER),
+    word("maintenance-ended", "that is over", EITHER),
+    word("marked", "a mark was made", ALERTER),
+    word("marked-by-hand", "somebody said that a host has failed", "the operator, or whose token it was"),
+    word("named", "a mark that was held for want of a name has one", ALERTER),
+    word("not-accepted", "an attempt failed; said again only when it fails in another way", ALERTER),
+    word(
+        "not-confirmed",
+        "a route has taken the message again, and has not confirmed it in time before",
+        ALERTER,
+    ),
+    word("past", "an old fencing gets no mark: it was probably notified before", ALERTER),
+    word("paused", "telling is held until it is resumed", EITHER),
+    word("proven", "a mark that was held for want of a proof has one", ALERTER),
+    word("pruned", "what is long over was removed from the journal", ALERTER),
+    word("quarantined", "a row is damaged: it is never sent and never dropped", ALERTER),
+    word("read", "the register has a fencing or a decision of another controller", ALERTER),
+    word("refused", "a route refuses a mark, which is parked", RECEIVER),
+    word("released", "what was held may go", EITHER),
+    word("reloaded", "the configuration was read again, and is in force", OPERATOR),
+    word("resumed", "a pause is over", EITHER),
+    word("retry", "a delivery is tried at once", OPERATOR),
+    word("returned", "the host of a mark is back", ALERTER),
+    word("set-aside", "a fencing or a sighting is of no host that is told", ALERTER),
+    word("settled", "a mark has ended, and how", "nova-host-alerter, or the operator who ended it"),
+    word("settled-elsewhere", "a mark has ended on another controller, and how", ALERTER),
+    word("sighted", "Pacemaker too says that the host of a mark was fenced", ALERTER),
+    word("test-sent", "a test message was sent, and what came of it", OPERATOR),
+    word("watermark", "from when on Pacemaker's memory counts", ALERTER),
+];
+
+const fn word(word: &'static str, meaning: &'static str, who: &'static str) -> Word {
+    Word { word, meaning, who }
+}
+
+/// Whether the history has such a word.
+pub fn is_word(event: &str) -> bool {
+    WORDS.iter().any(|known| known.word == event)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn sources(below: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(below).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// What is written apart from tests; this list itself is no use of a word.
+    fn code() -> String {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned();
+        let mut files = Vec::new();
+        for part in ["crates", "alerter/src", "fence-agent/src"] {
+            sources(&root.join(part), &mut files);
+        }
+        let is_code = |file: &&PathBuf| !file.ends_with("words.rs") && !file.ends_with("tests.rs");
+        let texts = files.iter().filter(is_code).map(|file| fs::read_to_string(file).unwrap());
+        texts.map(|text| text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()).collect()
+    }
+
+    /// The other way round, `append` refuses what is no word wherever debug assertions are on: every test looks.
+    #[test]
+    fn every_word_is_one_that_somebody_writes() {
+        let code = code();
+        for Word { word, .. } in WORDS {
+            assert!(code.contains(&format!("\"{word}\"")), "{word}");
+        }
+        assert!(!code.contains("\"no-such-word\""));
+    }
+
+    #[test]
+    fn the_words_stand_in_their_order_once_each() {
+        assert!(WORDS.windows(2).all(|two| two[0].word < two[1].word));
+        assert!(WORDS.iter().all(|word| !word.meaning.is_empty() && !word.who.is_empty()));
+    }
+
+    /// docs/history.md has a table with exactly these.
+    #[test]
+    fn the_document_explains_each_word_and_no_other() {
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs/history.md");
+        let text = fs::read_to_string(file).unwrap();
+        let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+        let wanted = WORDS.map(|Word { word, meaning, who }| format!("| `{word}` | {meaning} | {who} |"));
+        assert_eq!(rows, wanted);
+    }
+}

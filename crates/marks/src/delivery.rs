@@ -1,0 +1,296 @@
+//! A delivery: one mark on its way to one route, with the closed table of what may become of it.
+
+use serde::Serialize;
+
+use crate::chain::{Seen, Step};
+use crate::id::MarkId;
+use crate::mark::Settlement;
+use crate::returning::Arrivals;
+use crate::terms::CHAIN;
+use crate::time::Timestamp;
+
+/// The states of a delivery (design, section 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Waits for its next attempt.
+    Pending,
+    /// An attempt is under way; after a crash nobody knows how it ended.
+    InFlight,
+    /// The recovery controller took it.
+    Acknowledged,
+    /// A named reason keeps it back.
+    Held,
+    /// The endpoint refuses it; tried again for ever, slowly.
+    Parked,
+    /// Its row is damaged: never sent, never dropped.
+    Quarantined,
+    /// An operator ended it.
+    Dismissed,
+    /// A configured rule ended it.
+    Cancelled,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::InFlight,
+        Self::Acknowledged,
+        Self::Held,
+        Self::Parked,
+        Self::Quarantined,
+        Self::Dismissed,
+        Self::Cancelled,
+    ];
+
+    /// What an open mark is where one of its deliveries is: the first of these that is one, for that one needs somebody most.
+    pub const NOTABLE: [Self; 4] = [Self::Quarantined, Self::Held, Self::Parked, Self::InFlight];
+
+    /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
+    /// nothing of a route that is not required, and not which step of a chain has it (`has_to`: neither of the two).
+    pub fn at_the_end(how: Settlement, has_to: bool) -> Self {
+        match how {
+            Settlement::Acknowledged if has_to => Self::Acknowledged,
+            Settlement::Dismissed => Self::Dismissed,
+            Settlement::Acknowledged | Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
+        }
+    }
+
+    /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
+    /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
+    /// the first two; to wait for another step of its chain is no hold); one is `parked`; one is `in-flight`; else `pending`.
+    pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
+        match settled {
+            Some(how) => Self::at_the_end(how, true),
+            None => {
+                let deliveries = deliveries.iter();
+                Self::of_open(is_held, deliveries.map(|delivery| (delivery.state, delivery.waits_in_chain())))
+            }
+        }
+    }
+
+    /// The same of an open mark, by the states of its deliveries, each with whether it waits for another step of its chain.
+    pub fn of_open(is_held: bool, deliveries: impl IntoIterator<Item = (Self, bool)>) -> Self {
+        let said = |(state, waits): (Self, bool)| if waits { Self::Pending } else { state };
+        let states: Vec<Self> =
+            deliveries.into_iter().map(said).chain(is_held.then_some(Self::Held)).collect();
+        let first = Self::NOTABLE.into_iter().find(|state| states.contains(state));
+        first.unwrap_or(Self::Pending)
+    }
+
+    /// The word in the journal and on every screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InFlight => "in-flight",
+            Self::Acknowledged => "acknowledged",
+            Self::Held => "held",
+            Self::Parked => "parked",
+            Self::Quarantined => "quarantined",
+            Self::Dismissed => "dismissed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+
+    /// Whether nothing more will be done for it.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Acknowledged | Self::Dismissed | Self::Cancelled)
+    }
+
+    /// Whether an attempt may start from here.
+    pub fn may_be_sent(self) -> bool {
+        matches!(self, Self::Pending | Self::Parked)
+    }
+
+    /// The closed transition table. A final state is never left: what was told cannot be untold. A test does everything that
+    /// the journal can do to a delivery in each state: each way is gone, and no other (`journal/transitions.rs`).
+    pub fn may_become(self, next: Self) -> bool {
+        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
+        match self {
+            // A receiver that had only accepted it may refuse it later: that parks it.
+            Pending | Parked => {
+                matches!(next, InFlight | Held | Pending | Parked | Quarantined | Dismissed | Cancelled)
+            }
+            // Its row may be found damaged when its answer comes.
+            InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Quarantined | Dismissed),
+            Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
+            Quarantined => matches!(next, Dismissed),
+            Acknowledged | Dismissed | Cancelled => false,
+        }
+    }
+
+    /// The second closed table: what an alerter on another controller did to a mark ends its delivery here as well, also
+    /// one that is under way. A damaged row ends by an operator's word alone.
+    pub fn may_end_elsewhere(self, next: Self) -> bool {
+        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
+        match self {
+            Pending | InFlight | Held | Parked => matches!(next, Acknowledged | Dismissed | Cancelled),
+            Quarantined => matches!(next, Dismissed),
+            Acknowledged | Dismissed | Cancelled => false,
+        }
+    }
+}
+
+/// Behind a route's name: its deliveries that tell that a host is back.
+pub const RETURN: &str = ".return";
+
+/// The words of attempts after which a route has a mark; without one of them only the whole mark is known to be told.
+pub const TAKEN: [&str; 2] = ["acknowledged", "acknowledged-elsewhere"];
+
+/// The word of an attempt after which the receiver has taken the message, and confirms later that it has the mark. Nothing is
+/// wrong with the route then.
+pub const ACCEPTED: &str = "accepted";
+/// The word where the receiver took the message again, and has not confirmed it in the time that it had before: somebody must
+/// look, and nobody waits for it any more.
+pub const NOT_CONFIRMED: &str = "not-confirmed";
+
+/// One mark's way to one route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route's name.
+    pub route: String,
+    /// Whether the mark stays open until this route has it; as configured when the delivery was made.
+    pub required: bool,
+    /// Its step, where it is one of its mark's chain.
+    pub chain: Option<Step>,
+    /// When its host failed: the mark's, for the order in which marks are told.
+    pub failure_time: Timestamp,
+    /// Where it stands.
+    pub state: State,
+    /// The exact bytes that are sent, made once and the same on every attempt.
+    pub body: Vec<u8>,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Attempts of which nobody knows whether they arrived.
+    pub ambiguous: u32,
+    /// Where attempts may have arrived.
+    pub arrivals: Arrivals,
+    /// When an operator let it go, whatever the route's terms said then.
+    pub released_at: Option<Timestamp>,
+    /// When the next attempt is due.
+    pub next_due: Timestamp,
+    /// What the newest attempt came to, where there was one.
+    pub last: Option<Attempt>,
+    /// The receiver's reference, where it gave one.
+    pub reference: Option<String>,
+    /// When it reached a final state.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Delivery {
+    /// Whether its mark cannot be acknowledged without it.
+    pub fn has_to(&self) -> bool {
+        self.required && self.chain.is_none()
+    }
+
+    /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
+    pub fn is_step(&self) -> bool {
+        self.route.contains('.')
+    }
+
+    /// Whether it tells that a host is back: no end of its mark ends it.
+    pub fn is_return(&self) -> bool {
+        self.route.ends_with(RETURN)
+    }
+
+    /// Whether its endpoint has rejected this very mark: it is parked with a time of its own. What its route refuses is
+    /// parked and due at once.
+    pub fn is_rejected(&self) -> bool {
+        self.state == State::Parked && self.has_own_wait()
+    }
+
+    /// Whether its last answer has put this very mark off; not so where nobody could be reached, or the route refused.
+    fn has_own_wait(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| self.next_due > last.at)
+    }
+
+    /// Whether it is held because it is another step's turn in its mark's chain: nobody but the chain releases it, and
+    /// nobody has to look at it.
+    pub fn waits_in_chain(&self) -> bool {
+        let is_chains = self.last.as_ref().is_some_and(|last| last.kind == CHAIN);
+        self.chain.is_some() && self.state == State::Held && is_chains
+    }
+
+    /// What its chain sees of it. `is_there` says whether its route is configured.
+    pub fn seen(&self, is_there: bool) -> Option<Seen> {
+        let waits = self.waits_in_chain();
+        self.chain.map(|step| Seen { step, state: self.state, waits, is_there })
+    }
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// When it ended.
+    pub at: Timestamp,
+    /// A machine word, such as `connect` or `acknowledged`.
+    pub kind: String,
+    /// One sentence for people.
+    pub detail: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S2-23: nobody can set an arbitrary state.
+    #[test]
+    fn no_way_leads_out_of_a_final_state() {
+        for from in State::ALL.into_iter().filter(|s| s.is_final()) {
+            assert!(State::ALL.into_iter().all(|to| !from.may_become(to)), "{from:?}");
+        }
+    }
+
+    #[test]
+    fn only_an_attempt_under_way_can_be_acknowledged() {
+        let into_ack: Vec<State> =
+            State::ALL.into_iter().filter(|s| s.may_become(State::Acknowledged)).collect();
+        assert_eq!(into_ack, [State::InFlight]);
+    }
+
+    #[test]
+    fn another_controller_ends_what_is_open_and_nothing_else() {
+        for from in State::ALL {
+            let into: Vec<State> = State::ALL.into_iter().filter(|to| from.may_end_elsewhere(*to)).collect();
+            let wanted: &[State] = match from {
+                State::Quarantined => &[State::Dismissed],
+                _ if from.is_final() => &[],
+                _ => &[State::Acknowledged, State::Dismissed, State::Cancelled],
+            };
+            assert_eq!(into, wanted, "{from:?}");
+        }
+    }
+
+    /// The broken variant looks at what is in flight first: the word of a mark that is parked would change with each attempt.
+    #[test]
+    fn an_open_mark_is_what_needs_somebody_most() {
+        use State::{Held, InFlight, Parked, Pending, Quarantined};
+        let of =
+            |is_held, states: &[State]| State::of_open(is_held, states.iter().map(|state| (*state, false)));
+        assert_eq!(of(false, &[InFlight, Parked]), Parked);
+        assert_eq!(of(false, &[InFlight, Pending]), InFlight);
+        assert_eq!([of(true, &[Parked]), of(false, &[Parked, Held]), of(true, &[])], [Held; 3]);
+        assert_eq!(of(true, &[Held, Quarantined]), Quarantined);
+        assert_eq!([of(false, &[]), of(false, &[State::Acknowledged])], [Pending; 2]);
+        assert_eq!(State::of_open(false, [(Held, true), (InFlight, false)]), InFlight, "another step's turn");
+    }
+
+    #[test]
+    fn a_damaged_row_is_never_sent() {
+        assert!(!State::Quarantined.may_be_sent() && !State::Quarantined.may_become(State::InFlight));
+    }
+
+    #[test]
+    fn words_round_trip() {
+        assert!(State::ALL.into_iter().all(|s| State::parse(s.as_str()) == Some(s)));
+        assert_eq!(State::parse("done"), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! A mark: what is told, one per outage of a host; what made it, and whether Pacemaker agrees.
+
+use serde::{Serialize, Serializer};
+
+use crate::fencing::Incarnation;
+use crate::host::HostName;
+use crate::id::MarkId;
+use crate::time::Timestamp;
+
+/// What is told about one outage. Everything here is settled at intake and never changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// The id of its first fencing.
+    pub id: MarkId,
+    /// The host's Pacemaker node name.
+    pub node: HostName,
+    /// The name that is told.
+    pub fqdn: HostName,
+    /// Whether the host's instances are backed by shared storage.
+    pub on_shared_storage: bool,
+    /// When the fence agent was asked.
+    pub failure_time: Timestamp,
+    /// When the first fencing was committed.
+    pub generated_time: Timestamp,
+}
+
+/// How a mark ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Settlement {
+    /// Every required delivery was acknowledged.
+    Acknowledged,
+    /// An operator ended it.
+    Dismissed,
+    /// A configured rule ended it.
+    Cancelled,
+    /// It was found long after the outage, and nobody can say whether it was told (design, section 6, horizon).
+    Expired,
+}
+
+impl Settlement {
+    const ALL: [Self; 4] = [Self::Acknowledged, Self::Dismissed, Self::Cancelled, Self::Expired];
+
+    /// The word in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledged",
+            Self::Dismissed => "dismissed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|how| how.as_str() == word)
+    }
+}
+
+/// What a mark was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A record of `fence_mark`, or an operator's word.
+    Fencing,
+    /// Pacemaker's alert about a fencing.
+    Alert,
+    /// Pacemaker's fencing history.
+    History,
+    /// `node_fenced` in the CIB.
+    NodeFenced,
+}
+
+impl Source {
+    const ALL: [Self; 4] = [Self::Fencing, Self::Alert, Self::History, Self::NodeFenced];
+
+    /// The word in the journal and the register.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fencing => "fencing",
+            Self::Alert => "alert",
+            Self::History => "history",
+            Self::NodeFenced => "node-fenced",
+        }
+    }
+
+    /// Reads that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|source| source.as_str() == word)
+    }
+}
+
+/// Whether a mark may be believed (design, section 6, proof).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may.
+    Proven(Proof),
+    /// It is held until a proof comes.
+    Doubtful(Doubt),
+}
+
+/// Who vouches for a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// There is no cluster to ask: `register = "none"`.
+    Alone,
+    /// Pacemaker's fencer ran `fence_mark` on this controller.
+    Journal,
+    /// Pacemaker's alert.
+    Alert,
+    /// Pacemaker's fencing history.
+    History,
+    /// `node_fenced` in the CIB.
+    NodeFenced,
+    /// An operator.
+    Operator,
+}
+
+/// Why nobody vouches for it; the name of its hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Somebody else than the fencer says so, or somebody confirmed a host that the cluster sees as a member.
+    Unconfirmed,
+    /// Only the register says so, which every member of `haclient` can write.
+    Unproven,
+    /// Found after a failover without a trace in the register; the host is back.
+    OutcomeUnknown,
+    /// Fenced once more, and nothing shows that the host was back in between: long after the mark of its outage had ended, or so
+    /// soon after an outage of an unknown connection that clocks cannot tell the two apart.
+    FencedAgain,
+}
+
+impl Standing {
+    const ALL: [Self; 10] = [
+        Self::Proven(Proof::Alone),
+        Self::Proven(Proof::Journal),
+        Self::Proven(Proof::Alert),
+        Self::Proven(Proof::History),
+        Self::Proven(Proof::NodeFenced),
+        Self::Proven(Proof::Operator),
+        Self::Doubtful(Doubt::Unconfirmed),
+        Self::Doubtful(Doubt::Unproven),
+        Self::Doubtful(Doubt::OutcomeUnknown),
+        Self::Doubtful(Doubt::FencedAgain),
+    ];
+
+    /// The word in the journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Proven(Proof::Alone) => "alone",
+            Self::Proven(Proof::Journal) => "journal",
+            Self::Proven(Proof::Alert) => "alert",
+            Self::Proven(Proof::History) => "history",
+            Self::Proven(Proof::NodeFenced) => "node-fenced",
+            Self::Proven(Proof::Operator) => "operator",
+            Self::Doubtful(Doubt::Unconfirmed) => "unconfirmed",
+            Self::Doubtful(Doubt::Unproven) => "unproven",
+            Self::Doubtful(Doubt::OutcomeUnknown) => "outcome-unknown",
+            Self::Doubtful(Doubt::FencedAgain) => "fenced-again",
+        }
+    }
+
+    /// Reads the word of the journal.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|standing| standing.as_str() == word)
+    }
+
+    /// The doubt, where there is one.
+    pub fn doubt(self) -> Option<Doubt> {
+        match self {
+            Self::Doubtful(doubt) => Some(doubt),
+            Self::Proven(_) => None,
+        }
+    }
+}
+
+/// A mark as the journal keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MarkRow {
+    /// The id of its first fencing, or of the sighting that made it.
+    pub id: MarkId,
+    /// The host's Pacemaker node name.
+    pub node: HostName,
+    /// The name that is told; none while the mark is held as `no-fqdn`.
+    pub fqdn: Option<HostName>,
+    /// Whether the host's instances are backed by shared storage.
+    pub on_shared_storage: bool,
+    /// When the fence agent was asked.
+    pub failure_time: Timestamp,
+    /// When the first fencing was committed.
+    pub generated_time: Timestamp,
+    /// How and when it ended.
+    pub settled: Option<(Settlement, Timestamp)>,
+    /// What it was made of.
+    pub source: Source,
+    /// The connection that ended with the outage, where it is known.
+    pub incarnation: Option<Incarnation>,
+    /// Whether it may be believed.
+    #[serde(serialize_with = "as_word")]
+    pub standing: Standing,
+    /// The controller whose alerter made it.
+    pub made_by: String,
+    /// When.
+    pub made_at: Timestamp,
+    /// When its host was seen to be back.
+    pub returned_at: Option<Timestamp>,
+}
+
+fn as_word<S: Serializer>(standing: &Standing, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(standing.as_str())
+}
+
+impl MarkRow {
+    /// Whether nobody vouches for it yet, and it makes a difference whether somebody does: it may go, or what follows behind its
+    /// acknowledgement may.
+    pub fn wants_proof(&self) -> bool {
+        let is_over = self.settled.is_some_and(|(how, _)| how != Settlement::Acknowledged);
+        self.standing.doubt().is_some() && !is_over
+    }
+
+    /// What is told, once it is known under which name.
+    pub fn told(&self) -> Option<Mark> {
+        Some(Mark {
+            id: self.id,
+            node: self.node.clone(),
+            fqdn: self.fqdn.clone()?,
+            on_shared_storage: self.on_shared_storage,
+            failure_time: self.failure_time,
+            generated_time: self.generated_time,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip() {
+        assert!(Settlement::ALL.into_iter().all(|word| Settlement::parse(word.as_str()) == Some(word)));
+        assert!(Source::ALL.into_iter().all(|word| Source::parse(word.as_str()) == Some(word)));
+        assert!(Standing::ALL.into_iter().all(|word| Standing::parse(word.as_str()) == Some(word)));
+        assert_eq!(Standing::parse("proven"), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! One entry of the register: a key that says what it is, and a value that holds all of it.
+
+use super::key::Key;
+use super::notes::{Acknowledgement, Decision, Ending, MarkEntry, Returned, Settled, Watermark};
+use super::value;
+use crate::fencing::Fencing;
+
+/// The first field of every value that this release writes.
+const VERSION: &str = "1";
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A fencing, with all that its journal knows of it.
+    Fencing(Fencing),
+    /// A fencing that stood in a register before: whoever told of it may have been lost with what stood beside it.
+    Again(Fencing),
+    /// A mark.
+    Mark(MarkEntry),
+    /// A route took a mark.
+    Acknowledged(Acknowledgement),
+    /// A mark has ended.
+    Settled(Settled),
+    /// The host of a mark is back.
+    Returned(Returned),
+    /// An operator's decision.
+    Decision(Decision),
+    /// The end of one.
+    Ending(Ending),
+    /// When the alerter first ran.
+    Watermark(Watermark),
+}
+
+/// What the value under its key means for an entry that is to be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nothing is there.
+    Absent,
+    /// It is there, or somebody else's word on the same matter, which counts as well.
+    Counts,
+    /// Something else is there.
+    Other,
+}
+
+/// Why a value cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// Another release wrote it.
+    #[error("its version is unknown")]
+    Version,
+    /// Nobody of us wrote it so.
+    #[error("it is malformed")]
+    Malformed,
+}
+
+impl Entry {
+    /// Its key.
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Fencing(fencing) => Key::Fencing(fencing.id),
+            Self::Again(fencing) => Key::Again(fencing.id),
+            Self::Mark(entry) => Key::Mark(entry.mark.id),
+            Self::Acknowledged(entry) => Key::Acknowledged(entry.mark, entry.route.clone()),
+            Self::Settled(entry) => Key::Settled(entry.mark),
+            Self::Returned(entry) => Key::Returned(entry.mark),
+            Self::Decision(entry) => Key::Decision(entry.id),
+            Self::Ending(entry) => Key::Ending(entry.id),
+            Self::Watermark(entry) => Key::Watermark(entry.id),
+        }
+    }
+
+    /// The fencing that it is, whether it stood in a register before or not.
+    pub fn fencing(&self) -> Option<&Fencing> {
+        match self {
+            Self::Fencing(fencing) | Self::Again(fencing) => Some(fencing),
+            _ => None,
+        }
+    }
+
+    /// Its value, in the register's alphabet.
+    pub fn value(&self) -> String {
+        let fields = match self {
+            Self::Fencing(fencing) | Self::Again(fencing) => value::of_fencing(fencing),
+            Self::Mark(entry) => value::of_mark(entry),
+            Self::Acknowledged(entry) => value::of_acknowledgement(entry),
+            Self::Settled(entry) => value::of_settled(entry),
+            Self::Returned(entry) => value::of_returned(entry),
+            Self::Decision(entry) => value::of_decision(entry),
+            Self::Ending(entry) => value::of_ending(entry),
+            Self::Watermark(entry) => value::of_watermark(entry),
+        };
+        format!("{VERSION};{fields}")
+    }
+
+    /// Reads a value back. It may come from anybody who can write the register.
+    ///
+    /// # Errors
+    /// [`ValueError`] for everything that [`Entry::value`] would not have written.
+    pub fn parse(key: Key, value: &str) -> Result<Self, ValueError> {
+        let (version, rest) = value.split_once(';').ok_or(ValueError::Malformed)?;
+        if version != VERSION {
+            return Err(ValueError::Version);
+        }
+        // Numbers can be written in several ways; what is kept is compared as text.
+        let entry = Self::of_fields(key, rest).filter(|entry| entry.value() == value);
+        entry.ok_or(ValueError::Malformed)
+    }
+
+    fn of_fields(key: Key, fields: &str) -> Option<Self> {
+        Some(match key {
+            Key::Fencing(id) => Self::Fencing(value::fencing(id, fields)?),
+            Key::Again(id) => Self::Again(value::fencing(id, fields)?),
+            Key::Mark(id) => Self::Mark(value::mark(id, fields)?),
+            Key::Acknowledged(mark, route) => {
+                Self::Acknowledged(value::acknowledgement(mark, route, fields)?)
+            }
+            Key::Settled(mark) => Self::Settled(value::settled(mark, fields)?),
+            Key::Returned(mark) => Self::Returned(value::returned(mark, fields)?),
+            Key::Decision(id) => Self::Decision(value::decision(id, fields)?),
+            Key::Ending(id) => Self::Ending(value::ending(id, fields)?),
+            Key::Watermark(id) => Self::Watermark(value::watermark(id, fields)?),
+        })
+    }
+
+    /// Compares it with the value that was read under its key; an empty one is none.
+    ///
+    /// A fencing or a decision has an id of its own, which nobody else writes. What two alerters say of one mark,
+    /// or two operators of the end of one decision, may differ in time and name; the first word stands.
+    pub fn held(&self, value: &str) -> Held {
+        let own_id = matches!(self, Self::Fencing(_) | Self::Again(_) | Self::Decision(_));
+        match value {
+            "" => Held::Absent,
+            value if value == self.value() => Held::Counts,
+            value if !own_id && Self::parse(self.key(), value).is_ok() => Held::Counts,
+            _ => Held::Other,
+        }
+    }
+
+    /// Whether key and value read back as what they are; a text with control characters, or one too long, does not.
+    pub fn is_fit(&self) -> bool {
+        let key = self.key();
+        Key::parse(&key.to_string()).as_ref() == Some(&key)
+            && Self::parse(key, &self.value()).as_ref() == Ok(self)
+    }
+}

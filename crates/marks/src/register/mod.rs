@@ -1,0 +1,52 @@
+//! The register: the cluster-wide set of entries in Pacemaker's own replicated state, by which another controller finds
+//! what this one knows. An entry is written once; the state is the union of all.
+
+mod code;
+mod entries;
+mod entry;
+mod key;
+mod notes;
+mod value;
+
+use std::time::Duration;
+
+pub use entries::{Apart, Entries, Why};
+pub use entry::{Entry, Held, ValueError};
+pub use key::Key;
+pub use notes::{About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark};
+
+/// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
+pub const KEPT: Duration = Duration::from_secs(7 * 86_400);
+/// At most so many settled marks stay, and so many ended decisions, so that the register stays small.
+pub const SETTLED_MAX: usize = 1000;
+
+/// Where the register is kept. A closed set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Register {
+    /// In Pacemaker's attribute manager: in the memory of every controller. The default: it writes no configuration.
+    #[default]
+    Attrd,
+    /// In the CIB: on the disk of every controller.
+    Cib,
+    /// Nowhere: one controller alone.
+    None,
+}
+
+impl Register {
+    /// Its word in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Attrd => "attrd",
+            Self::Cib => "cib",
+            Self::None => "none",
+        }
+    }
+
+    /// Reads the word of the configuration.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Attrd, Self::Cib, Self::None].into_iter().find(|register| register.as_str() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! What the alerter writes into the register beside fencings: marks, what became of them, and operators' decisions.
+
+use std::fmt;
+
+use crate::fencing::Incarnation;
+use crate::host::HostName;
+use crate::id::{MarkId, NoteId};
+use crate::mark::{Doubt, Mark, MarkRow, Settlement, Source, Standing};
+use crate::time::Timestamp;
+
+/// `m.<mark>`: a mark, with everything that is told of it and what another alerter needs to know its outage again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkEntry {
+    /// What is told.
+    pub mark: Mark,
+    /// What it was made of.
+    pub source: Source,
+    /// The connection that ended with the outage, where it is known.
+    pub incarnation: Option<Incarnation>,
+    /// The controller whose alerter made it.
+    pub made_by: String,
+    /// When.
+    pub made_at: Timestamp,
+}
+
+impl MarkEntry {
+    /// What the register says of a mark, once it is known under which name it is sent.
+    pub fn of_row(row: &MarkRow) -> Option<Self> {
+        Some(Self {
+            mark: row.told()?,
+            source: row.source,
+            incarnation: row.incarnation.clone(),
+            made_by: row.made_by.clone(),
+            made_at: row.made_at,
+        })
+    }
+
+    /// The open mark of which it tells: so far nobody else vouches for it.
+    pub fn row(&self) -> MarkRow {
+        let mark = &self.mark;
+        MarkRow {
+            id: mark.id,
+            node: mark.node.clone(),
+            fqdn: Some(mark.fqdn.clone()),
+            on_shared_storage: mark.on_shared_storage,
+            failure_time: mark.failure_time,
+            generated_time: mark.generated_time,
+            settled: None,
+            source: self.source,
+            incarnation: self.incarnation.clone(),
+            standing: Standing::Doubtful(Doubt::Unproven),
+            made_by: self.made_by.clone(),
+            made_at: self.made_at,
+            returned_at: None,
+        }
+    }
+}
+
+/// `a.<mark>.<route>`: the recovery controller of a route took the mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route's name.
+    pub route: String,
+    /// When.
+    pub at: Timestamp,
+    /// The controller whose alerter had told it.
+    pub by: String,
+}
+
+/// `s.<mark>`: a mark has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The mark.
+    pub mark: MarkId,
+    /// How.
+    pub how: Settlement,
+    /// When.
+    pub at: Timestamp,
+    /// The controller whose alerter settled it.
+    pub by: String,
+}
+
+/// `r.<mark>`: the host of a mark was seen to be back, so that its next fencing is another outage to every alerter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The mark.
+    pub mark: MarkId,
+    /// Since when it is back.
+    pub at: Timestamp,
+    /// The controller whose alerter saw it.
+    pub by: String,
+}
+
+/// `p.<id>`: what an operator decided; it holds on every controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Its own id.
+    pub id: NoteId,
+    /// What was decided, and of what.
+    pub about: About,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// Why, in the operator's words.
+    pub reason: String,
+}
+
+/// `p.<id>.end`: an operator has ended a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The decision's id.
+    pub id: NoteId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// Why, in the operator's words.
+    pub reason: String,
+}
+
+/// What an operator can decide for the whole cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// A held mark may go.
+    Release(MarkId),
+    /// The marks of a group may go that are held now.
+    ReleaseGroup(String),
+    /// Nothing of it is told until an operator says so, or until that time.
+    Pause {
+        /// All groups, or one.
+        scope: Scope,
+        /// When it ends by itself.
+        until: Option<Timestamp>,
+    },
+    /// It is worked on, and nothing of it is told meanwhile.
+    Maintenance {
+        /// A group, or one host.
+        scope: Scope,
+        /// When it ends by itself, also where nobody ends it.
+        until: Timestamp,
+    },
+}
+
+/// What a decision holds for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every host.
+    All,
+    /// The hosts of a group.
+    Group(String),
+    /// One host, by its node name.
+    Host(HostName),
+}
+
+const RELEASE: &str = "release";
+const RELEASE_GROUP: &str = "release-group";
+const PAUSE: &str = "pause";
+const MAINTENANCE: &str = "maintenance";
+
+impl About {
+    /// The word in the register.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Release(_) => RELEASE,
+            Self::ReleaseGroup(_) => RELEASE_GROUP,
+            Self::Pause { .. } => PAUSE,
+            Self::Maintenance { .. } => MAINTENANCE,
+        }
+    }
+
+    /// Whether that word is followed by a mark.
+    pub fn is_of_a_mark(kind: &str) -> bool {
+        kind == RELEASE
+    }
+
+    /// What a word means with what follows it; `None` for what no operator can decide.
+    pub fn of_scope(kind: &str, scope: Scope, until: Option<Timestamp>) -> Option<Self> {
+        match (kind, scope, until) {
+            (RELEASE_GROUP, Scope::Group(name), None) => Some(Self::ReleaseGroup(name)),
+            (PAUSE, scope @ (Scope::All | Scope::Group(_)), until) => Some(Self::Pause { scope, until }),
+            (MAINTENANCE, scope @ (Scope::Group(_) | Scope::Host(_)), Some(until)) => {
+                Some(Self::Maintenance { scope, until })
+            }
+            _ => None,
+        }
+    }
+
+    /// The mark, where it is about one.
+    pub fn mark(&self) -> Option<MarkId> {
+        match self {
+            Self::Release(mark) => Some(*mark),
+            Self::ReleaseGroup(_) | Self::Pause { .. } | Self::Maintenance { .. } => None,
+        }
+    }
+
+    /// What it holds for, where it is not about one mark.
+    pub fn scope(&self) -> Option<Scope> {
+        match self {
+            Self::Release(_) => None,
+            Self::ReleaseGroup(name) => Some(Scope::Group(name.clone())),
+            Self::Pause { scope, .. } | Self::Maintenance { scope, .. } => Some(scope.clone()),
+        }
+    }
+
+    /// When it ends by itself, where it does.
+    pub fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Release(_) | Self::ReleaseGroup(_) => None,
+            Self::Pause { until, .. } => *until,
+            Self::Maintenance { until, .. } => Some(*until),
+        }
+    }
+
+    /// Whether it holds marks back until it ends.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Pause { .. } | Self::Maintenance { .. })
+    }
+}
+
+impl Decision {
+    /// When it is over: by itself, or because an operator ended it at that time. The release of a mark has no end but its
+    /// mark's.
+    pub fn over_at(&self, ended: Option<Timestamp>) -> Option<Timestamp> {
+        let own = match &self.about {
+            About::ReleaseGroup(_) => Some(self.at),
+            other => other.until(),
+        };
+        own.into_iter().chain(ended).min()
+    }
+}
+
+impl Scope {
+    /// Its word and the name behind that, as they are kept.
+    pub fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::All => ("all", ""),
+            Self::Group(name) => ("group", name),
+            Self::Host(name) => ("host", name.as_str()),
+        }
+    }
+
+    /// Reads these.
+    pub fn of_parts(word: &str, name: &str) -> Option<Self> {
+        match word {
+            "all" if name.is_empty() => Some(Self::All),
+            "group" if !name.is_empty() => Some(Self::Group(name.to_owned())),
+            "host" => HostName::parse(name).ok().map(Self::Host),
+            _ => None,
+        }
+    }
+
+    /// The host, where it is one.
+    pub fn host(&self) -> Option<&HostName> {
+        match self {
+            Self::Host(host) => Some(host),
+            Self::All | Self::Group(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all groups"),
+            Self::Group(name) => write!(f, "group {name}"),
+            Self::Host(name) => write!(f, "host {name}"),
+        }
+    }
+}
+
+/// `w.<id>`: when the alerter first ran in this cluster; what Pacemaker remembers from before is not told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// Its own id.
+    pub id: NoteId,
+    /// When.
+    pub at: Timestamp,
+    /// On which controller.
+    pub by: String,
+}

@@ -1,0 +1,68 @@
+//! A sighting: one successful fencing of a host, as a witness other than `fence_mark` tells it.
+
+use crate::host::HostName;
+use crate::id::{MarkId, OperationId};
+use crate::mark::{Proof, Source};
+use crate::time::Timestamp;
+
+/// Who tells of a fencing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Witness {
+    /// Pacemaker's alert, kept by `alert_mark`.
+    Alert(OperationId),
+    /// Pacemaker's fencing history.
+    History,
+    /// `node_fenced` in the CIB, epoch seconds.
+    NodeFenced,
+}
+
+/// One fencing that was done: never a failed or pending one, never an unfencing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The host's Pacemaker node name.
+    pub node: HostName,
+    /// Who tells.
+    pub witness: Witness,
+    /// When the operation ended.
+    pub at: Timestamp,
+    /// Whether nothing but an operator's word stands behind it (`stonith_admin --confirm`).
+    pub by_human: bool,
+}
+
+impl Sighting {
+    /// What tells it apart from every other sighting.
+    pub fn key(&self) -> String {
+        let node = self.node.as_str().to_ascii_lowercase();
+        match self.witness {
+            Witness::Alert(operation) => format!("alert {node} {operation}"),
+            Witness::History => format!("history {node} {}", self.at.seconds()),
+            Witness::NodeFenced => format!("node-fenced {node} {}", self.at.seconds()),
+        }
+    }
+
+    /// The id of the mark that it makes where no other does.
+    pub fn mark_id(&self) -> MarkId {
+        match self.witness {
+            Witness::Alert(operation) => MarkId::of_operation(&self.node, operation),
+            Witness::History | Witness::NodeFenced => MarkId::of_node_fenced(&self.node, self.at.seconds()),
+        }
+    }
+
+    /// What it makes a mark of.
+    pub fn source(&self) -> Source {
+        match self.witness {
+            Witness::Alert(_) => Source::Alert,
+            Witness::History => Source::History,
+            Witness::NodeFenced => Source::NodeFenced,
+        }
+    }
+
+    /// What it proves a mark with.
+    pub fn proof(&self) -> Proof {
+        match self.witness {
+            Witness::Alert(_) => Proof::Alert,
+            Witness::History => Proof::History,
+            Witness::NodeFenced => Proof::NodeFenced,
+        }
+    }
+}

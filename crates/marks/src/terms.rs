@@ -1,0 +1,203 @@
+//! A route's terms: what it asks of a mark beyond its turn, before the mark is told there. Pure: the time is an argument.
+
+use std::time::Duration;
+
+use crate::delivery::Delivery;
+use crate::mark::MarkRow;
+use crate::time::Timestamp;
+
+/// The word of a hold by age, which ends where the clock says otherwise.
+pub const STALE: &str = "stale";
+
+/// The word of a hold by the order of a chain: it is another step's turn. Only the chain itself ends it.
+pub const CHAIN: &str = "chain";
+
+/// What a route asks of a mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// `after`: another route comes first.
+    pub after: Option<After>,
+    /// `if-returned`: what becomes of a mark whose host is back before it was told.
+    pub if_returned: IfReturned,
+    /// `stale-after`: a mark is held that could not be told for so long after its host failed.
+    pub stale_after: Option<Duration>,
+    /// It tells that a host is back, which it must not once the host has failed again.
+    pub tells_return: bool,
+}
+
+/// Another route that comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct After {
+    /// Its name.
+    pub route: String,
+    /// So long after a mark was made it is told all the same.
+    pub limit: Duration,
+}
+
+/// What becomes of a mark that was not told before its host came back (design, section 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IfReturned {
+    /// It is told: the host's machines died all the same.
+    #[default]
+    Deliver,
+    /// It is held: the controller might act on a host that is well.
+    Hold,
+    /// It is cancelled.
+    Cancel,
+}
+
+impl IfReturned {
+    /// Every word of the configuration.
+    pub const WORDS: [(&str, Self); 3] =
+        [("deliver", Self::Deliver), ("hold", Self::Hold), ("cancel", Self::Cancel)];
+}
+
+/// What the terms say of a delivery whose turn it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// It may go.
+    Go,
+    /// It is kept back until an operator releases it: a machine word and a sentence.
+    Hold(&'static str, String),
+    /// It ends: a machine word and a sentence.
+    Cancel(&'static str, String),
+}
+
+impl Terms {
+    /// What becomes of a delivery now. An operator's release goes before what was so when it was given.
+    pub fn ruling(&self, mark: &MarkRow, delivery: &Delivery, now: Timestamp) -> Ruling {
+        let is_news = |at: &Timestamp| delivery.released_at.is_none_or(|released| *at > released);
+        match (mark.returned_at.filter(is_news), self.if_returned) {
+            (Some(_), IfReturned::Hold) => return Ruling::Hold("returned", returned(mark, delivery)),
+            (Some(_), IfReturned::Cancel) => return Ruling::Cancel("returned", returned(mark, delivery)),
+            _ => {}
+        }
+        match self.stale_after {
+            Some(limit) if delivery.released_at.is_none() && now.since(mark.failure_time) > limit => {
+                Ruling::Hold(
+                    STALE,
+                    format!("it failed more than {} s ago{}", limit.as_secs(), doubt(delivery)),
+                )
+            }
+            _ => Ruling::Go,
+        }
+    }
+}
+
+fn returned(mark: &MarkRow, delivery: &Delivery) -> String {
+    let node = &mark.node;
+    format!("{node} has come back before route {} had its mark{}", delivery.route, doubt(delivery))
+}
+
+/// Whoever decides has to know it.
+fn doubt(delivery: &Delivery) -> &'static str {
+    if delivery.ambiguous > 0 { "; an earlier attempt may have arrived" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::State;
+    use crate::host::HostName;
+    use crate::id::FencingId;
+    use crate::mark::{Proof, Source, Standing};
+
+    const FAILED: Timestamp = Timestamp(1_000_000);
+
+    fn mark(returned_at: Option<Timestamp>) -> MarkRow {
+        let node = HostName::parse("compute1").unwrap();
+        MarkRow {
+            id: FencingId::generate().into(),
+            fqdn: Some(node.clone()),
+            node,
+            on_shared_storage: true,
+            failure_time: FAILED,
+            generated_time: FAILED,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing: Standing::Proven(Proof::Alone),
+            made_by: "ctl1".into(),
+            made_at: FAILED,
+            returned_at,
+        }
+    }
+
+    fn delivery(released_at: Option<Timestamp>, ambiguous: u32) -> Delivery {
+        Delivery {
+            mark: FencingId::generate().into(),
+            route: "recovery".into(),
+            required: true,
+            chain: None,
+            failure_time: FAILED,
+            state: State::Pending,
+            body: Vec::new(),
+            attempts: ambiguous,
+            ambiguous,
+            arrivals: crate::returning::Arrivals::default(),
+            released_at,
+            next_due: FAILED,
+            last: None,
+            reference: None,
+            ended_at: None,
+        }
+    }
+
+    fn word(ruling: &Ruling) -> String {
+        match ruling {
+            Ruling::Go => "go".to_owned(),
+            Ruling::Hold(kind, _) => format!("hold {kind}"),
+            Ruling::Cancel(kind, _) => format!("cancel {kind}"),
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_back_is_told_held_or_cancelled_as_configured() {
+        for (_, if_returned) in IfReturned::WORDS {
+            let terms = Terms { if_returned, ..Terms::default() };
+            let of = |back| word(&terms.ruling(&mark(back), &delivery(None, 0), FAILED));
+            let expected = match if_returned {
+                IfReturned::Deliver => "go",
+                IfReturned::Hold => "hold returned",
+                IfReturned::Cancel => "cancel returned",
+            };
+            assert_eq!((of(Some(FAILED)).as_str(), of(None).as_str()), (expected, "go"));
+        }
+    }
+
+    #[test]
+    fn what_is_stale_is_held_and_no_sooner() {
+        let terms = Terms { stale_after: Some(Duration::from_secs(60)), ..Terms::default() };
+        let after = |seconds| {
+            let now = FAILED + Duration::from_secs(seconds);
+            word(&terms.ruling(&mark(None), &delivery(None, 0), now))
+        };
+        assert_eq!((after(60).as_str(), after(61).as_str()), ("go", "hold stale"));
+    }
+
+    /// The broken variants: the same delivery without an operator's word, and a host that came back after it.
+    #[test]
+    fn what_an_operator_released_goes_whatever_the_terms_were() {
+        let (released, late) = (FAILED + Duration::from_secs(1), FAILED + Duration::from_secs(2));
+        for (_, if_returned) in IfReturned::WORDS {
+            let terms = Terms { if_returned, stale_after: Some(Duration::ZERO), ..Terms::default() };
+            let of = |back, released| terms.ruling(&mark(Some(back)), &delivery(released, 0), late);
+            assert_eq!(of(FAILED, Some(released)), Ruling::Go);
+            assert_ne!(of(FAILED, None), Ruling::Go);
+            assert_eq!(of(late, Some(released)) == Ruling::Go, if_returned == IfReturned::Deliver);
+        }
+    }
+
+    #[test]
+    fn whoever_decides_is_told_that_it_may_have_arrived() {
+        let terms = Terms { if_returned: IfReturned::Hold, ..Terms::default() };
+        for (ambiguous, expected) in [(0, false), (1, true)] {
+            let Ruling::Hold(_, sentence) =
+                terms.ruling(&mark(Some(FAILED)), &delivery(None, ambiguous), FAILED)
+            else {
+                panic!("it is held")
+            };
+            assert_eq!(sentence.contains("may have arrived"), expected, "{sentence}");
+        }
+    }
+}

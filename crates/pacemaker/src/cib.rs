@@ -1,0 +1,225 @@
+//! Pacemaker's configuration and status (CIB): what a fence agent and an alerter must know of the cluster.
+//!
+//! Only what is asked for here is kept; everything else in the document is passed over. Rules of the fencing topology
+//! are those of Pacemaker's fencer (`find_topology_for_host`, `fenced_register_level`), read in 2.1.5 and 3.0.
+
+mod hosts;
+mod index;
+mod limit;
+mod operations;
+mod parse;
+mod pattern;
+mod power;
+pub mod releases;
+mod topology;
+mod tree;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::host::HostName;
+
+use hosts::Known;
+use index::Index;
+use operations::History;
+
+pub use hosts::{Membership, truth};
+pub use limit::read as time_limit;
+pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
+pub use topology::{LEVELS, LevelFault, MarkLevel};
+pub use tree::Element;
+
+/// The type of our fence device in the CIB (`stonith:fence_mark`).
+pub const MARK_AGENT: &str = "fence_mark";
+
+/// Why a text is no CIB. The text itself is never part of the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CibError {
+    /// Not well-formed XML.
+    #[error("the CIB is not well-formed XML (at byte {at})")]
+    Syntax {
+        /// Where the parser stopped, in bytes.
+        at: u64,
+    },
+    /// Something else than a CIB, or a CIB that was cut off.
+    #[error("the CIB is not complete ({what})")]
+    Incomplete {
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl CibError {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "syntax",
+            Self::Incomplete { .. } => "incomplete",
+        }
+    }
+}
+
+/// The parts of a CIB that matter here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cib {
+    quorum: Option<bool>,
+    /// The id of the DC that wrote the status.
+    dc: String,
+    /// The DC's release of Pacemaker.
+    dc_version: String,
+    /// What all controllers of the cluster can do.
+    feature_set: String,
+    nodes: Vec<Node>,
+    /// Where the entries of each node are in `nodes`: who asks about every host does not go through all of them each time.
+    places: HashMap<HostName, Vec<usize>>,
+    resources: Vec<Resource>,
+    resource_defaults: Vec<(String, String)>,
+    levels: Vec<Level>,
+    states: Vec<NodeState>,
+    histories: Vec<History>,
+    stonith_timeouts: Vec<String>,
+    maintenance_modes: Vec<String>,
+    index: Arc<Index>,
+    known: Arc<Known>,
+}
+
+/// A `stonith:fence_mark` device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkDevice {
+    /// Its resource id.
+    pub id: String,
+    /// The shortest time that the fencer may give an `off` of it; `None` where nothing is set (60 s then).
+    pub off_limit: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Node {
+    name: String,
+    kind: String,
+    attributes: Vec<(String, String)>,
+}
+
+/// What the status section says of a node as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct NodeState {
+    /// Of a remote node the same as its name.
+    id: String,
+    name: String,
+    in_ccm: String,
+    /// Whether its controller takes part, in the words of `in_ccm` or as online and offline.
+    crmd: String,
+    fenced: String,
+    /// Those that last until the node restarts.
+    attributes: Vec<(String, String)>,
+}
+
+/// A primitive or a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Resource {
+    id: String,
+    is_template: bool,
+    class: String,
+    provider: String,
+    agent: String,
+    template: String,
+    parameters: Vec<(String, String)>,
+    meta: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Level {
+    target: Target,
+    index: u32,
+    devices: Vec<String>,
+}
+
+/// Which nodes a fencing level is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The node of this name.
+    Name(String),
+    /// Every node whose name matches this POSIX extended regular expression.
+    Pattern(String),
+    /// Every node with this permanent attribute.
+    Attribute {
+        /// The attribute's name.
+        name: String,
+        /// What it says.
+        value: String,
+    },
+}
+
+impl Cib {
+    /// Reads a whole CIB, as `cibadmin --query` prints it or as Pacemaker keeps it on disk.
+    ///
+    /// # Errors
+    /// [`CibError`] when it is malformed, cut off, or something else.
+    pub fn parse(xml: &str) -> Result<Self, CibError> {
+        parse::cib(xml)
+    }
+
+    /// All `stonith:fence_mark` devices, also those that take their type from a template.
+    pub fn fence_mark_devices(&self) -> Vec<MarkDevice> {
+        let devices = self.resources.iter().filter(|r| !r.is_template && self.is_mark(r));
+        devices.map(|r| MarkDevice { id: r.id.clone(), off_limit: self.off_limit(r) }).collect()
+    }
+
+    /// Whether this partition had quorum when the document was written; `None` where it does not say so.
+    pub fn quorum(&self) -> Option<bool> {
+        self.quorum
+    }
+
+    /// The levels with a mark device that the fencer may use for this host.
+    ///
+    /// An entry whose target is the host's name, letter by letter, hides all others. Without one the fencer takes any
+    /// entry that matches, in no order; so all of them are here.
+    pub fn mark_levels_of(&self, host: &HostName) -> Vec<MarkLevel> {
+        topology::levels_of(self, host)
+    }
+
+    /// Every level with a mark device, whatever its target.
+    pub fn mark_levels(&self) -> Vec<MarkLevel> {
+        topology::all_levels(self)
+    }
+
+    fn template_of(&self, resource: &Resource) -> Option<&Resource> {
+        self.resources.get(self.index.template(&resource.template)?)
+    }
+
+    fn is_mark(&self, resource: &Resource) -> bool {
+        let typed = self.typed(resource);
+        typed.class == "stonith" && typed.agent == MARK_AGENT
+    }
+
+    /// Where a resource has its type from: itself, or its template.
+    fn typed<'a>(&'a self, resource: &'a Resource) -> &'a Resource {
+        let source = self.template_of(resource).unwrap_or(resource);
+        if resource.agent.is_empty() { source } else { resource }
+    }
+
+    fn is_mark_device(&self, id: &str) -> bool {
+        self.resources.iter().any(|r| !r.is_template && r.id == id && self.is_mark(r))
+    }
+
+    /// In the fencer's order: the device's own limit, then its `stonith-timeout`, then the cluster's.
+    fn off_limit(&self, device: &Resource) -> Option<Duration> {
+        let own = |name| limit::shortest(device.values(name));
+        let inherited = |name| self.template_of(device).and_then(|t| limit::shortest(t.values(name)));
+        let of_device = |name| own(name).or_else(|| inherited(name));
+        of_device("pcmk_off_timeout")
+            .or_else(|| of_device("stonith-timeout"))
+            .or_else(|| limit::shortest(self.stonith_timeouts.iter().map(String::as_str)))
+    }
+}
+
+impl Resource {
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.parameters.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+#[cfg(test)]
+mod recorded;
+#[cfg(test)]
+mod tests;

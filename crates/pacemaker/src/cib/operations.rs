@@ -1,0 +1,133 @@
+//! The operation history of resources: when a connection was last good, and where a resource runs.
+
+use super::Cib;
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+
+/// What one node did with one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct History {
+    pub(super) resource: String,
+    /// `class:provider:type`
+    pub(super) agent: String,
+    pub(super) node: String,
+    pub(super) operations: Vec<Operation>,
+    /// A start is under way.
+    pub(super) is_starting: bool,
+}
+
+impl History {
+    /// What is under way took the place of the stop before it, and the good monitors before that still stand there.
+    fn holds(&self) -> Option<bool> {
+        let last = || self.operations.iter().max_by_key(|operation| operation.order());
+        if self.is_starting { Some(false) } else { last()?.holds() }
+    }
+}
+
+/// One operation that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Operation {
+    pub(super) kind: String,
+    pub(super) succeeded: bool,
+    /// A probe, or a monitor, of what does not run there.
+    pub(super) found_nothing: bool,
+    /// Ascends on each node.
+    pub(super) call_id: u32,
+    /// When its outcome was last another one, epoch seconds.
+    pub(super) seconds: i64,
+}
+
+impl Operation {
+    /// Successful starts and monitors show that a resource was there.
+    fn shows_life(&self) -> bool {
+        self.succeeded && matches!(self.kind.as_str(), "start" | "monitor")
+    }
+
+    /// Whether a controller that did this last holds a connection; `None` where this leaves it open, as a handover does, and a
+    /// probe that found none.
+    fn holds(&self) -> Option<bool> {
+        match (self.kind.as_str(), self.succeeded) {
+            ("start" | "monitor" | "migrate_from", true) => Some(true),
+            ("stop", true) => Some(false),
+            ("start" | "monitor", false) if !self.found_nothing => Some(false),
+            _ => None,
+        }
+    }
+
+    /// A failed monitor has the call id of the good ones before it.
+    fn order(&self) -> (u32, i64) {
+        (self.call_id, self.seconds)
+    }
+}
+
+/// Its operations are a controller's connections to others. They are counted apart, from 1, by each controller.
+const REMOTE_AGENT: &str = "ocf:pacemaker:remote";
+
+impl Cib {
+    /// Which life of the host the cluster remembers: of a remote node its last connection, of a cluster node its last join.
+    pub fn incarnation_of(&self, host: &HostName) -> Option<Incarnation> {
+        if self.is_cluster_node(host) && !self.is_remote_node(host) {
+            return self.own_work_of(host);
+        }
+        self.connection_of(host)
+    }
+
+    /// The oldest operation of its own that the CIB has of a cluster node. Call ids begin anew with each start of the node,
+    /// Pacemaker forgets all operations of a node that was fenced, and a node that joins brings along those that it has done
+    /// since it started. `in_ccm` and `crmd` are no such thing: at `off` they are mostly 0 by then, and each new DC writes
+    /// its own time of joining over them.
+    fn own_work_of(&self, host: &HostName) -> Option<Incarnation> {
+        let is_own = |history: &&History| {
+            history.agent != REMOTE_AGENT && history.node.eq_ignore_ascii_case(host.as_str())
+        };
+        let own = self.histories.iter().filter(is_own);
+        let done =
+            own.flat_map(|history| history.operations.iter().map(move |done| (done, history.node.as_str())));
+        let (first, node) = done.min_by_key(|(done, _)| done.order())?;
+        Some(Incarnation::new(node, first.call_id, first.seconds))
+    }
+
+    /// The newest successful start or monitor of the host's remote resource.
+    fn connection_of(&self, host: &HostName) -> Option<Incarnation> {
+        let own = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
+        let good = own.flat_map(|history| {
+            let good = history.operations.iter().filter(|operation| operation.shows_life());
+            good.map(|operation| (operation.seconds, operation.call_id, history.node.as_str()))
+        });
+        let (seconds, call_id, controller) = good.max()?;
+        Some(Incarnation::new(controller, call_id, seconds))
+    }
+
+    /// Whether a controller of the cluster holds the connection to a remote node, by what each did last with its resource; `None`
+    /// where that is open: nobody has a record of it, as after a cleanup, or only one that has left the cluster holds it.
+    pub(super) fn is_connected(&self, host: &HostName) -> Option<bool> {
+        let all = self.index.histories(host.as_str()).iter().filter_map(|at| self.histories.get(*at));
+        let (here, gone): (Vec<_>, Vec<_>) =
+            all.partition(|history| self.state_of(&history.node).is_some_and(super::NodeState::takes_part));
+        let holds = |of: Vec<&History>| of.into_iter().filter_map(History::holds).max();
+        match (holds(here), holds(gone)) {
+            (Some(true), _) => Some(true),
+            (_, Some(true)) => None,
+            (here, _) => here,
+        }
+    }
+
+    /// What the resource of that agent is called (`class:provider:type`), as far as a node has had to do with it.
+    pub fn resource_of(&self, agent: &str) -> Option<&str> {
+        self.histories.iter().find(|history| history.agent == agent).map(|history| history.resource.as_str())
+    }
+
+    /// The node on which a resource of that agent runs (`class:provider:type`): the last thing done with it there was a
+    /// successful start or monitor. A node outside of the membership runs nothing. Of several the newest.
+    pub fn active_on(&self, agent: &str) -> Option<String> {
+        let histories = self.histories.iter().filter(|history| history.agent == agent);
+        let here = histories.filter(|history| {
+            self.state_of(&history.node).and_then(super::NodeState::is_member) != Some(false)
+        });
+        let active = here.filter_map(|history| {
+            let last = history.operations.iter().max_by_key(|operation| operation.order())?;
+            last.shows_life().then_some((last.seconds, history.node.as_str()))
+        });
+        active.max().map(|(_, node)| node.to_owned())
+    }
+}

@@ -1,0 +1,161 @@
+//! Which fencing levels with a mark device hold for a host, and whether they are safe.
+
+use super::{Cib, Level, Target, pattern, power};
+use marks::host::HostName;
+
+/// Levels are numbered 1 to 9; the fencer passes over all others.
+pub const LEVELS: std::ops::RangeInclusive<u32> = 1..=9;
+
+/// One level that holds a mark device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkLevel {
+    /// What the level is for, as the configuration says it: a name, a pattern, or `attribute=value`.
+    pub target: String,
+    /// Its number.
+    pub index: u32,
+    /// Its devices, in order.
+    pub devices: Vec<String>,
+    /// What is wrong with it.
+    pub fault: Option<LevelFault>,
+    /// Whether it surely holds for the host. A pattern that cannot be judged here may hold.
+    pub certain: bool,
+}
+
+/// Why a mark device is dangerous where it stands: it would be asked although nothing else has fenced the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LevelFault {
+    /// No other device stands before it.
+    Alone,
+    /// Another device comes after it.
+    NotLast,
+    /// No device before it can cut power: what each of them does instead.
+    NoPower(Vec<String>),
+}
+
+impl MarkLevel {
+    /// One sentence for people, or `None` where nothing is wrong.
+    pub fn complaint(&self) -> Option<String> {
+        let (why, what_to_do) = match self.fault.as_ref()? {
+            LevelFault::Alone => (
+                "is the only device, so it would report a host that nothing has fenced".to_owned(),
+                "put it behind the power device",
+            ),
+            LevelFault::NotLast => (
+                "is not the last device, so it would report a host before it is fenced".to_owned(),
+                "put it behind the power device",
+            ),
+            LevelFault::NoPower(weak) => (
+                format!(
+                    "stands behind no device that cuts power ({}), so it would report a host that runs",
+                    weak.join("; ")
+                ),
+                "put a power device before it, or take it out of this level",
+            ),
+        };
+        Some(format!("the mark device in level {} for {} {why}: {what_to_do}", self.index, self.target))
+    }
+}
+
+/// See [`Cib::mark_levels_of`].
+pub(super) fn levels_of(cib: &Cib, host: &HostName) -> Vec<MarkLevel> {
+    let exact: Vec<&Level> = cib.levels.iter().filter(|level| level.target.key() == host.as_str()).collect();
+    if !exact.is_empty() {
+        return mark_levels(cib, &exact, |_| true);
+    }
+    let matching: Vec<&Level> =
+        cib.levels.iter().filter(|level| matches(cib, &level.target, host) != Some(false)).collect();
+    mark_levels(cib, &matching, |target| matches(cib, target, host) == Some(true))
+}
+
+/// See [`Cib::mark_levels`].
+pub(super) fn all_levels(cib: &Cib) -> Vec<MarkLevel> {
+    mark_levels(cib, &cib.levels.iter().collect::<Vec<_>>(), |_| true)
+}
+
+fn matches(cib: &Cib, target: &Target, host: &HostName) -> Option<bool> {
+    let own = cib.nodes.iter().filter(|node| node.name == host.as_str()).flat_map(|node| &node.attributes);
+    target.covers(host.as_str(), own.map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+/// Puts entries of the same target and number together, and keeps those with a mark device.
+fn mark_levels(cib: &Cib, levels: &[&Level], certain: impl Fn(&Target) -> bool) -> Vec<MarkLevel> {
+    let mut seen: Vec<(String, u32)> = Vec::new();
+    let mut found = Vec::new();
+    for level in levels.iter().filter(|level| LEVELS.contains(&level.index)) {
+        let key = (level.target.key(), level.index);
+        if seen.contains(&key) {
+            continue;
+        }
+        let entries: Vec<&[String]> = levels
+            .iter()
+            .filter(|l| l.index == key.1 && l.target.key() == key.0)
+            .map(|l| l.devices.as_slice())
+            .collect();
+        found.extend(joined(cib, &key, &entries, certain(&level.target)));
+        seen.push(key);
+    }
+    found
+}
+
+/// The fencer appends an entry that is added to those it has, but after a full refresh only the last entry is left.
+/// So every tail of the entries can be what holds, and the first faulty one counts.
+fn joined(cib: &Cib, key: &(String, u32), entries: &[&[String]], certain: bool) -> Option<MarkLevel> {
+    let tails = (0..entries.len()).map(|from| entries[from..].concat());
+    let mut with_mark = tails.filter(|devices| devices.iter().any(|id| cib.is_mark_device(id))).peekable();
+    let whole = with_mark.peek()?.clone();
+    let (devices, fault) =
+        with_mark.find_map(|d| fault(cib, &d).map(|f| (d, Some(f)))).unwrap_or((whole, None));
+    Some(MarkLevel { target: key.0.clone(), index: key.1, devices, fault, certain })
+}
+
+/// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is off.
+fn fault(cib: &Cib, devices: &[String]) -> Option<LevelFault> {
+    let first_mark = devices.iter().position(|id| cib.is_mark_device(id))?;
+    if first_mark + 1 < devices.len() {
+        return Some(LevelFault::NotLast);
+    }
+    if first_mark == 0 {
+        return Some(LevelFault::Alone);
+    }
+    let weak: Option<Vec<String>> = devices[..first_mark].iter().map(|id| power::weakness(cib, id)).collect();
+    weak.map(LevelFault::NoPower)
+}
+
+impl Target {
+    /// What the attributes of a `<fencing-level>` say; `None` where there is no target.
+    pub fn read<'a>(attribute: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let own = |name| attribute(name).map(str::to_owned);
+        if let Some(name) = own("target") {
+            return Some(Self::Name(name));
+        }
+        if let Some(pattern) = own("target-pattern") {
+            return Some(Self::Pattern(pattern));
+        }
+        Some(Self::Attribute { name: own("target-attribute")?, value: own("target-value")? })
+    }
+
+    /// Whether it is for a node of this name and these permanent attributes, as the fencer's `topology_matches`; `None`
+    /// where it cannot be said here.
+    pub fn covers<'a>(
+        &self,
+        node: &str,
+        attributes: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Option<bool> {
+        match self {
+            Self::Name(name) => Some(name.eq_ignore_ascii_case(node)),
+            Self::Pattern(text) => pattern::matches(text, node),
+            Self::Attribute { name, value } => {
+                let mut attributes = attributes;
+                Some(attributes.any(|(key, found)| key == name && found == value))
+            }
+        }
+    }
+
+    /// The fencer keeps its levels in a table by this text, whatever kind of target it is.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Name(text) | Self::Pattern(text) => text.clone(),
+            Self::Attribute { name, value } => format!("{name}={value}"),
+        }
+    }
+}

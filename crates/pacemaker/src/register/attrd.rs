@@ -1,0 +1,146 @@
+//! The register in Pacemaker's attribute manager: private attributes under names that are no node's.
+//!
+//! Pacemaker erases what stands under a node's name when that node is cleaned up, within seconds of the fencing. Private,
+//! so that a write starts no transition. It survives everything but the stop of all controllers.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::NAME;
+use super::error::RegisterError;
+use super::publish::Published;
+use super::tools::{Tool, Tools};
+use crate::cib::releases::NO_SUCH_OPTION;
+use crate::xml;
+use marks::register::Entries;
+use marks::register::{Entry, Held};
+
+/// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
+const ABSENT: [i32; 2] = [78, 105];
+/// Between two looks for what was written: attrd acknowledges before the cluster has it.
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
+
+/// A write replaces what stands there, so it is looked first. What another controller writes in between is lost; ids are
+/// unique to their writer, and of two words on one mark either will do. A fencing is not looked for: its id is new, and
+/// its host waits.
+pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    let (key, value) = (entry.key().to_string(), entry.value());
+    if !matches!(entry, Entry::Fencing(_)) {
+        match entry.held(&look(tools, &key, deadline)?) {
+            Held::Absent => {}
+            Held::Counts => return Ok(()),
+            Held::Other => return Err(RegisterError::Other { key }),
+        }
+    }
+    write(tools, &key, &value, deadline)?;
+    confirm(tools, entry, deadline)
+}
+
+/// Writes what is known to be absent; gives back what was written.
+pub(super) fn write_all<'a>(
+    tools: &Tools,
+    missing: Vec<&'a Entry>,
+    published: &mut Published,
+    deadline: Instant,
+) -> Result<Vec<&'a Entry>, RegisterError> {
+    let mut written = Vec::new();
+    for entry in missing {
+        match write(tools, &entry.key().to_string(), &entry.value(), deadline) {
+            Ok(()) => written.push(entry),
+            Err(e) => published.note(entry, e)?,
+        }
+    }
+    Ok(written)
+}
+
+/// One by one, in their order; the first that fails keeps back those behind it. The empty name stays with attrd as long as
+/// one controller runs, some hundred bytes each.
+pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    for key in keys {
+        let deletion = ["--private".to_owned(), format!("--node={key}"), "--delete".to_owned()];
+        tools.run(Tool::AttrdUpdater, &arguments(&deletion), &[], deadline).map(drop)?;
+    }
+    Ok(())
+}
+
+fn write(tools: &Tools, key: &str, value: &str, deadline: Instant) -> Result<(), RegisterError> {
+    let update = ["--private".to_owned(), format!("--node={key}"), format!("--update={value}")];
+    tools.run(Tool::AttrdUpdater, &arguments(&update), &[], deadline).map(drop)
+}
+
+/// Only what can be read again counts as written. Where time ends, what was seen last says why it does not count.
+fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    let mut missing = None;
+    loop {
+        let key = entry.key().to_string();
+        match (look(tools, &key, deadline).map(|found| entry.held(&found)), missing.take()) {
+            (Ok(Held::Counts), _) => return Ok(()),
+            (Ok(Held::Absent), _) => missing = Some(RegisterError::NotReadBack { key }),
+            (Ok(Held::Other), _) => missing = Some(RegisterError::Other { key }),
+            (Err(e), earlier) => return Err(earlier.unwrap_or(e)),
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The value of one key; empty where there is none.
+fn look(tools: &Tools, key: &str, deadline: Instant) -> Result<String, RegisterError> {
+    let query = ["--query".to_owned(), format!("--node={key}")];
+    let found = ask(tools, &query, deadline)?;
+    Ok(found.into_iter().find(|(host, _)| host == key).map(|(_, value)| value).unwrap_or_default())
+}
+
+pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+    Ok(entries(&all(tools, deadline)?))
+}
+
+/// All keys with their values.
+pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Values, RegisterError> {
+    ask(tools, &["--query", "--all"].map(str::to_owned), deadline)
+}
+
+/// Reads `attrd_updater --query --all`, with `--output-as=xml` or without.
+pub(super) fn parse(text: &str) -> Result<Entries, RegisterError> {
+    Ok(entries(&if text.starts_with('<') { values(text)? } else { lines(text) }))
+}
+
+fn entries(values: &[(String, String)]) -> Entries {
+    let mut entries = Entries::default();
+    values.iter().for_each(|(host, value)| entries.take(host, value));
+    entries
+}
+
+type Values = Vec<(String, String)>;
+
+/// As XML; from a Pacemaker that has none in lines.
+fn ask(tools: &Tools, query: &[String], deadline: Instant) -> Result<Values, RegisterError> {
+    let as_xml = arguments(&[query, &["--output-as=xml".to_owned()]].concat());
+    let expected = [&ABSENT[..], &[NO_SUCH_OPTION]].concat();
+    match tools.run(Tool::AttrdUpdater, &as_xml, &expected, deadline)? {
+        Ok(xml) => values(&xml),
+        Err(NO_SUCH_OPTION) => {
+            let answer = tools.run(Tool::AttrdUpdater, &arguments(query), &ABSENT, deadline)?;
+            Ok(answer.map_or_else(|_absent| Vec::new(), |text| lines(&text)))
+        }
+        Err(_absent) => Ok(Vec::new()),
+    }
+}
+
+fn arguments(more: &[String]) -> Vec<String> {
+    [&[format!("--name={NAME}")], more].concat()
+}
+
+/// Of `name="NAME" host="KEY" value="VALUE"`; what is no such line is none of ours: no key and no value of ours has a quote.
+fn lines(text: &str) -> Values {
+    let start = format!("name=\"{NAME}\" host=\"");
+    let own = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(&start)?.strip_suffix('"')?.split_once("\" value=\""));
+    own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn values(xml: &str) -> Result<Values, RegisterError> {
+    let all = xml::elements(xml, "attribute").map_err(|_| Tool::AttrdUpdater.unreadable())?;
+    let own = all.into_iter().filter(|attribute| attribute.get("name") == NAME);
+    Ok(own.map(|attribute| (attribute.own("host"), attribute.own("value"))).collect())
+}

@@ -1,0 +1,186 @@
+//! The register in the CIB: for each entry a `cluster_property_set` of its own, on every controller's disk.
+//!
+//! An entry is inserted if it is absent, and never changed. Without quorum nothing is written: when a partition ends, the
+//! configuration with more changes replaces the other, quorate or not.
+
+use std::time::Instant;
+
+use super::NAME;
+use super::error::RegisterError;
+use super::publish::Published;
+use super::tools::{Tool, Tools};
+use crate::xml;
+use crate::xml::Attributes;
+use marks::register::Entries;
+use marks::register::{Entry, Held};
+
+/// `cibadmin`: an element of that id is there.
+const EXISTS: i32 = 108;
+/// `cibadmin`: nothing there.
+const ABSENT: i32 = 105;
+
+/// One call of `cibadmin` takes no more text; the kernel refuses an argument of 128 KiB.
+const TEXT_MAX: usize = 60 << 10;
+/// And no more entries: libxml2 descends once for every `or` of an expression.
+const ENTRIES_MAX: usize = 200;
+
+pub(super) fn publish(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    need_quorum(tools, deadline)?;
+    insert(tools, &set(entry), deadline)?;
+    confirm(tools, entry, deadline)
+}
+
+/// Inserts entries as few changes of the configuration. Says whether that was all; else some may stand there now.
+pub(super) fn insert_all(
+    tools: &Tools,
+    entries: &[&Entry],
+    deadline: Instant,
+) -> Result<bool, RegisterError> {
+    need_quorum(tools, deadline)?;
+    let sets: Vec<(&Entry, String)> = entries.iter().map(|entry| (*entry, set(entry))).collect();
+    for batch in batches(&sets, |(_, set)| set.len()) {
+        if !at_once(tools, batch, deadline)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Inserts what is known to be absent, as few changes of the configuration; gives back what may stand there now. Only
+/// after [`insert_all`], which asks for quorum.
+///
+/// A change is done as a whole or not at all. Where it is refused, somebody else was quicker, or one entry is at fault: the
+/// entries then go one by one.
+pub(super) fn write_all<'a>(
+    tools: &Tools,
+    missing: Vec<&'a Entry>,
+    published: &mut Published,
+    deadline: Instant,
+) -> Result<Vec<&'a Entry>, RegisterError> {
+    let sets: Vec<(&Entry, String)> = missing.into_iter().map(|entry| (entry, set(entry))).collect();
+    let mut written = Vec::new();
+    for batch in batches(&sets, |(_, set)| set.len()) {
+        if at_once(tools, batch, deadline)? {
+            written.extend(batch.iter().map(|(entry, _)| *entry));
+            continue;
+        }
+        for (entry, set) in batch {
+            match insert(tools, set, deadline) {
+                Ok(()) => written.push(*entry),
+                Err(e) => published.note(entry, e)?,
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Whether all of them were inserted.
+fn at_once(tools: &Tools, batch: &[(&Entry, String)], deadline: Instant) -> Result<bool, RegisterError> {
+    let sets: String = batch.iter().map(|(_, set)| set.as_str()).collect();
+    match insert_text(tools, &format!("<crm_config>{sets}</crm_config>"), deadline) {
+        Ok(answer) => Ok(answer.is_ok()),
+        Err(RegisterError::Tool { source, .. }) if source.code().is_some() => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// The longest beginnings of what is left, each within the limits of one call.
+fn batches<T>(items: &[T], length: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let mut batches = Vec::new();
+    let mut rest = items;
+    while !rest.is_empty() {
+        let mut text = 0;
+        let fits = rest.iter().take(ENTRIES_MAX).take_while(|item| {
+            text += length(item);
+            text <= TEXT_MAX
+        });
+        let (batch, more) = rest.split_at(fits.count().max(1));
+        batches.push(batch);
+        rest = more;
+    }
+    batches
+}
+
+/// Deletes entries, as few changes of the configuration. It is no error where one of them is gone already.
+pub(super) fn delete(tools: &Tools, keys: &[String], deadline: Instant) -> Result<(), RegisterError> {
+    need_quorum(tools, deadline)?;
+    let terms: Vec<String> = keys.iter().map(|key| format!("@id='{NAME}.{key}'")).collect();
+    for batch in batches(&terms, |term| term.len() + OR.len()) {
+        let which = format!("--xpath=//crm_config/cluster_property_set[{}]", batch.join(OR));
+        let arguments = ["--delete-all".to_owned(), "--force".to_owned(), which];
+        tools.run(Tool::Cibadmin, &arguments, &[], deadline).map(drop)?;
+    }
+    Ok(())
+}
+
+const OR: &str = " or ";
+
+fn need_quorum(tools: &Tools, deadline: Instant) -> Result<(), RegisterError> {
+    if tools.quorum(deadline)? { Ok(()) } else { Err(RegisterError::NoQuorum) }
+}
+
+fn insert(tools: &Tools, set: &str, deadline: Instant) -> Result<(), RegisterError> {
+    insert_text(tools, set, deadline).map(drop)
+}
+
+/// `Err` inside where an element of that id is there.
+fn insert_text(tools: &Tools, xml: &str, deadline: Instant) -> Result<Result<String, i32>, RegisterError> {
+    let arguments = ["--create", "--scope=crm_config", "--xml-text", xml].map(str::to_owned);
+    tools.run(Tool::Cibadmin, &arguments, &[EXISTS], deadline)
+}
+
+/// The alphabet of keys and values needs no escapes in XML.
+fn set(entry: &Entry) -> String {
+    let (id, value) = (format!("{NAME}.{}", entry.key()), entry.value());
+    format!(
+        r#"<cluster_property_set id="{id}"><nvpair id="{id}.value" name="{id}" value="{value}"/></cluster_property_set>"#
+    )
+}
+
+/// Only what can be read again counts as written.
+fn confirm(tools: &Tools, entry: &Entry, deadline: Instant) -> Result<(), RegisterError> {
+    let key = entry.key().to_string();
+    let only = format!("--xpath=//cluster_property_set[@id='{NAME}.{key}']");
+    let found = values(&ask(tools, only, deadline)?)?.into_iter().find(|(found, _)| *found == key);
+    match entry.held(found.as_ref().map_or("", |(_, value)| value)) {
+        Held::Counts => Ok(()),
+        Held::Other => Err(RegisterError::Other { key }),
+        Held::Absent => Err(RegisterError::NotReadBack { key }),
+    }
+}
+
+/// All keys with their values.
+pub(super) fn all(tools: &Tools, deadline: Instant) -> Result<Vec<(String, String)>, RegisterError> {
+    values(&ask_section(tools, deadline)?)
+}
+
+pub(super) fn read(tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+    parse(&ask_section(tools, deadline)?)
+}
+
+fn ask_section(tools: &Tools, deadline: Instant) -> Result<String, RegisterError> {
+    ask(tools, "--scope=crm_config".to_owned(), deadline)
+}
+
+/// Reads `cibadmin --query --scope=crm_config`, or a whole CIB.
+pub(super) fn parse(xml: &str) -> Result<Entries, RegisterError> {
+    let mut entries = Entries::default();
+    values(xml)?.iter().for_each(|(key, value)| entries.take(key, value));
+    Ok(entries)
+}
+
+fn ask(tools: &Tools, what: String, deadline: Instant) -> Result<String, RegisterError> {
+    let arguments = ["--query".to_owned(), "--local".to_owned(), what];
+    let answer = tools.run(Tool::Cibadmin, &arguments, &[ABSENT], deadline)?;
+    Ok(answer.unwrap_or_else(|_absent| "<crm_config/>".to_owned()))
+}
+
+fn values(xml: &str) -> Result<Vec<(String, String)>, RegisterError> {
+    let pairs = xml::elements(xml, "nvpair").map_err(|_| Tool::Cibadmin.unreadable())?;
+    Ok(pairs.iter().filter_map(own).collect())
+}
+
+fn own(pair: &Attributes) -> Option<(String, String)> {
+    let key = pair.get("name").strip_prefix(NAME)?.strip_prefix('.')?;
+    Some((key.to_owned(), pair.own("value")))
+}

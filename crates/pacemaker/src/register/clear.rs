@@ -1,0 +1,67 @@
+//! Deleting entries whose time is over.
+
+use std::thread;
+use std::time::Instant;
+
+use super::attrd::PAUSE;
+use super::error::RegisterError;
+use super::tools::Tools;
+use super::{attrd, cib, publish};
+use marks::register::Key;
+use marks::register::Register;
+
+/// See [`Register::clear`].
+pub(super) fn clear(
+    register: Register,
+    tools: &Tools,
+    keys: &[Key],
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    let standing = publish::values(register, tools, deadline)?;
+    let mut keys: Vec<&Key> = keys.iter().filter(|key| standing.contains_key(&key.to_string())).collect();
+    keys.sort_by_key(|key| turn(key));
+    let keys: Vec<String> = keys.into_iter().map(Key::to_string).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    match register {
+        Register::Attrd => attrd::delete(tools, &keys, deadline)?,
+        Register::Cib => cib::delete(tools, &keys, deadline)?,
+        Register::None => return Err(RegisterError::None),
+    }
+    confirm(register, tools, &keys, deadline)
+}
+
+/// A fencing goes first and a settlement last: whatever remains in between is of a mark that has ended, and is not told. So
+/// it is with a decision and its end.
+fn turn(key: &Key) -> u8 {
+    match key {
+        Key::Fencing(_) | Key::Again(_) => 0,
+        Key::Mark(_) | Key::Acknowledged(..) | Key::Returned(_) | Key::Decision(_) | Key::Watermark(_) => 1,
+        Key::Settled(_) | Key::Ending(_) => 2,
+    }
+}
+
+/// Where time ends, what was seen last says what is wrong.
+fn confirm(
+    register: Register,
+    tools: &Tools,
+    keys: &[String],
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    let mut seen = None;
+    loop {
+        let standing = match publish::values(register, tools, deadline) {
+            Ok(standing) => standing,
+            Err(e) => return Err(seen.unwrap_or(e)),
+        };
+        let Some(key) = keys.iter().find(|key| standing.contains_key(*key)) else { return Ok(()) };
+        let not_gone = RegisterError::NotGone { key: key.clone() };
+        // The CIB has it by the time of its answer; attrd has it later.
+        if register == Register::Cib {
+            return Err(not_gone);
+        }
+        seen = Some(not_gone);
+        thread::sleep(PAUSE);
+    }
+}

@@ -1,0 +1,73 @@
+//! Why the register could not be written or read.
+
+use crate::child::ChildError;
+use marks::register::Entry;
+
+/// Why the register could not be written or read. What was read is never part of the message.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// `none` is configured.
+    #[error("no register is configured: set register to \"attrd\" or \"cib\"")]
+    None,
+    /// A tool of the cluster.
+    #[error("{tool}: {source}; look at Pacemaker on this controller")]
+    Tool {
+        /// Its name.
+        tool: &'static str,
+        /// What happened.
+        source: ChildError,
+    },
+    /// A tool printed something else than was asked for.
+    #[error("{tool} printed something that cannot be read; look at Pacemaker on this controller")]
+    Unreadable {
+        /// Its name.
+        tool: &'static str,
+    },
+    /// This partition may not write: at the end of the partition its configuration could replace the other one's.
+    #[error("this partition of the cluster has no quorum: bring the other controllers back")]
+    NoQuorum,
+    /// Written, but not seen in the time there was.
+    #[error("the entry {key} was written but could not be read back")]
+    NotReadBack {
+        /// The entry's key.
+        key: String,
+    },
+    /// Deleted, but still seen in the time there was.
+    #[error("the entry {key} was deleted but still stands there: look who writes the register")]
+    NotGone {
+        /// The entry's key.
+        key: String,
+    },
+    /// Something else stands there.
+    #[error("the entry {key} holds another value than was written: look who writes the register")]
+    Other {
+        /// The entry's key.
+        key: String,
+    },
+    /// It would not read back as it is.
+    #[error("the entry {key} holds a text that the register cannot keep")]
+    Unfit {
+        /// The entry's key.
+        key: String,
+    },
+}
+
+impl RegisterError {
+    pub(super) fn unfit(entry: &Entry) -> Self {
+        Self::Unfit { key: entry.key().to_string() }
+    }
+
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::None => "no-register",
+            Self::Tool { .. } => "tool",
+            Self::Unreadable { .. } => "unreadable",
+            Self::NoQuorum => "no-quorum",
+            Self::NotReadBack { .. } => "not-read-back",
+            Self::NotGone { .. } => "not-gone",
+            Self::Other { .. } => "other-value",
+            Self::Unfit { .. } => "unfit",
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The register in Pacemaker: entries are written, read back, read and deleted there.
+
+mod attrd;
+mod cib;
+mod clear;
+mod error;
+mod publish;
+mod tools;
+
+use std::time::Instant;
+
+use marks::register::{Entries, Entry, Key, Register};
+
+pub use error::RegisterError;
+pub use publish::Published;
+pub use tools::Tools;
+
+/// The name of the attribute, and the beginning of the ids in the CIB.
+pub const NAME: &str = "host-failure";
+
+/// Writes entries, one after the other, and reads each back. `Ok` means that every one of them stands there.
+///
+/// Where another alerter's word on the same mark stands already, it stays and counts.
+///
+/// # Errors
+/// [`RegisterError`]; entries before the one that failed stand there, that one may or may not.
+pub fn publish(
+    register: Register,
+    tools: &Tools,
+    entries: &[Entry],
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    for entry in entries {
+        if !entry.is_fit() {
+            return Err(RegisterError::unfit(entry));
+        }
+        match register {
+            Register::Attrd => attrd::publish(tools, entry, deadline),
+            Register::Cib => cib::publish(tools, entry, deadline),
+            Register::None => Err(RegisterError::None),
+        }?;
+    }
+    Ok(())
+}
+
+/// Writes those of the entries that do not stand there yet, and looks once for all of them. One that fails keeps no
+/// other back; a tool that is missing or hangs, or a lost quorum, ends all.
+pub fn publish_all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
+    publish::all(register, tools, entries, deadline)
+}
+
+/// Deletes entries whose time is over. `Ok` means that none of them stands there.
+///
+/// In the CIB that is one change of the configuration for some hundred entries: Pacemaker keeps the last hundred changes
+/// for the administrator.
+///
+/// # Errors
+/// [`RegisterError`]; each entry may be gone or not.
+pub fn clear(
+    register: Register,
+    tools: &Tools,
+    keys: &[Key],
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    clear::clear(register, tools, keys, deadline)
+}
+
+/// Everything that stands there, as this controller sees it. With `none` that is nothing.
+///
+/// # Errors
+/// [`RegisterError`] where it cannot be said what stands there; odd entries are kept apart and are no error.
+pub fn read(register: Register, tools: &Tools, deadline: Instant) -> Result<Entries, RegisterError> {
+    match register {
+        Register::Attrd => attrd::read(tools, deadline),
+        Register::Cib => cib::read(tools, deadline),
+        Register::None => Ok(Entries::default()),
+    }
+}
+
+/// Reads what the register's tool printed: `attrd_updater`, as XML or not, or `cibadmin`.
+///
+/// # Errors
+/// [`RegisterError::Unreadable`] where it is not whole.
+pub fn parse_output(register: Register, xml: &str) -> Result<Entries, RegisterError> {
+    match register {
+        Register::Attrd => attrd::parse(xml),
+        Register::Cib => cib::parse(xml),
+        Register::None => Ok(Entries::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

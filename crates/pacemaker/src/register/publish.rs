@@ -1,0 +1,128 @@
+//! Several entries at once: what is missing is written, and one look afterwards says what stands.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Instant;
+
+use super::attrd::PAUSE;
+use super::error::RegisterError;
+use super::tools::Tools;
+use super::{attrd, cib};
+use marks::register::Key;
+use marks::register::Register;
+use marks::register::{Entry, Held};
+
+/// What became of entries that were to be published.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// They stand there.
+    pub standing: Vec<Key>,
+    /// They do not, each with the reason.
+    pub failed: Vec<(Key, RegisterError)>,
+    /// Why nothing can be said of all others.
+    pub stopped: Option<RegisterError>,
+}
+
+/// See [`Register::publish_all`].
+pub(super) fn all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
+    let mut published = Published::default();
+    published.stopped = publish(register, tools, entries, deadline, &mut published).err();
+    published
+}
+
+fn publish(
+    register: Register,
+    tools: &Tools,
+    entries: &[Entry],
+    deadline: Instant,
+    published: &mut Published,
+) -> Result<(), RegisterError> {
+    let (fit, unfit): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(|entry| entry.is_fit());
+    published.failed.extend(unfit.into_iter().map(|entry| (entry.key(), RegisterError::unfit(entry))));
+    if fit.is_empty() {
+        return Ok(());
+    }
+    // The CIB refuses what it has: most often no look before is needed. attrd would write over it.
+    let inserted = if register == Register::Cib { cib::insert_all(tools, &fit, deadline) } else { Ok(false) };
+    if matches!(inserted, Ok(true)) {
+        return confirm(register, tools, fit, published, deadline);
+    }
+    let missing = published.sort(fit, &values(register, tools, deadline)?);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    inserted?;
+    let written = match register {
+        Register::Attrd => attrd::write_all(tools, missing, published, deadline)?,
+        Register::Cib => cib::write_all(tools, missing, published, deadline)?,
+        Register::None => return Err(RegisterError::None),
+    };
+    confirm(register, tools, written, published, deadline)
+}
+
+/// Only what can be read again counts as written. The CIB has it by the time of its answer; attrd has it later.
+fn confirm(
+    register: Register,
+    tools: &Tools,
+    written: Vec<&Entry>,
+    published: &mut Published,
+    deadline: Instant,
+) -> Result<(), RegisterError> {
+    let mut missing = published.sort(written, &values(register, tools, deadline)?);
+    while register == Register::Attrd && !missing.is_empty() && Instant::now() + PAUSE < deadline {
+        thread::sleep(PAUSE);
+        let Ok(values) = values(register, tools, deadline) else { break };
+        missing = published.sort(missing, &values);
+    }
+    let lost = missing.into_iter().map(|entry| {
+        let key = entry.key();
+        let error = RegisterError::NotReadBack { key: key.to_string() };
+        (key, error)
+    });
+    published.failed.extend(lost);
+    Ok(())
+}
+
+impl Published {
+    /// Notes what stands and what stands in the way; gives back what is not there.
+    fn sort<'a>(&mut self, entries: Vec<&'a Entry>, values: &BTreeMap<String, String>) -> Vec<&'a Entry> {
+        let mut missing = Vec::new();
+        for entry in entries {
+            let key = entry.key();
+            match entry.held(values.get(&key.to_string()).map_or("", String::as_str)) {
+                Held::Absent => missing.push(entry),
+                Held::Counts => self.standing.push(key),
+                Held::Other => {
+                    let error = RegisterError::Other { key: key.to_string() };
+                    self.failed.push((key, error));
+                }
+            }
+        }
+        missing
+    }
+
+    /// A tool that fails by its own account may have something against this one entry; any other fault ends all.
+    pub(super) fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
+        match error {
+            RegisterError::Tool { ref source, .. } if source.code().is_some() => {
+                self.failed.push((entry.key(), error));
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
+
+/// Everything that stands there, as it is.
+pub(super) fn values(
+    register: Register,
+    tools: &Tools,
+    deadline: Instant,
+) -> Result<BTreeMap<String, String>, RegisterError> {
+    let pairs = match register {
+        Register::Attrd => attrd::all(tools, deadline)?,
+        Register::Cib => cib::all(tools, deadline)?,
+        Register::None => return Err(RegisterError::None),
+    };
+    Ok(pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect())
+}

@@ -1,0 +1,284 @@
+mod several;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::id::MarkId;
+use marks::register::Acknowledgement;
+use marks::time::Timestamp;
+
+const ID: &str = "0199c2a4-7d1e-7b3a-9f00-0123456789ab";
+
+/// One entry of each kind.
+fn sample_entries() -> [Entry; 13] {
+    let samples = include_str!("../../../marks/src/register/samples.txt").lines();
+    let read = |line: &str| {
+        let (key, value) = line.split_once(' ').unwrap();
+        Entry::parse(Key::parse(key).unwrap(), value).unwrap()
+    };
+    samples.map(read).collect::<Vec<_>>().try_into().unwrap()
+}
+
+fn entry() -> Entry {
+    sample_entries()[0].clone()
+}
+
+/// Tools of a cluster that keeps its entries in files, with faults that a test puts before them.
+struct Cluster {
+    dir: tempfile::TempDir,
+    tools: Tools,
+}
+
+const ATTRD: &str = r#"
+for word; do case $word in --node=*) key=${word#--node=} ;; --update=*) value=${word#--update=} ;; esac; done
+echo "$1 $2 $3 $4" >> "$D/calls"
+case " $* " in
+*" --private --node="*" --update="*) printf %s "$value" > "$D/attrd/$key"; exit 0 ;;
+*" --private --node="*" --delete "*) : > "$D/attrd/$key"; exit 0 ;;
+esac
+test -n "$(ls "$D/attrd")" || exit 78
+echo '<pacemaker-result>'
+for file in "$D"/attrd/*; do
+  case " $* " in *" --all "*) ;; *) test "${file##*/}" = "$key" || continue ;; esac
+  echo "<attribute name=\"host-failure\" value=\"$(cat "$file")\" host=\"${file##*/}\"/>"
+done
+echo '</pacemaker-result>'"#;
+
+const CIBADMIN: &str = r#"
+case $1 in
+--create) id=$(printf %s "$4" | sed 's/^[^"]*"\([^"]*\)".*/\1/'); test ! -e "$D/cib/$id" || exit 108; printf %s "$4" > "$D/cib/$id" ;;
+*) test -n "$(ls "$D/cib")" || exit 105; echo '<crm_config>'; cat "$D"/cib/*; echo '</crm_config>' ;;
+esac"#;
+
+impl Cluster {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["attrd", "cib"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let at = |name: &str| dir.path().join(name);
+        let tools = Tools {
+            attrd_updater: at("attrd_updater"),
+            cibadmin: at("cibadmin"),
+            crm_node: at("crm_node"),
+            stonith_admin: at("stonith_admin"),
+        };
+        let cluster = Self { dir, tools };
+        cluster.repair();
+        cluster
+    }
+
+    fn repair(&self) {
+        self.put("attrd_updater", ATTRD);
+        self.put("cibadmin", CIBADMIN);
+        self.put("crm_node", "echo 1");
+    }
+
+    fn put(&self, tool: &str, script: &str) {
+        let path = self.dir.path().join(tool);
+        let directory = self.dir.path().display();
+        // Renamed into place: no process still has it open for writing then.
+        fs::write(path.with_extension("new"), format!("#!/bin/sh\nD={directory}\n{script}\n")).unwrap();
+        fs::set_permissions(path.with_extension("new"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(path.with_extension("new"), path).unwrap();
+    }
+
+    fn publish(&self, register: Register, milliseconds: u64) -> Result<(), &'static str> {
+        let deadline = Instant::now() + Duration::from_millis(milliseconds);
+        publish(register, &self.tools, &[entry()], deadline).map_err(|e| e.kind())
+    }
+
+    fn read(&self, register: Register) -> Result<Entries, &'static str> {
+        read(register, &self.tools, Instant::now() + Duration::from_secs(20)).map_err(|e| e.kind())
+    }
+}
+
+const ENOUGH: u64 = 20_000;
+
+/// S1-27, S1-28: what is published is read, and nothing is changed by publishing it again.
+#[test]
+fn what_is_published_is_read() {
+    for register in [Register::Attrd, Register::Cib] {
+        let cluster = Cluster::new();
+        assert_eq!(cluster.read(register), Ok(Entries::default()), "nothing was ever written");
+        for _ in 0..2 {
+            assert_eq!(cluster.publish(register, ENOUGH), Ok(()));
+        }
+        let read = cluster.read(register).unwrap();
+        assert!(read.sound.into_values().eq([entry()]) && read.apart.is_empty());
+    }
+}
+
+#[test]
+fn without_a_register_nothing_counts_as_published() {
+    let cluster = Cluster::new();
+    assert_eq!(cluster.publish(Register::None, ENOUGH), Err("no-register"));
+    assert_eq!(cluster.read(Register::None), Ok(Entries::default()));
+}
+
+/// attrd acknowledges an update before the cluster has it.
+#[test]
+fn an_acknowledgement_is_no_copy() {
+    let cluster = Cluster::new();
+    cluster.put("attrd_updater", &ATTRD.replace("> \"$D/attrd/$key\"", "> /dev/null"));
+    assert_eq!(cluster.publish(Register::Attrd, 1500), Err("not-read-back"));
+    cluster.put("cibadmin", &CIBADMIN.replace("> \"$D/cib/$id\"", "> /dev/null"));
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("not-read-back"));
+}
+
+#[test]
+fn an_entry_of_another_value_is_no_copy() {
+    let cluster = Cluster::new();
+    cluster.put("attrd_updater", &ATTRD.replace("\"$value\"", "other"));
+    assert_eq!(cluster.publish(Register::Attrd, 1500), Err("other-value"));
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Ok(()));
+    let forged = cluster.dir.path().join(format!("cib/{NAME}.f.{ID}"));
+    let text = fs::read_to_string(&forged).unwrap();
+    fs::write(&forged, text.replace("ctl1;", "ctl2;")).unwrap();
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("other-value"));
+}
+
+/// At the end of a partition the configuration with more changes wins, quorate or not.
+#[test]
+fn without_quorum_the_cib_is_left_alone() {
+    let cluster = Cluster::new();
+    cluster.put("crm_node", "echo 0");
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("no-quorum"));
+    cluster.put("crm_node", "echo perhaps");
+    assert_eq!(cluster.publish(Register::Cib, ENOUGH), Err("unreadable"));
+    assert_eq!(cluster.read(Register::Cib), Ok(Entries::default()));
+}
+
+#[test]
+fn tools_that_fail_hang_or_babble_are_told() {
+    for (script, kind) in
+        [("exit 102", "tool"), ("exec sleep 1000", "tool"), ("echo '<pacemaker-result>'", "unreadable")]
+    {
+        let cluster = Cluster::new();
+        cluster.put("attrd_updater", script);
+        cluster.put("cibadmin", script);
+        for register in [Register::Attrd, Register::Cib] {
+            assert_eq!(cluster.publish(register, 500), Err(kind), "{script}");
+        }
+        cluster.repair();
+        assert_eq!(cluster.publish(Register::Attrd, ENOUGH), Ok(()), "{script}");
+    }
+    let missing = Path::new("/nonexistent").to_owned();
+    let none = Tools {
+        attrd_updater: missing.clone(),
+        cibadmin: missing.clone(),
+        crm_node: missing.clone(),
+        stonith_admin: missing,
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    for register in [Register::Attrd, Register::Cib] {
+        assert_eq!(publish(register, &none, &[entry()], deadline).unwrap_err().kind(), "tool");
+        assert_eq!(read(register, &none, deadline).unwrap_err().kind(), "tool");
+    }
+}
+
+#[test]
+fn the_cluster_is_asked_in_its_own_words() {
+    let cluster = Cluster::new();
+    let deadline = Instant::now() + Duration::from_millis(ENOUGH);
+    let said = r#"printf '%s|' "$@""#;
+    cluster.put("cibadmin", said);
+    cluster.put("stonith_admin", said);
+    assert_eq!(cluster.tools.cib(deadline).unwrap(), "--query|--local|");
+    assert_eq!(cluster.tools.history(deadline).unwrap(), "--history|*|--verbose|--output-as=xml|");
+    for (script, quorum) in [
+        ("echo 1", Ok(true)),
+        ("echo 0", Ok(false)),
+        ("echo 0; exit 106", Ok(false)),
+        ("echo", Err("unreadable")),
+        ("exit 102", Err("tool")),
+    ] {
+        cluster.put("crm_node", &format!("test \"$*\" = --quorum || exit 1; {script}"));
+        assert_eq!(cluster.tools.quorum(deadline).map_err(|e| e.kind()), quorum, "{script}");
+    }
+}
+
+/// A fencing that would not read back as it is must not be thought published.
+#[test]
+fn a_text_that_cannot_be_kept_is_refused() {
+    let Entry::Fencing(fencing) = entry() else { panic!("no fencing") };
+    let odd = Entry::Fencing(Fencing { seen_by: "ctl1\n".into(), ..fencing });
+    let (mark, by) = (MarkId::parse(ID).unwrap(), String::new());
+    let unnamed = Acknowledgement { mark, route: String::new(), at: Timestamp(0), by };
+    let cluster = Cluster::new();
+    let deadline = Instant::now() + Duration::from_secs(5);
+    for odd in [odd, Entry::Acknowledged(unnamed)] {
+        let refused = publish(Register::Attrd, &cluster.tools, &[odd], deadline).unwrap_err();
+        assert_eq!(refused.kind(), "unfit");
+    }
+}
+
+/// What Pacemaker 2.1.5 prints, with an entry that was deleted, which it remembers under its name without a value.
+#[test]
+fn the_attribute_managers_own_words_are_read() {
+    let recorded = r#"<pacemaker-result api-version="2.25" request="attrd_updater --name=host-failure --query --all --output-as=xml">
+  <attribute name="host-failure" value="" host="f.y"/>
+  <attribute name="host-failure" value="1;compute1;;1795262685712;1795262685735;ctl1;fencer;:ctl1_2f3_2f1795262678;:my.cloud.com;;" host="f.01a1fdfe-a227-7387-95fe-73a297bb1fec"/>
+  <status code="0" message="OK"/>
+</pacemaker-result>
+"#;
+    let read = parse_output(Register::Attrd, recorded).unwrap();
+    assert!(read.apart.is_empty(), "{read:?}");
+    let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
+    assert_eq!((fencing.node.as_str(), fencing.asked_at), ("compute1", Timestamp(1_795_262_685_712)));
+    assert_eq!(fencing.incarnation, Some(Incarnation::new("ctl1", 3, 1_795_262_678)));
+    assert_eq!(fencing.given_domain.as_deref(), Some("my.cloud.com"));
+    assert_eq!(
+        parse_output(Register::Attrd, &recorded[..recorded.len() / 2]).unwrap_err().kind(),
+        "unreadable"
+    );
+}
+
+/// As 2.0.5 to 2.1.2 do, which know no `--output-as`. The broken variants read nothing, so that a lost controller's marks are lost with
+/// it, or take what stands in a value for an entry.
+#[test]
+fn an_attribute_manager_without_xml_is_read_in_lines() {
+    let cluster = Cluster::new();
+    cluster.publish(Register::Attrd, ENOUGH).unwrap();
+    let expected = cluster.read(Register::Attrd).unwrap();
+    assert_eq!(expected.sound.len(), 1);
+    cluster.put(
+        "attrd_updater",
+        r#"case " $* " in *--output-as*) exit 64 ;; esac
+           test -n "$(ls "$D/attrd")" || exit 105
+           printf 'name="host-failure" host="f.x" value="name="host-failure" host="f.y" value="1"\n'
+           echo 'name="other" host="f.z" value="1"'
+           for file in "$D"/attrd/*; do echo "name=\"host-failure\" host=\"${file##*/}\" value=\"$(cat "$file")\""; done"#,
+    );
+    let read = cluster.read(Register::Attrd).unwrap();
+    assert_eq!(read.sound, expected.sound);
+    assert_eq!(read.apart.len(), 1, "{:?}", read.apart);
+}
+
+#[test]
+fn the_cib_managers_own_words_are_read() {
+    let set = r#"<cluster_property_set id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7">
+    <nvpair id="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7.value" name="host-failure.f.01a1fe01-725f-7491-8bac-ad87137263e7" value="1;compute9;;1795262870111;1795262870111;ctl1;shell;;:my.cloud.com;;"/>
+  </cluster_property_set>"#;
+    let whole = format!(
+        r#"<crm_config>
+  <cluster_property_set id="cib-bootstrap-options">
+    <nvpair id="cib-bootstrap-options-have-watchdog" name="have-watchdog" value="false"/>
+  </cluster_property_set>
+  {set}
+</crm_config>
+"#
+    );
+    // Asked for one, it prints the bare element.
+    for recorded in [set, &whole] {
+        let read = parse_output(Register::Cib, recorded).unwrap();
+        assert!(read.apart.is_empty(), "{read:?}");
+        let Some(Entry::Fencing(fencing)) = read.sound.into_values().next() else { panic!("no entry") };
+        assert_eq!((fencing.node.as_str(), fencing.origin), ("compute9", Origin::Shell));
+    }
+    assert_eq!(parse_output(Register::Cib, &whole[..whole.len() / 2]).unwrap_err().kind(), "unreadable");
+}
