@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::remote;
@@ -103,7 +104,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;
     let cluster = Cluster::start(settings.store.register, Tools::default());
     let cluster = cluster.context("the cluster's thread did not start")?;
-    let shared = Arc::new(Shared::new(settings, store, cluster.clone()));
+    let shared = Arc::new(Shared::new(Base::new(settings, store, cluster.clone())));
     let stop = CancellationToken::new();
     // From here on somebody may ask how it goes, whatever there is to be taken up.
     let mut endpoints = JoinSet::new();
@@ -113,8 +114,12 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
     let socket = ControlSocket::bind(&socket_path(&path))?;
-    info!(routes = shared.settings().own_routes().count(), "nova-host-alerter runs on {}", path.display());
-    shared.settings().warn();
+    info!(
+        routes = shared.base.settings().own_routes().count(),
+        "nova-host-alerter runs on {}",
+        path.display()
+    );
+    shared.base.settings().warn();
 
     let mut tasks = JoinSet::new();
     tasks.spawn(socket.serve(Arc::clone(&shared), stop.clone()));
@@ -132,7 +137,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     engine.leave(LEAVE).await;
     while tasks.join_next().await.is_some() {}
     while endpoints.join_next().await.is_some() {}
-    Ok(Served { ended, store: shared.store.clone(), journal_thread, lock })
+    Ok(Served { ended, store: shared.base.store.clone(), journal_thread, lock })
 }
 
 /// Pacemaker renames a new CIB into this directory at every change of the configuration.
@@ -140,12 +145,12 @@ const CIB_DIRECTORY: &str = "/var/lib/pacemaker/cib";
 
 /// What wakes the look at the cluster: evidence, and with the register in the CIB the CIB itself.
 fn lookout(cluster: Cluster, shared: &Shared) -> Lookout {
-    if let Err(why) = files::prepare(&shared.evidence) {
+    if let Err(why) = files::prepare(&shared.base.evidence) {
         warn!("Pacemaker's alerts leave no evidence here: {why}");
     }
     let cib = (cluster.register() == Register::Cib).then(|| PathBuf::from(CIB_DIRECTORY));
     let directories: Vec<PathBuf> =
-        cib.into_iter().chain([shared.evidence.clone()]).filter(|path| path.is_dir()).collect();
+        cib.into_iter().chain([shared.base.evidence.clone()]).filter(|path| path.is_dir()).collect();
     Lookout::new(cluster, Watch::directories(&directories))
 }
 

@@ -20,7 +20,7 @@ use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::endpoint::Endpoint;
 use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
-use crate::delivery::{self, schedule};
+use crate::delivery::{self, schedule, stranded};
 use crate::health::{self, Check};
 use crate::intake::apply;
 use crate::intake::start::{self, Serving};
@@ -33,7 +33,7 @@ use crate::reload::{self, Postponed, Reloaded, RouteChanges, Signed};
 use crate::shared::Shared;
 use crate::supervisor;
 use crate::watch::{Identity, Watch};
-use crate::{log, steer, stranded, unproven};
+use crate::{log, steer, unproven};
 
 /// How long the engine waits before it looks again at a journal that it could not write.
 const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
@@ -93,7 +93,7 @@ impl Engine {
     ) -> Result<Self, JournalError> {
         let clocks = Moment::now();
         let now = clocks.wall;
-        let tried = shared.store.run(move |journal| {
+        let tried = shared.base.store.run(move |journal| {
             let newest = journal.newest_at()?;
             let unknown = journal.recover(now)?;
             journal.put_off_no_longer_than(now + schedule::CAP)?;
@@ -107,12 +107,13 @@ impl Engine {
             );
         }
         let new_lanes = lanes(&shared, &tried, now);
-        *shared.lanes() = new_lanes;
+        *shared.routes.lanes() = new_lanes;
         // No mark waits for a route that was not required and is not configured any more.
-        let tried = tried.into_iter().filter(|tried| tried.required || shared.route(&tried.route).is_some());
-        *shared.troubles() = Troubles::from_former(tried);
+        let tried =
+            tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());
+        *shared.routes.troubles() = Troubles::from_former(tried);
         let (sender, coming) = mpsc::unbounded_channel();
-        let answers = Answers::new(shared.settings().ack_batch);
+        let answers = Answers::new(shared.base.settings().ack_batch);
         let exchanges = JoinSet::new();
         Ok(Self {
             shared,
@@ -213,12 +214,12 @@ impl Engine {
     /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
     /// go on, and end with the driver that they began with.
     async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
-        let old = self.shared.settings();
+        let old = self.shared.base.settings();
         if let Some(obstacle) = reload::obstacle(&old, &new) {
             return Err(NotPut::Obstacle(obstacle));
         }
         let orders =
-            self.shared.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
+            self.shared.base.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
         let orders = orders.await?;
         if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
             return Err(NotPut::Obstacle(obstacle));
@@ -231,14 +232,14 @@ impl Engine {
         let now = Timestamp::now();
         let swap = move |journal: &mut Journal| {
             let tried = journal.tried()?;
-            state.put_settings(new);
+            state.base.put_settings(new);
             renew_lanes(&state, &routes, &tried, now);
             // Names, groups and routes are looked at as after a start.
-            state.seen().named = false;
+            state.base.seen().named = false;
             Ok(())
         };
-        self.shared.store.run(swap).await?;
-        let settings = self.shared.settings();
+        self.shared.base.store.run(swap).await?;
+        let settings = self.shared.base.settings();
         self.answers.set_batch(settings.ack_batch);
         log::put(settings.log);
         settings.warn();
@@ -263,10 +264,13 @@ impl Engine {
             // Whoever refused them is not asked any more.
             renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
             let waiting = journal.waiting()?;
-            state.troubles().keep_only(|route| waiting.contains_key(route) && state.route(route).is_some());
-            stranded::look(journal, &state)
+            state
+                .routes
+                .troubles()
+                .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
+            stranded::look(journal, &state.base, &state.routes)
         };
-        self.shared.store.run(work).await?;
+        self.shared.base.store.run(work).await?;
         self.renewed = None;
         Ok(())
     }
@@ -276,15 +280,16 @@ impl Engine {
     async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
         let state = Arc::clone(&self.shared);
         let name =
-            move |journal: &mut Journal| start::name_without_cluster(journal, &state, Timestamp::now());
-        self.shared.store.run(name).await?;
-        while let Some(at) = self.serving.clone().filter(|_| self.shared.knows_groups()) {
+            move |journal: &mut Journal| start::name_without_cluster(journal, &state.base, Timestamp::now());
+        self.shared.base.store.run(name).await?;
+        while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
             if self.stop.is_cancelled() {
                 return Ok(());
             }
             let state = Arc::clone(&self.shared);
-            let page = move |journal: &mut Journal| start::serve_page(journal, &state, at, Timestamp::now());
-            self.serving = self.shared.store.run(page).await?;
+            let page =
+                move |journal: &mut Journal| start::serve_page(journal, &state.base, at, Timestamp::now());
+            self.serving = self.shared.base.store.run(page).await?;
             self.shared.supervisor.gets_on();
         }
         Ok(())
@@ -318,7 +323,7 @@ impl Engine {
     /// Before the daemon ends: what was acknowledged last goes into the register, so that the next alerter does not tell
     /// it again. Whatever comes of it, the daemon ends.
     pub async fn leave(&mut self, grace: Duration) {
-        self.shared.seen().news = true;
+        self.shared.base.seen().news = true;
         let Some(lookout) = &mut self.lookout else { return };
         let kept = tokio::time::timeout(grace, async {
             lookout.look(&self.shared).await;
@@ -333,7 +338,10 @@ impl Engine {
     async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
         if !self.identity.holds() {
             let reason = "the file was replaced or removed while the daemon ran".to_owned();
-            return Err(JournalError::Damaged { path: self.shared.settings().store.path.clone(), reason });
+            return Err(JournalError::Damaged {
+                path: self.shared.base.settings().store.path.clone(),
+                reason,
+            });
         }
         self.mind_the_clock().await?;
         self.bring_what_is_new().await?;
@@ -369,14 +377,14 @@ impl Engine {
         self.pruner.pass(&self.shared).await?;
         let (rest, moment) = (self.rest(), Moment::now());
         // Before the lanes are held: the journal's thread may keep it for a while.
-        let planned = self.shared.steering().next().map(|at| at.since(moment.wall));
-        let lanes = self.shared.lanes();
+        let planned = self.shared.policy.steering().next().map(|at| at.since(moment.wall));
+        let lanes = self.shared.routes.lanes();
         let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
-        let ordered = self.shared.settings().routes.iter().any(|route| route.terms.after.is_some());
+        let ordered = self.shared.base.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
         let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
-        let beat = health::beat(self.shared.settings().healthcheck.ttl);
+        let beat = health::beat(self.shared.base.settings().healthcheck.ttl);
         Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
     }
 
@@ -393,12 +401,12 @@ impl Engine {
         self.pruner.mind_the_clock(set, now.instant);
         if set < 0 {
             let limit = now.wall + schedule::CAP;
-            self.shared.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
+            self.shared.base.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
             let seconds = schedule::CAP.as_secs();
             warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
         }
         // What was written before the start stays so, whatever the clock said then.
-        let mut started = self.shared.started();
+        let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
         Ok(())
@@ -424,11 +432,11 @@ impl Engine {
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
             // What has ended makes way for others: in a group that is told a few at a time, who they are is decided behind it.
-            let comes_first = room.is_empty() || state.steering().is_limited();
+            let comes_first = room.is_empty() || state.policy.steering().is_limited();
             let (first, then) = if comes_first { (ended, Vec::new()) } else { (Vec::new(), ended) };
             let mut turned = journal.turn(&first, &[], gate, now)?;
             if !room.is_empty() {
-                steer::keep_up(journal, &state, (&room, gate), now)?;
+                steer::keep_up(journal, state.policy(), (&room, gate), now)?;
                 turned.add(journal.turn(&then, &room, gate, now)?);
             }
             // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
@@ -436,14 +444,14 @@ impl Engine {
             Ok((turned, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
         };
         // What has begun is sent or taken back, whatever else fails.
-        let (turned, next) = self.shared.store.run(work).await?;
+        let (turned, next) = self.shared.base.store.run(work).await?;
         self.answers.group().iter().zip(&turned.recorded).for_each(|(answer, recorded)| {
-            self.shared.metrics().answered(answer, *recorded);
+            self.shared.metrics.answered(answer, *recorded);
         });
         self.answers.remove(count, Instant::now());
         self.shared.supervisor.gets_on();
         self.told |= count > 0;
-        self.shared.report_damage(&turned.damaged);
+        self.shared.base.damages.report(&turned.damaged);
         turned.kept.iter().for_each(delivery::report_kept);
         self.take_up(turned.begun, &asked);
         self.send();
@@ -455,8 +463,8 @@ impl Engine {
 
     /// What was kept back or ended may have been the last that a route in trouble had.
     async fn forget_troubles(&self) -> Result<(), JournalError> {
-        let waiting = self.shared.store.run(|journal| journal.waiting()).await?;
-        self.shared.troubles().keep_only(|route| waiting.contains_key(route));
+        let waiting = self.shared.base.store.run(|journal| journal.waiting()).await?;
+        self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
         Ok(())
     }
 
@@ -467,7 +475,7 @@ impl Engine {
                 "until it is on disk that marks are being told, the look at the cluster is too old: look at the disk of the journal, and at the load of this controller"
             );
         }
-        let mut lanes = self.shared.lanes();
+        let mut lanes = self.shared.routes.lanes();
         for Room { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(lane) = lanes.get_mut(route) {
@@ -487,7 +495,7 @@ impl Engine {
         let permitted = match &mut self.lookout {
             Some(lookout) => {
                 let is_permitted = look(&self.shared, lookout).await?;
-                is_permitted && !steer::waits_for_cib(&self.shared, Timestamp::now())
+                is_permitted && !steer::waits_for_cib(self.shared.policy(), Timestamp::now())
             }
             None => fold(&self.shared, None).await.map(|()| true)?,
         };
@@ -511,20 +519,24 @@ impl Engine {
         &mut self,
         remove: impl FnMut(&mut Lane) -> Vec<DueDelivery>,
     ) -> Result<(), JournalError> {
-        self.unsent.extend(self.shared.lanes().values_mut().flat_map(remove));
+        self.unsent.extend(self.shared.routes.lanes().values_mut().flat_map(remove));
         if self.unsent.is_empty() {
             return Ok(());
         }
         let unsent = self.unsent.clone();
-        self.shared.store.run(move |journal| journal.take_back(&keys(&unsent), Timestamp::now())).await?;
+        self.shared
+            .base
+            .store
+            .run(move |journal| journal.take_back(&keys(&unsent), Timestamp::now()))
+            .await?;
         self.unsent.clear();
         Ok(())
     }
 
     /// Has the hosts asked whose marks wait for it, and nobody else.
     fn ask_hosts(&mut self) {
-        let wanted = self.shared.steering().to_probe();
-        self.prober.see(self.shared.seen().cib_now());
+        let wanted = self.shared.policy.steering().to_probe();
+        self.prober.see(self.shared.base.seen().cib_now());
         for (mark, host, confirm) in &wanted {
             self.prober.want(*mark, host, confirm);
         }
@@ -534,14 +546,14 @@ impl Engine {
 
     /// A verdict that was taken and could not be acted on is taken once more.
     fn post_verdicts(&mut self) {
-        let steering = self.shared.steering();
+        let steering = self.shared.policy.steering();
         let is_news = |(mark, verdict): &(MarkId, Verdict)| {
             let known = steering.probe_of(*mark);
             *verdict == Verdict::Confirmed && known.is_some_and(|probe| *probe != Probe::Confirmed)
         };
         let news: HashMap<MarkId, Verdict> = self.prober.verdicts().into_iter().filter(is_news).collect();
         self.look |= !news.is_empty();
-        self.shared.verdicts().extend(news);
+        self.shared.policy.verdicts().extend(news);
     }
 
     /// What need not be done at once.
@@ -552,17 +564,17 @@ impl Engine {
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
-            start::serve_unserved(journal, &state, now)?;
-            stranded::look(journal, &state)?;
+            start::serve_unserved(journal, &state.base, now)?;
+            stranded::look(journal, &state.base, &state.routes)?;
             unproven::look(journal, &state, now)?;
-            for route in &state.settings().routes {
+            for route in &state.base.settings().routes {
                 if let Some(limit) = route.terms.stale_after {
                     journal.free_stale(route.name.as_str(), now - limit, now)?;
                 }
             }
-            journal.cancel_unrequired(now - state.settings().intake.horizon, now)
+            journal.cancel_unrequired(now - state.base.settings().intake.horizon, now)
         };
-        let cancelled = self.shared.store.run(work).await?;
+        let cancelled = self.shared.base.store.run(work).await?;
         self.kept_house = Some(Instant::now());
         if cancelled > 0 {
             warn!(
@@ -575,9 +587,9 @@ impl Engine {
 
     /// How many more attempts each route may have begun, in the order of the configuration.
     fn room(&self) -> Vec<Room> {
-        let (now, mut lanes) = (Instant::now(), self.shared.lanes());
-        let settings = self.shared.settings();
-        let look = self.shared.members(Timestamp::now());
+        let (now, mut lanes) = (Instant::now(), self.shared.routes.lanes());
+        let settings = self.shared.base.settings();
+        let look = self.shared.base.members(Timestamp::now());
         let ask = |route: &Arc<Route>| {
             let room = lanes.get_mut(route.name.as_str())?.ask(route, now);
             Some(Room { look: look.clone(), ..room })
@@ -588,12 +600,12 @@ impl Engine {
     /// Starts as many exchanges as there is room for.
     fn send(&mut self) {
         let now = Moment::now();
-        let mut lanes = self.shared.lanes();
+        let mut lanes = self.shared.routes.lanes();
         for lane in lanes.values_mut() {
             while let Some(due) = lane.next(now) {
-                let route = self.shared.route(&due.delivery.route);
+                let route = self.shared.base.route(&due.delivery.route);
                 let route = route.expect("a route's lane goes with it");
-                let exchange = delivery::serve(Arc::clone(&self.shared), route, due, self.sender.clone());
+                let exchange = delivery::serve(self.shared.sending(), route, due, self.sender.clone());
                 self.exchanges.spawn(exchange);
             }
         }
@@ -621,7 +633,7 @@ impl Engine {
                 Event::Ended => {}
             }
             let now = Instant::now();
-            if self.shared.lanes().values().any(|lane| lane.is_running_dry(now)) {
+            if self.shared.routes.lanes().values().any(|lane| lane.is_running_dry(now)) {
                 return;
             }
         }
@@ -649,7 +661,7 @@ impl Engine {
             () = self.shared.poke.notified() => Event::Look,
             () = timer => Event::Time,
             () = self.prober.changed() => {
-                *self.shared.verdicts() = self.prober.verdicts();
+                *self.shared.policy.verdicts() = self.prober.verdicts();
                 Event::Time
             }
             Some(answer) = self.coming.recv() => Event::Answer(answer),
@@ -691,7 +703,7 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
 /// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
 /// oftener than once a second.
 fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Lane> {
-    let settings = shared.settings();
+    let settings = shared.base.settings();
     let new = |route: &Arc<Route>| {
         let name = route.name.as_str().to_owned();
         let limit = limit(route, &settings);
@@ -710,7 +722,7 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, La
 /// Routes that go on keep their lanes with all that is known of their endpoints; the others begin as after a start.
 fn renew_lanes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
     let mut new = lanes(shared, tried, now);
-    let (settings, mut current) = (shared.settings(), shared.lanes());
+    let (settings, mut current) = (shared.base.settings(), shared.routes.lanes());
     for route in &settings.routes {
         let name = route.name.as_str();
         let is_kept = routes.kept.iter().any(|kept| kept == name);
@@ -745,7 +757,7 @@ impl From<JournalError> for NotPut {
 async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, JournalError> {
     let view = lookout.look(shared).await;
     fold(shared, Some(view)).await?;
-    let wanted = std::mem::take(&mut shared.seen().history_wanted);
+    let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
     if wanted {
         let view = lookout.look_now(shared, true).await;
         fold(shared, Some(view)).await?;
@@ -762,11 +774,11 @@ async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, Journ
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
     let state = Arc::clone(shared);
     let work = move |journal: &mut Journal| {
-        apply::take_in(journal, &state, view.as_deref())?;
+        apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;
         let now = Timestamp::now();
-        steer::steer(journal, &state, now)?;
+        steer::steer(journal, state.policy(), now)?;
         let is_permitted = view.as_ref().is_none_or(|view| view.permits().is_ok());
-        if is_permitted { Ok(()) } else { steer::stop_chains(journal, &state, now) }
+        if is_permitted { Ok(()) } else { steer::stop_chains(journal, state.policy(), now) }
     };
-    shared.store.run(work).await
+    shared.base.store.run(work).await
 }

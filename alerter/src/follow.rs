@@ -18,7 +18,7 @@ pub async fn follow<T: PartialEq, F: Future<Output = ()>>(
     run: impl Fn(&T, CancellationToken) -> F,
     stop: CancellationToken,
 ) {
-    let mut news = shared.follow_settings();
+    let mut news = shared.base.follow_settings();
     while !stop.is_cancelled() {
         let wanted = pick(&news.borrow_and_update());
         let own = stop.child_token();

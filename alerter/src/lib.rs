@@ -1,11 +1,13 @@
 //! nova-host-alerter: takes marks from the journal and tells the recovery controllers until they acknowledge.
 
+pub mod base;
 pub mod cli;
 pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod control;
 pub mod daemon;
+pub mod damage;
 pub mod delivery;
 pub mod drivers;
 pub mod engine;
@@ -14,6 +16,7 @@ pub mod headline;
 pub mod health;
 pub mod intake;
 pub mod listen;
+pub mod lock;
 pub mod log;
 pub mod lookout;
 pub mod markup;
@@ -35,7 +38,6 @@ pub mod shared;
 pub mod span;
 pub mod steer;
 pub mod store;
-pub mod stranded;
 pub mod supervisor;
 pub mod timeline;
 pub mod unproven;

@@ -82,9 +82,9 @@ impl Lookout {
             self.history_read = Some(view.taken);
         }
         if view.entries.is_err() {
-            shared.metrics().register_unread();
+            shared.metrics.register_unread();
         }
-        shared.seen().note(&view, shared.settings().hosts.audit_after);
+        shared.base.seen().note(&view, shared.base.settings().hosts.audit_after);
         health::after_look(shared);
         self.view = Some(Arc::clone(&view));
         view
@@ -136,12 +136,12 @@ impl Lookout {
         if !self.settled_in {
             let (state, found, register) = (Arc::clone(shared), entries.clone(), self.cluster.register());
             let settle = move |journal: &mut Journal| {
-                start::settle_strangers(journal, &state, register, &found, Timestamp::now())
+                start::settle_strangers(journal, &state.base, register, &found, Timestamp::now())
             };
-            shared.store.run(settle).await?;
+            shared.base.store.run(settle).await?;
             self.settled_in = true;
         }
-        let news = std::mem::take(&mut shared.seen().news);
+        let news = std::mem::take(&mut shared.base.seen().news);
         self.deferred = !news && self.upkept.is_some_and(|done| done.elapsed() < UPKEEP);
         if self.deferred {
             return Ok(());
@@ -160,7 +160,7 @@ impl Lookout {
 
     /// What should stand in the register: read again only when the journal has changed.
     async fn wanted(&mut self, shared: &Arc<Shared>) -> Result<Vec<Entry>, JournalError> {
-        let (by, known) = (shared.controller.clone(), self.wanted.as_ref().map(|(version, _)| *version));
+        let (by, known) = (shared.base.controller.clone(), self.wanted.as_ref().map(|(version, _)| *version));
         let read = move |journal: &mut Journal| {
             let version = journal.version()?;
             if known == Some(version) {
@@ -169,7 +169,7 @@ impl Lookout {
             let wanted = journal.entries(Timestamp::now() - cluster::KEPT, &by)?;
             Ok(Some((version, cluster::bounded(wanted))))
         };
-        if let Some(new) = shared.store.run(read).await? {
+        if let Some(new) = shared.base.store.run(read).await? {
             self.wanted = Some(new);
         }
         Ok(self.wanted.as_ref().map(|(_, wanted)| wanted.clone()).unwrap_or_default())
@@ -195,10 +195,10 @@ impl Lookout {
         let cluster = self.cluster.clone();
         let written = self.attending(cluster.publish(lacking)).await;
         if written.stopped.is_some() || !written.failed.is_empty() {
-            shared.metrics().register_unwritten();
+            shared.metrics.register_unwritten();
         }
         let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
-        shared.seen().note_writing(fault.map(|error| error.to_string()));
+        shared.base.seen().note_writing(fault.map(|error| error.to_string()));
         written.standing
     }
 
@@ -213,7 +213,7 @@ impl Lookout {
             }
             if new.is_empty() { Ok(()) } else { journal.note_published(register, &new) }
         };
-        shared.store.run(write).await
+        shared.base.store.run(write).await
     }
 
     async fn clear(&mut self, shared: &Shared, wanted: &[Entry], view: &View) -> Result<(), JournalError> {
@@ -224,7 +224,7 @@ impl Lookout {
         };
         self.cleared = Some(Instant::now());
         let now = Timestamp::now();
-        shared.store.run(move |journal| journal.forget_sightings(now - cluster::KEPT, now)).await?;
+        shared.base.store.run(move |journal| journal.forget_sightings(now - cluster::KEPT, now)).await?;
         let over = cluster::over(wanted, entries, now);
         if over.is_empty() {
             return Ok(());

@@ -75,7 +75,7 @@ impl Pruner {
             step(journal, &state, &mut round, now)?;
             Ok(round)
         };
-        let done = shared.store.run(work).await;
+        let done = shared.base.store.run(work).await;
         self.go_on(done)
     }
 
@@ -109,12 +109,12 @@ pub fn step(
     round: &mut Round,
     now: Timestamp,
 ) -> Result<usize, JournalError> {
-    let standing = match (&shared.cluster, &shared.seen().register) {
+    let standing = match (&shared.base.cluster, &shared.base.seen().register) {
         (None, _) => BTreeSet::new(),
         (Some(_), None) => return Ok(0),
         (Some(_), Some(entries)) => entries.sound.keys().map(ToString::to_string).collect(),
     };
-    let bounds = bounds(&shared.settings().history, now);
+    let bounds = bounds(&shared.base.settings().history, now);
     journal.prune(&bounds, round, &|key| standing.contains(key), now)
 }
 

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 
 use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
 use crate::control::server::plain;
+use crate::lock::lock;
 use crate::shared::Shared;
 
 /// What came of a reload.
@@ -65,13 +66,13 @@ pub struct Asked {
 impl Reloads {
     /// The next one, if there is one.
     pub fn take(&self) -> Option<Asked> {
-        self.asked.lock().expect("a panic anywhere ends the whole daemon").pop_front()
+        lock(&self.asked).pop_front()
     }
 
     /// The main file to read: the one that is named now, else the last one that was, so that nobody takes an old file for the
     /// one that was refused.
     fn file(&self, named: Option<PathBuf>) -> Option<PathBuf> {
-        let mut last = self.file.lock().expect("a panic anywhere ends the whole daemon");
+        let mut last = lock(&self.file);
         *last = named.or_else(|| last.take());
         last.clone()
     }
@@ -106,13 +107,13 @@ impl Reloads {
     }
 
     fn postponed(&self) -> std::sync::MutexGuard<'_, Option<Postponed>> {
-        self.postponed.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.postponed)
     }
 
     fn ask(&self, settings: Settings) -> oneshot::Receiver<Reloaded> {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { settings, answer };
-        self.asked.lock().expect("a panic anywhere ends the whole daemon").push_back(asked);
+        lock(&self.asked).push_back(asked);
         answered
     }
 }
@@ -121,7 +122,7 @@ impl Reloads {
 /// it is in the log too, and is a reason to call the daemon degraded until a reload succeeds.
 pub async fn reload(shared: &Shared, file: Option<PathBuf>) -> Reloaded {
     let _in_turn = shared.reloads.turn.lock().await;
-    let file = shared.reloads.file(file).unwrap_or_else(|| shared.settings().file.clone());
+    let file = shared.reloads.file(file).unwrap_or_else(|| shared.base.settings().file.clone());
     let read = file.clone();
     // Files may hang, and nothing that hangs may stand in the way of a delivery.
     let loaded = tokio::task::spawn_blocking(move || config::load(&read)).await;
@@ -186,7 +187,7 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
         let row = NewHistory { at, event, mark: None, node: None, route: None, detail: &detail, actor };
         journal.append_history(&row)
     };
-    if let Err(error) = shared.store.run(append).await {
+    if let Err(error) = shared.base.store.run(append).await {
         warn!(kind = error.kind(), "the history lacks that the configuration was read again: {error}");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use journal::{Journal, JournalError};
 use tokio::sync::oneshot;
 
@@ -32,7 +33,7 @@ impl Store {
         let (queue, work) = mpsc::channel::<Message>();
         let busy = Busy::default();
         let since = Arc::clone(&busy);
-        let set = move |at| *since.lock().expect("a panic anywhere ends the whole daemon") = at;
+        let set = move |at| *lock(&since) = at;
         let run = move || {
             // Whoever still holds a handle, such as a count that takes long, does not keep the journal open.
             while let Ok(Some(work)) = work.recv() {
@@ -47,7 +48,7 @@ impl Store {
 
     /// For how long the thread has been at one piece of work; none while it waits for one.
     pub fn busy_for(&self) -> Option<Duration> {
-        let since = *self.busy.lock().expect("a panic anywhere ends the whole daemon");
+        let since = *lock(&self.busy);
         since.map(|at| at.elapsed())
     }
 

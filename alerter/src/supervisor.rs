@@ -183,7 +183,7 @@ fn connect(name: &[u8]) -> Option<(UnixDatagram, SocketAddr)> {
 
 /// How the daemon is, in one sentence; from memory.
 pub fn sentence(shared: &Shared, now: Timestamp) -> String {
-    let routes = shared.settings().own_routes().count();
+    let routes = shared.base.settings().own_routes().count();
     let reasons = shared.reasons(now);
     match reasons.as_slice() {
         [] => format!("tells {routes} route(s), and nothing is wrong"),

@@ -43,7 +43,7 @@ pub const MUTANTS: &[Mutant] = &[
         changes: &[Change {
             file: "alerter/src/intake/start.rs",
             today: "return doubt(journal, shared, register, row, now);",
-            before: "return match now.since(row.failure_time) > shared.settings().intake.horizon {
+            before: "return match now.since(row.failure_time) > shared.base.settings().intake.horizon {
                 true => journal.expire(row.id, \"it is too old\", now).map(drop),
                 false => doubt(journal, shared, register, row, now),
             };",

@@ -7,7 +7,7 @@ use marks::time::Timestamp;
 
 use super::text::time;
 use super::trouble::{Level, Sight, Trouble, several, trouble};
-use crate::control::api::Unaccounted;
+use crate::intake::account::Unaccounted;
 
 /// What does not add up, once for each kind of it. A damaged row that is said by itself is not said again.
 pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {

@@ -23,10 +23,11 @@ use super::{
 };
 use crate::cli::{self, Cli};
 use crate::config;
-use crate::control::api::{Daemon, Health, Unaccounted};
+use crate::control::api::{Daemon, Health};
 use crate::control::client;
 use crate::daemon::socket_path;
 use crate::intake::account;
+use crate::intake::account::Unaccounted;
 use crate::log;
 
 /// What the examples and `setup` call the alerter's resource.

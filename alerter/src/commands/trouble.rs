@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::account;
 use super::report::{DeliveryReport, HeldReport, MarkReport};
 use super::text::{span, time};
-use crate::control::api::{Daemon, Kind, RouteStatus, Unaccounted};
+use crate::control::api::{Daemon, Kind, RouteStatus};
 use crate::control::client;
+use crate::intake::account::Unaccounted;
 use crate::policy::{Hold, why};
 
 /// So many hosts are named; the others are counted.

@@ -1,8 +1,8 @@
 //! What is said over the control socket: HTTP/1.1 with JSON.
 
-use marks::account::Gap;
 use serde::{Deserialize, Serialize};
 
+use crate::intake::account::Unaccounted;
 use crate::steer::groups::GroupStatus;
 
 use super::body::given;
@@ -98,21 +98,6 @@ pub struct Daemon {
     /// Fencings and sightings that have no end that can be shown.
     #[serde(default)]
     pub unaccounted: Vec<Unaccounted>,
-}
-
-/// A fencing, or what Pacemaker said of one, that has no end that can be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unaccounted {
-    /// What tells it apart: a fencing's key in the register, or witness, host and operation or time.
-    pub record: String,
-    /// The host's node name; absent where the row is damaged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// When it says that the host was fenced, in milliseconds since the epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<i64>,
-    /// What does not add up.
-    pub kind: Gap,
 }
 
 /// What the daemon has seen of the cluster.

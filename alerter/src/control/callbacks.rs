@@ -42,6 +42,7 @@ pub(super) async fn patch(
     let actor = callback.actor.clone();
     let now = Timestamp::now();
     let (heard, waiting, row) = shared
+        .base
         .store
         .run(move |journal: &mut Journal| {
             let heard = journal.call_back(&callback, &says, now)?;
@@ -49,10 +50,10 @@ pub(super) async fn patch(
         })
         .await?;
     if let (Heard::Done(route), Some(Ok(row)), true) = (&heard, row, request.acknowledged) {
-        shared.metrics().acknowledged(route, row.failure_time, now);
+        shared.metrics.acknowledged(route, row.failure_time, now);
     }
-    shared.troubles().keep_only(|route| waiting.contains_key(route));
-    shared.seen().news = true;
+    shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
+    shared.base.seen().news = true;
     shared.poke.notify_one();
     answer(mark, heard, request.acknowledged, &actor).map(Json)
 }
@@ -61,7 +62,7 @@ const NOT_ITS_ROUTE: &str =
     "this token confirms nothing of this route: name the route in routes of its table";
 
 fn callback(shared: &Shared, mark: MarkId, route: Option<String>, caller: &Caller) -> Callback {
-    let settings = shared.settings();
+    let settings = shared.base.settings();
     let confirming = settings.own_routes().filter(|route| route.driver.confirms_later());
     let names = confirming.map(|route| route.name.as_str()).filter(|name| caller.may_confirm(Some(name)));
     let confirming = names.map(str::to_owned).collect();

@@ -149,7 +149,7 @@ async fn pause(
 ) -> Answer<Decided> {
     let user = caller.signed(&request.user);
     let scope = match &request.group {
-        Some(name) => known_group(&shared.settings(), name)?,
+        Some(name) => known_group(&shared.base.settings(), name)?,
         None => Scope::All,
     };
     let now = Timestamp::now();
@@ -173,7 +173,7 @@ async fn begin(
     let user = caller.signed(&request.user);
     let scope = match (&request.host, &request.group) {
         (Some(name), None) => known_host(&shared, name).await?,
-        (None, Some(name)) => known_group(&shared.settings(), name)?,
+        (None, Some(name)) => known_group(&shared.base.settings(), name)?,
         _ => return Err(Refusal::bad("scope", "a maintenance is of one host or of one group: name one")),
     };
     let now = Timestamp::now();
@@ -190,7 +190,7 @@ pub(super) async fn release_group(
     reason: &str,
     user: &str,
 ) -> Answer<ChangeAnswer> {
-    let scope = known_group(&shared.settings(), name)?;
+    let scope = known_group(&shared.base.settings(), name)?;
     let message = format!(
         "what a storm holds of {scope} now may go; what else holds a mark stays, and `show HOST` says it"
     );
@@ -212,7 +212,7 @@ async fn decide(
     }
     let (id, until) = (NoteId::generate(), about.until().map(|until| until.0));
     let decision = Decision { id, about, at, actor: user.to_owned(), reason: plain(reason) };
-    shared.store.run(move |journal| journal.decide(&decision)).await?;
+    shared.base.store.run(move |journal| journal.decide(&decision)).await?;
     tell_all(shared);
     Ok(Json(Decided { id: id.to_string(), until, message }))
 }
@@ -235,7 +235,7 @@ pub(super) fn sentences(journal: &Journal, now: Timestamp) -> Result<Vec<String>
 
 /// The register learns of it at once, and whoever holds marks.
 fn tell_all(shared: &Shared) {
-    shared.seen().news = true;
+    shared.base.seen().news = true;
     shared.poke.notify_one();
 }
 
@@ -252,7 +252,7 @@ async fn resume(
     };
     let changed = end_all(&shared, is_meant, (&request.reason, &caller.signed(&request.user))).await?;
     if let (0, Some(name)) = (changed, &request.group) {
-        known_group(&shared.settings(), name)?;
+        known_group(&shared.base.settings(), name)?;
     }
     let message = match changed {
         0 => format!("there is no pause of {scope} to end: see `nova-host-alerter status`"),
@@ -272,7 +272,7 @@ async fn end(
     let is_meant = move |decision: &Decision| wanted.is(decision);
     let changed = end_all(&shared, is_meant, told).await?;
     match &meant {
-        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.settings(), name)?),
+        Meant::Scope(Scope::Group(name)) if changed == 0 => drop(known_group(&shared.base.settings(), name)?),
         Meant::Scope(Scope::Host(name)) if changed == 0 => {
             known_host(&shared, name.as_str()).await?;
         }
@@ -334,14 +334,14 @@ async fn end_all(
         }
         Ok(ended)
     };
-    let ended = shared.store.run(work).await?;
+    let ended = shared.base.store.run(work).await?;
     tell_all(shared);
     Ok(ended)
 }
 
 async fn in_force(State(shared): State<Arc<Shared>>) -> Answer<Vec<InForce>> {
-    let found = shared.store.run(|journal| journal.decisions_in_force(Timestamp::now())).await?;
-    shared.report_damage(&found.damaged);
+    let found = shared.base.store.run(|journal| journal.decisions_in_force(Timestamp::now())).await?;
+    shared.base.damages.report(&found.damaged);
     Ok(Json(found.sound.iter().map(InForce::from).collect()))
 }
 
@@ -371,14 +371,15 @@ fn group_names(settings: &Settings) -> Vec<&str> {
 /// `[hosts] match` does not leave out.
 async fn known_host(shared: &Shared, name: &str) -> Result<Scope, Refusal> {
     let Scope::Host(node) = host(name)? else { return Err(Refusal::bad("host", "this is no host")) };
-    let settings = shared.settings();
-    let (cib, matching) = (shared.cib(), &settings.hosts.matching);
+    let settings = shared.base.settings();
+    let (cib, matching) = (shared.base.cib(), &settings.hosts.matching);
     let nodes = cib.map(|cib| cib.remote_nodes().to_vec());
     let is_literal = matching.as_ref().is_some_and(|patterns| patterns.names_literally(&node));
     let is_matched = matching.as_ref().is_none_or(|patterns| patterns.covers(&node));
     let is_there = nodes.as_ref().is_none_or(|nodes| nodes.contains(&node));
     let asked = node.clone();
-    let has_marks = shared.store.run(move |journal| Ok(!journal.marks_of(&asked)?.sound.is_empty())).await?;
+    let has_marks =
+        shared.base.store.run(move |journal| Ok(!journal.marks_of(&asked)?.sound.is_empty())).await?;
     if is_literal || (is_matched && is_there) || has_marks {
         return Ok(Scope::Host(node));
     }

@@ -60,7 +60,7 @@ pub(super) async fn patch(
         return Err(Refusal::new(StatusCode::FORBIDDEN, "not-allowed", NOT_ITS_HOST));
     }
     let is_failure = request.mark_unhealthy;
-    if is_failure && shared.cluster.is_none() && !caller.is_trusted_alone() {
+    if is_failure && shared.base.cluster.is_none() && !caller.is_trusted_alone() {
         return Err(Refusal::new(StatusCode::FORBIDDEN, "no-proof", NO_PROOF));
     }
     let default = if is_failure { MARKED } else { UNMARKED };
@@ -72,10 +72,10 @@ pub(super) async fn patch(
         true => mark(journal, &state, name, &caller, &reason),
         false => unmark(journal, &state, &name, &caller, &reason),
     };
-    let done = shared.store.run(work).await?;
+    let done = shared.base.store.run(work).await?;
     if matches!(done, Done::Ended(..)) {
-        let waiting = shared.store.run(|journal| journal.waiting()).await?;
-        shared.troubles().keep_only(|route| waiting.contains_key(route));
+        let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
+        shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
     }
     shared.poke.notify_one();
     answer(&node, done, &actor).map(Json)
@@ -91,8 +91,8 @@ fn mark(
     caller: &Caller,
     reason: &str,
 ) -> Result<Done, JournalError> {
-    if matches!(caller, Caller::Remote { .. }) && shared.cluster.is_some() {
-        match apply::spoken_of(journal, shared, &node)? {
+    if matches!(caller, Caller::Remote { .. }) && shared.base.cluster.is_some() {
+        match apply::spoken_of(journal, &shared.base, &node)? {
             Spoken::New => {}
             Spoken::NotCovered => return Ok(Done::NotCovered),
             Spoken::NoHost => return Ok(Done::NoHost),
@@ -100,10 +100,10 @@ fn mark(
             Spoken::Noted(mark) => return Ok(Done::Later(mark)),
         }
     }
-    let fencing = word(node, &shared.controller, caller);
+    let fencing = word(node, &shared.base.controller, caller);
     journal.append_fencing(&fencing)?;
-    let view = shared.seen().view.clone();
-    apply::take_in(journal, shared, view.as_deref())?;
+    let view = shared.base.seen().view.clone();
+    apply::take_in(journal, (&shared.base, &shared.accounts), view.as_deref())?;
     let done = became(journal, &fencing)?;
     note(journal, &fencing, &done, (&caller.actor(), reason))?;
     Ok(done)

@@ -20,15 +20,15 @@ pub(super) fn behind(
     let mut said = Vec::new();
     for mark in marks {
         let Some(row) = journal.mark(*mark)? else { continue };
-        let (was_elsewhere, all) = (shared.was_elsewhere(&row), journal.deliveries_of(*mark)?.sound);
+        let (was_elsewhere, all) = (shared.base.was_elsewhere(&row), journal.deliveries_of(*mark)?.sound);
         for delivery in all.iter().filter(|delivery| may_have_it(delivery, was_elsewhere)) {
-            let Some(route) = shared.route(&delivery.route) else {
+            let Some(route) = shared.base.route(&delivery.route) else {
                 said.push(unknown(&row, delivery));
                 continue;
             };
             let name = route.name.of_step(Step::Return);
             let back = all.iter().find(|other| other.route == name.as_str()).map(|back| back.state);
-            let since = Timestamp::now() - shared.settings().intake.horizon;
+            let since = Timestamp::now() - shared.base.settings().intake.horizon;
             said.extend(sentence(&row, &route, back, is_recent(&row, delivery, since)));
         }
     }

@@ -13,6 +13,7 @@ use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
 use super::server::{Answer, Body, Refusal, plain};
+use crate::delivery::stranded;
 use crate::intake::start::{self, Unrouted};
 use crate::reload::{self, Reloaded, Signed};
 use crate::shared::Shared;
@@ -65,21 +66,22 @@ async fn dismiss(
     if reason.trim().is_empty() {
         return Err(Refusal::bad("reason", "this needs a reason: it tells why nobody is told on that route"));
     }
-    if !shared.knows_groups() {
+    if !shared.base.knows_groups() {
         let message = "it is not known yet which group each host is in: ask again in a moment";
         return Err(Refusal::bad("groups", message));
     }
     let (state, asked, name) = (Arc::clone(&shared), route.clone(), route.clone());
     let end = move |journal: &mut Journal| {
         // In the journal's thread: no reload can bring the route back meanwhile.
-        if state.route(&asked).is_some() {
+        if state.base.route(&asked).is_some() {
             return Ok(None);
         }
         let now = Timestamp::now();
-        let unrouted = start::dismiss_route(journal, &state, (&asked, &reason, &user), now)?;
+        let unrouted = start::dismiss_route(journal, &state.base, (&asked, &reason, &user), now)?;
+        stranded::look(journal, &state.base, &state.routes)?;
         Ok(Some((unrouted, left::at_gone(journal, &asked, now)?)))
     };
-    let ended = shared.store.run(end).await?;
+    let ended = shared.base.store.run(end).await?;
     let route = plain(&route);
     let Some((unrouted, left)) = ended else {
         let message = format!(
@@ -88,12 +90,12 @@ async fn dismiss(
         return Err(Refusal::bad("route", &message));
     };
     if unrouted == Unrouted::default()
-        && !shared.store.run(move |journal| journal.has_deliveries_on(&name)).await?
+        && !shared.base.store.run(move |journal| journal.has_deliveries_on(&name)).await?
     {
         let message = format!("nobody knows a route {route}: see `nova-host-alerter status`");
         return Err(Refusal::absent(&message));
     }
-    shared.seen().news = true;
+    shared.base.seen().news = true;
     shared.poke.notify_one();
     let message = [dismissed(&route, unrouted)].into_iter().chain(left).collect::<Vec<_>>().join("; ");
     Ok(Json(ChangeAnswer { changed: unrouted.left.changed, message }))

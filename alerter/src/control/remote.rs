@@ -32,6 +32,7 @@ use super::{callbacks, hosts, tls};
 use crate::config::Api;
 use crate::drivers::http::{Files, Kept, Unusable};
 use crate::follow;
+use crate::lock::lock;
 use crate::shared::Shared;
 
 /// The document of the API.
@@ -263,7 +264,7 @@ struct Places(Mutex<BTreeMap<IpAddr, usize>>);
 
 impl Places {
     fn taken(&self) -> MutexGuard<'_, BTreeMap<IpAddr, usize>> {
-        self.0.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.0)
     }
 }
 
@@ -316,7 +317,7 @@ impl Log {
 
     /// How many were passed over, where it is time to say one.
     fn is_time(&self, cause: &'static str, now: Instant) -> Option<usize> {
-        let mut said = self.0.lock().expect("a panic anywhere ends the whole daemon");
+        let mut said = lock(&self.0);
         if let Some(said) = said.get_mut(cause).filter(|said| now.duration_since(said.at) < QUIET) {
             said.more += 1;
             return None;

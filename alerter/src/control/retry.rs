@@ -29,12 +29,12 @@ pub(super) async fn retry(
         Some(target) => {
             let marks = unfinished_marks_of(&shared, target).await?;
             let state = Arc::clone(&shared);
-            shared.store.run(move |journal| those(journal, &state, &marks, (&reason, &user))).await?
+            shared.base.store.run(move |journal| those(journal, &state, &marks, (&reason, &user))).await?
         }
         None => {
             let all = move |journal: &mut Journal| journal.retry_now(None, &reason, &user, Timestamp::now());
-            let changed = shared.store.run(all).await?;
-            shared.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
+            let changed = shared.base.store.run(all).await?;
+            shared.routes.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
             ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }
         }
     };
@@ -70,7 +70,7 @@ fn of_mark(
     now: Timestamp,
 ) -> Result<Vec<(String, bool, String)>, JournalError> {
     let Some(row) = journal.mark(mark)? else { return Ok(Vec::new()) };
-    let (settings, rows) = (shared.settings(), journal.deliveries_of(mark)?);
+    let (settings, rows) = (shared.base.settings(), journal.deliveries_of(mark)?);
     let room = |name: &str, terms| Room { terms, ..Room::of(name, 0) };
     let rooms: Vec<Room> =
         settings.routes.iter().map(|route| room(route.name.as_str(), route.terms.clone())).collect();
@@ -79,8 +79,8 @@ fn of_mark(
     let mut all = Vec::new();
     for delivery in rows.sound.into_iter().filter(|delivery| !delivery.state.is_final()) {
         let is_due = is_step(&delivery.route) || due.iter().any(|(route, _)| *route == delivery.route);
-        let away =
-            delivery.is_return() && !shared.members(now).is_some_and(|look| look.members.contains(&row.node));
+        let away = delivery.is_return()
+            && !shared.base.members(now).is_some_and(|look| look.members.contains(&row.node));
         let obstacle = match obstacle(&delivery, held.as_deref(), is_due, shared) {
             None if away => Some("it waits until the host is seen as a member of the cluster".to_owned()),
             obstacle => obstacle,
@@ -118,7 +118,7 @@ fn obstacle(delivery: &Delivery, held: Option<&str>, is_due: bool, shared: &Shar
         InFlight => Some("it is being sent at this moment".to_owned()),
         Held if delivery.waits_in_chain() => Some("it is the turn of another step of its chain".to_owned()),
         Held => Some(format!("it is held{}; only `release` or `unmark` ends that", said().unwrap_or_default())),
-        _ if shared.route(&delivery.route).is_none() => Some("it is not configured any more".to_owned()),
+        _ if shared.base.route(&delivery.route).is_none() => Some("it is not configured any more".to_owned()),
         _ if held.is_some() && !delivery.is_step() => held.map(str::to_owned),
         _ if !is_due => Some(
             "an earlier mark of this host, or the route that its `after` names, goes first: see `nova-host-alerter list`"
@@ -131,8 +131,8 @@ fn obstacle(delivery: &Delivery, held: Option<&str>, is_due: bool, shared: &Shar
 /// The delivery is the next one of its route, and that is asked now, whatever it said before.
 fn send(shared: &Shared, delivery: &Delivery) -> String {
     let (now, route) = (Instant::now(), &delivery.route);
-    let trouble = shared.troubles().of(route).cloned();
-    let mut lanes = shared.lanes();
+    let trouble = shared.routes.troubles().of(route).cloned();
+    let mut lanes = shared.routes.lanes();
     let Some(lane) = lanes.get_mut(route) else { return "it is sent when the route is ready".to_owned() };
     lane.want(delivery.mark);
     lane.endpoint.probe(now);
@@ -148,8 +148,8 @@ fn send(shared: &Shared, delivery: &Delivery) -> String {
 
 /// Where nothing may be sent at all.
 fn not_permitted(shared: &Shared) -> Option<String> {
-    shared.cluster.as_ref()?;
-    let seen = shared.seen();
+    shared.base.cluster.as_ref()?;
+    let seen = shared.base.seen();
     let why = match &seen.view {
         Some(view) => view.permits().err()?,
         None => "the cluster has not been looked at yet".to_owned(),

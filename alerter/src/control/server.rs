@@ -237,44 +237,45 @@ fn health_for(mut reasons: Vec<String>, wedged: Option<Duration>) -> Health {
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
     let state = Arc::clone(&shared);
     let read = move |journal: &mut Journal| daemon(&state, journal, Timestamp::now());
-    Ok(Json(shared.store.run(read).await?))
+    Ok(Json(shared.base.store.run(read).await?))
 }
 
 /// What the daemon says of itself, as far as the journal is needed read from this one.
 pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Result<Daemon, JournalError> {
     let orders = decisions::sentences(journal, now)?;
-    let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared, now)?);
+    let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared.policy(), now)?);
     let rejected = journal.rejected_hosts()?;
-    let (settings, named) = (shared.settings(), shared.named_reasons(now));
+    let (settings, named) = (shared.base.settings(), shared.named_reasons(now));
     let mut routes = Vec::new();
     for route in &settings.routes {
         let name = route.name.as_str();
         let rejected = rejected.get(name).map_or(0, BTreeSet::len);
-        let rejects_all = shared.troubles().rejects_all(name) && !journal.has_others_than_rejected(name)?;
+        let rejects_all =
+            shared.routes.troubles().rejects_all(name) && !journal.has_others_than_rejected(name)?;
         let count = waiting.get(name).copied().unwrap_or(0);
         routes.push(RouteStatus { rejected, rejects_all, ..route_status(shared, route, count) });
     }
     Ok(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        controller: shared.controller.clone(),
+        controller: shared.base.controller.clone(),
         health: health_for(
             named.iter().map(|(_, message)| message.clone()).collect(),
             shared.supervisor.wedged(),
         ),
         routes,
-        cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
+        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
         reasons: named.into_iter().map(|(kind, message)| Reason { kind, message }).collect(),
-        unaccounted: account::unaccounted(shared, Instant::now()),
+        unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()),
     })
 }
 
 fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
-    let seen = shared.seen();
+    let seen = shared.base.seen();
     let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
-    let rules = &shared.settings().hosts;
+    let rules = &shared.base.settings().hosts;
     let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
     let guests =
         guests.into_iter().filter_map(|guest| Some(format!("{}: {}", guest.host?, guest.why.detail)));
@@ -288,9 +289,9 @@ fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
 }
 
 fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
-    let troubles = shared.troubles();
+    let troubles = shared.routes.troubles();
     let trouble = troubles.of(route.name.as_str());
-    let lanes = shared.lanes();
+    let lanes = shared.routes.lanes();
     let is_parked = lanes.get(route.name.as_str()).is_some_and(|lane| lane.endpoint.is_parked());
     RouteStatus {
         name: route.name.as_str().to_owned(),
@@ -326,6 +327,7 @@ async fn unmark(
     let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
     let state = Arc::clone(&shared);
     let (changed, left) = shared
+        .base
         .store
         .run(move |journal| {
             let now = Timestamp::now();
@@ -348,8 +350,8 @@ async fn unmark(
             Ok((ended, left))
         })
         .await?;
-    let waiting = shared.store.run(|journal| journal.waiting()).await?;
-    shared.troubles().keep_only(|route| waiting.contains_key(route));
+    let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
+    shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
     shared.poke.notify_one();
     Ok(Json(ChangeAnswer {
         changed,
@@ -399,14 +401,14 @@ async fn release(
         }
         Ok((released, nameless))
     };
-    let (changed, nameless) = shared.store.run(release).await?;
-    shared.seen().news = true;
+    let (changed, nameless) = shared.base.store.run(release).await?;
+    shared.base.seen().news = true;
     shared.poke.notify_one();
     let target = plain(&target);
     let message = match changed {
         _ if nameless => format!(
             "{target} is held all the same (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
-            shared.settings().file.display()
+            shared.base.settings().file.display()
         ),
         0 => format!(
             "the newest mark of {target} is settled, or released already: to release an older one, give its id"
@@ -459,7 +461,7 @@ async fn those_of(
         }
         Ok(marks)
     };
-    let marks = shared.store.run(read).await?;
+    let marks = shared.base.store.run(read).await?;
     if marks.is_empty() {
         Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`"))
     } else {
@@ -478,7 +480,7 @@ async fn send_test(
     };
     let actor = caller.signed(&request.user);
     let (said, reason) = (answers.clone(), plain(&request.reason));
-    shared.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
+    shared.base.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
     Ok(Json(answers))
 }
 
@@ -512,7 +514,7 @@ async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestA
         is_named && route.step == Step::Failure
     };
     let mut tests = JoinSet::new();
-    for (number, route) in shared.settings().routes.iter().filter(wanted).cloned().enumerate() {
+    for (number, route) in shared.base.settings().routes.iter().filter(wanted).cloned().enumerate() {
         tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
     }
     if tests.is_empty() {
@@ -520,7 +522,7 @@ async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestA
     }
     let mut answers = tests.join_all().await;
     answers.sort_by_key(|(number, _)| *number);
-    let rejected = shared.store.run(|journal| journal.rejected_hosts()).await?;
+    let rejected = shared.base.store.run(|journal| journal.rejected_hosts()).await?;
     Ok(answers.into_iter().map(|(_, answer)| with_rejected(answer, &rejected)).collect())
 }
 
@@ -546,7 +548,7 @@ fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String
 
 /// The log takes everything.
 async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal> {
-    let settings = shared.settings();
+    let settings = shared.base.settings();
     let found = settings.notices.iter().find(|target| target.name.as_str() == name);
     let target = found.ok_or_else(|| {
         Refusal::absent("there is no notice target of this name: see [notice] in the configuration")

@@ -5,9 +5,11 @@ pub mod answers;
 pub mod endpoint;
 pub mod lane;
 pub mod schedule;
+pub mod stranded;
 pub mod trouble;
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use answers::Answer;
@@ -18,51 +20,88 @@ use marks::time::Timestamp;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
 
+use crate::base::Base;
 use crate::config::Route;
 use crate::drivers::{Failure, Message, Outcome, Step};
+use crate::lock::lock;
 use crate::moment::Moment;
-use crate::shared::Shared;
+use lane::Lane;
+use trouble::Troubles;
+
+/// What the daemon remembers of its routes.
+#[derive(Debug, Default)]
+pub struct RouteStates {
+    lanes: Mutex<HashMap<String, Lane>>,
+    troubles: Mutex<Troubles>,
+    stranded: Mutex<BTreeMap<String, usize>>,
+}
+
+impl RouteStates {
+    /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.
+    pub fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
+        lock(&self.lanes)
+    }
+
+    /// The routes in trouble.
+    pub fn troubles(&self) -> MutexGuard<'_, Troubles> {
+        lock(&self.troubles)
+    }
+
+    /// Routes that are not configured any more, each with how many marks wait for it.
+    pub fn stranded(&self) -> MutexGuard<'_, BTreeMap<String, usize>> {
+        lock(&self.stranded)
+    }
+}
+
+/// What an attempt goes by.
+#[derive(Clone)]
+pub struct Sending {
+    /// The configuration in force.
+    pub base: Arc<Base>,
+    /// What is known of the routes.
+    pub routes: Arc<RouteStates>,
+}
 
 /// Makes attempts on a route, one after the other, for as long as its lane has one that may go and the route has this driver.
 pub async fn serve(
-    shared: Arc<Shared>,
+    sending: Sending,
     route: Arc<Route>,
     first: DueDelivery,
     answers: UnboundedSender<Answer>,
 ) {
     let mut next = Some(first);
     while let Some(due) = next {
-        if answers.send(attempt(&shared, &route, &due).await).is_err() {
+        if answers.send(attempt(&sending, &route, &due).await).is_err() {
             return;
         }
         // The next one of a route that has changed since is told by whoever has its lane now.
-        let lanes = is_current(&shared, &route).then(|| shared.lanes());
+        let lanes = is_current(&sending, &route).then(|| sending.routes.lanes());
         next = lanes.and_then(|mut lanes| lanes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
 }
 
 /// Whether the configuration has the same driver for this route still.
-fn is_current(shared: &Shared, route: &Route) -> bool {
-    shared.route(route.name.as_str()).is_some_and(|current| Arc::ptr_eq(&current.driver, &route.driver))
+fn is_current(sending: &Sending, route: &Route) -> bool {
+    sending.base.route(route.name.as_str()).is_some_and(|current| Arc::ptr_eq(&current.driver, &route.driver))
 }
 
 /// One exchange, and what it came to.
-async fn attempt(shared: &Shared, route: &Route, due: &DueDelivery) -> Answer {
+async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer {
     let begun = Instant::now();
     let Delivery { body, ambiguous, .. } = &due.delivery;
     let outcome = route
         .driver
         .deliver(Message { step: route.step, id: &due.mark.id, body, ambiguous: *ambiguous })
         .await;
-    let is_current = is_current(shared, route);
-    let outcome = if is_current { of_this_host(shared, due, outcome) } else { outcome };
+    let is_current = is_current(sending, route);
+    let outcome = if is_current { of_this_host(sending, due, outcome) } else { outcome };
     // Before the record: whoever sees that has to find the endpoint as it is. What one says that is asked no more says
     // nothing of the one that is.
     if is_current {
-        note(shared, due, &outcome, begun.elapsed());
+        note(sending, due, &outcome, begun.elapsed());
     }
     let at = Timestamp::now();
-    let verdict = match judge(shared, due, &outcome, at) {
+    let verdict = match judge(sending, due, &outcome, at) {
         verdict if is_current => verdict,
         verdict => outdated(verdict),
     };
@@ -71,9 +110,9 @@ async fn attempt(shared: &Shared, route: &Route, due: &DueDelivery) -> Answer {
 }
 
 /// What an endpoint refuses of one host while it takes the others' marks is a rejection, whatever status it gives it.
-pub fn of_this_host(shared: &Shared, due: &DueDelivery, outcome: Outcome) -> Outcome {
+pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> Outcome {
     let is_alone = || {
-        let lanes = shared.lanes();
+        let lanes = sending.routes.lanes();
         lanes.get(&due.delivery.route).is_some_and(|lane| lane.endpoint.refuses_only(&due.mark.node))
     };
     match outcome {
@@ -120,8 +159,8 @@ pub fn sign_of(outcome: &Outcome) -> Sign {
     }
 }
 
-fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) {
-    let mut lanes = shared.lanes();
+fn note(sending: &Sending, due: &DueDelivery, outcome: &Outcome, took: Duration) {
+    let mut lanes = sending.routes.lanes();
     if let Some(lane) = lanes.get_mut(&due.delivery.route) {
         lane.ended(due.mark.id);
         lane.endpoint.took(took);
@@ -131,10 +170,10 @@ fn note(shared: &Shared, due: &DueDelivery, outcome: &Outcome, took: Duration) {
 }
 
 /// Turns a driver's outcome into what is written down, and says what is news.
-fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -> Verdict {
+fn judge(sending: &Sending, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -> Verdict {
     let (state, ambiguous, failure) = match outcome {
-        Outcome::Acknowledged { reference } => return accepted(shared, due, reference.clone()),
-        Outcome::Accepted { within } => return confirmed_later(shared, due, *within),
+        Outcome::Acknowledged { reference } => return accepted(sending, due, reference.clone()),
+        Outcome::Accepted { within } => return confirmed_later(sending, due, *within),
         Outcome::Retry(failure) | Outcome::Unreachable(failure) => (State::Pending, false, failure),
         Outcome::Unknown(failure) => (State::Pending, true, failure),
         Outcome::Refused(failure) | Outcome::Rejected(failure) => (State::Parked, false, failure),
@@ -142,10 +181,10 @@ fn judge(shared: &Shared, due: &DueDelivery, outcome: &Outcome, at: Timestamp) -
         Outcome::Wait(failure) => (State::Pending, false, failure),
     };
     match outcome {
-        Outcome::Held(_) => report_hold(shared, due, failure),
-        Outcome::Wait(_) => drop(shared.troubles().accepted(&due.delivery.route)),
-        Outcome::Rejected(_) => report_rejection(shared, due, failure),
-        _ => report_failure(shared, due, failure, at),
+        Outcome::Held(_) => report_hold(sending, due, failure),
+        Outcome::Wait(_) => drop(sending.routes.troubles().accepted(&due.delivery.route)),
+        Outcome::Rejected(_) => report_rejection(sending, due, failure),
+        _ => report_failure(sending, due, failure, at),
     }
     let wait = wait(&due.delivery, outcome, fastrand::f64());
     let (kind, detail, next_due) = (failure.kind.to_owned(), failure.detail.clone(), at + wait);
@@ -176,21 +215,21 @@ fn wait(delivery: &Delivery, outcome: &Outcome, random: f64) -> Duration {
     }
 }
 
-fn accepted(shared: &Shared, due: &DueDelivery, reference: Option<String>) -> Verdict {
+fn accepted(sending: &Sending, due: &DueDelivery, reference: Option<String>) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    if shared.troubles().accepted(route) {
+    if sending.routes.troubles().accepted(route) {
         info!(%route, "route {route} accepts again");
     }
     let attempts = due.delivery.attempts;
     info!(mark = %mark.id, host = %mark.node, %route, attempts, "{} is acknowledged by route {route}", mark.node);
     let detail = format!("{route} acknowledged it at attempt {attempts}");
-    Verdict::Acknowledged { reference, detail, then: then(shared, due) }
+    Verdict::Acknowledged { reference, detail, then: then(sending, due) }
 }
 
 /// The receiver has the message and says later whether it has the mark. Where it says nothing it is told again.
-fn confirmed_later(shared: &Shared, due: &DueDelivery, within: Duration) -> Verdict {
+fn confirmed_later(sending: &Sending, due: &DueDelivery, within: Duration) -> Verdict {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    if shared.troubles().accepted(route) {
+    if sending.routes.troubles().accepted(route) {
         info!(%route, "route {route} accepts again");
     }
     let (attempts, seconds) = (due.delivery.attempts, within.as_secs());
@@ -205,8 +244,8 @@ fn confirmed_later(shared: &Shared, due: &DueDelivery, within: Duration) -> Verd
 }
 
 /// What was told is asked after, where the route does so.
-fn then(shared: &Shared, due: &DueDelivery) -> Vec<NewDelivery> {
-    let route = shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
+fn then(sending: &Sending, due: &DueDelivery) -> Vec<NewDelivery> {
+    let route = sending.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
     route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect()
 }
 
@@ -235,24 +274,24 @@ pub fn report_kept(due: &DueDelivery) {
 }
 
 /// The route is well: a notice tells of this mark.
-fn report_hold(shared: &Shared, due: &DueDelivery, failure: &Failure) {
+fn report_hold(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    shared.troubles().accepted(route);
+    sending.routes.troubles().accepted(route);
     error!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is held on route {route} and not told again by itself: {}", mark.node, failure.detail);
 }
 
 /// The route is well, since it answers: it is this host's mark that it does not take.
-fn report_rejection(shared: &Shared, due: &DueDelivery, failure: &Failure) {
+fn report_rejection(sending: &Sending, due: &DueDelivery, failure: &Failure) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    let news = shared.troubles().rejected(route, &mark.node);
+    let news = sending.routes.troubles().rejected(route, &mark.node);
     if news || due.delivery.last.as_ref().is_none_or(|last| last.kind != failure.kind) {
         warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "the mark of {} is rejected by route {route} and is tried again slowly, other hosts go on: {}; when it is mended, run `nova-host-alerter retry {}`", mark.node, failure.detail, mark.node);
     }
 }
 
-fn report_failure(shared: &Shared, due: &DueDelivery, failure: &Failure, at: Timestamp) {
+fn report_failure(sending: &Sending, due: &DueDelivery, failure: &Failure, at: Timestamp) {
     let (mark, route) = (&due.mark, &due.delivery.route);
-    let news = shared.troubles().failed(route, failure.kind, &failure.detail, at);
+    let news = sending.routes.troubles().failed(route, failure.kind, &failure.detail, at);
     if news {
         warn!(mark = %mark.id, host = %mark.node, %route, kind = failure.kind, "{} is not accepted by route {route} and is tried again: {}", mark.node, failure.detail);
     }

@@ -49,16 +49,18 @@ pub fn router(shared: Arc<Shared>) -> Router {
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let settings = shared.settings().healthcheck.clone();
-    let pulse = Pulse { now: Moment::now(), store_busy: shared.store.busy_for() };
+    let settings = shared.base.settings().healthcheck.clone();
+    let pulse = Pulse { now: Moment::now(), store_busy: shared.base.store.busy_for() };
     let (report, tag) = shared.health.report_with_tag(pulse, settings.ttl);
     let fails = report.status == Status::Fail;
     // A condition counts only where the answer would be a success (RFC 9110, 13.2.1).
     let is_known = !fails && headers.get_all(IF_NONE_MATCH).iter().any(|known| names(known, &tag));
     let (code, text) = match (fails, is_known) {
-        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, body(&report, &shared.controller, settings.format)),
+        (true, _) => {
+            (StatusCode::SERVICE_UNAVAILABLE, body(&report, &shared.base.controller, settings.format))
+        }
         (_, true) => (StatusCode::NOT_MODIFIED, String::new()),
-        _ => (StatusCode::OK, body(&report, &shared.controller, settings.format)),
+        _ => (StatusCode::OK, body(&report, &shared.base.controller, settings.format)),
     };
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code;

@@ -36,7 +36,7 @@ pub fn after_pass(shared: &Shared, got_through: bool) {
     }
     say(shared, Check::Queue, queue(shared));
     drivers(shared);
-    let stormy = shared.steering().stormy();
+    let stormy = shared.policy.steering().stormy();
     let storm = stormy.first().map(|sentence| {
         format!("{sentence}; what is not told yet is held: look at `nova-host-alerter status`")
     });
@@ -65,10 +65,10 @@ fn say(shared: &Shared, check: Check, trouble: Option<String>) {
 
 /// A dead endpoint is nothing that a restart of this process heals.
 fn drivers(shared: &Shared) {
-    for route in &shared.settings().routes {
+    for route in &shared.base.settings().routes {
         let name = route.name.as_str();
-        let is_parked = || shared.lanes().get(name).is_some_and(|lane| lane.endpoint.is_parked());
-        let trouble = shared.troubles().of(name).map(|trouble| match is_parked() {
+        let is_parked = || shared.routes.lanes().get(name).is_some_and(|lane| lane.endpoint.is_parked());
+        let trouble = shared.routes.troubles().of(name).map(|trouble| match is_parked() {
             false => {
                 format!("route {name} accepts nothing ({}) and is tried again: look at its endpoint", trouble.kind)
             }
@@ -87,11 +87,11 @@ fn queue(shared: &Shared) -> Option<String> {
     let figures = &counted.journal;
     let of = |state| figures.marks.of(state) > 0;
     let known: [(bool, &str); 6] = [
-        (of(State::Quarantined) || shared.damaged() > 0, DAMAGED),
-        (account::sentence(shared).is_some(), UNACCOUNTED),
+        (of(State::Quarantined) || shared.base.damages.count() > 0, DAMAGED),
+        (account::sentence(&shared.base, &shared.accounts).is_some(), UNACCOUNTED),
         (of(State::Parked), PARKED),
         (figures.without_route > 0, WITHOUT_ROUTE),
-        (!shared.stranded().is_empty(), STRANDED),
+        (!shared.routes.stranded().is_empty(), STRANDED),
         (figures.exhausted > 0, EXHAUSTED),
     ];
     let known = known.into_iter().find(|(holds, _)| *holds).map(|(_, sentence)| sentence.to_owned());
@@ -113,17 +113,17 @@ const EXHAUSTED: &str =
 /// Marks that have waited for a route for longer than it is said to be well.
 fn overdue(shared: &Shared) -> Option<String> {
     // Of a route that is not configured any more another sentence speaks.
-    let is_required = |name: &str| shared.route(name).is_some_and(|route| route.required);
-    let limit = shared.settings().degraded_after;
-    let troubles = shared.troubles();
+    let is_required = |name: &str| shared.base.route(name).is_some_and(|route| route.required);
+    let limit = shared.base.settings().degraded_after;
+    let troubles = shared.routes.troubles();
     let name = *troubles.long(Timestamp::now(), limit, is_required).first()?;
     Some(format!("marks wait for route {name} for longer than degraded-after: look at its endpoint"))
 }
 
 /// A look at the cluster has ended. What cannot be read or written is lost; the rest is a matter of the cluster's own.
 pub fn after_look(shared: &Shared) {
-    let register = shared.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
-    let (Some(check), Some(faults)) = (register, shared.seen().named_reasons()) else { return };
+    let register = shared.base.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
+    let (Some(check), Some(faults)) = (register, shared.base.seen().named_reasons()) else { return };
     let words: Vec<&str> = faults.iter().map(|(word, _)| *word).collect();
     let is_lost =
         |word: &&str| matches!(*word, "register-unreadable" | "quorum-unknown" | "register-unwritable");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::check::Check;
 use super::summary::{Item, Report, Status, sum_up};
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::plain::blanked;
 
@@ -214,7 +215,7 @@ impl Health {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.0)
     }
 }
 

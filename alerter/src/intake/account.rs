@@ -1,15 +1,17 @@
 //! Whether everything adds up: each fencing and each sighting has one end (design, section 6, accounting).
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use journal::{Journal, JournalError};
 use marks::account::{Gap, Record, Trace, end_of};
 use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
-use crate::control::api::Unaccounted;
+use crate::base::Base;
+use crate::lock::lock;
 use crate::moment::Moment;
-use crate::shared::Shared;
 
 /// What is accounted for: the intake's ledger, and of the journal what does not add up by itself.
 #[derive(Debug, Default)]
@@ -20,13 +22,31 @@ pub struct Account {
     version: Option<(i64, i64)>,
 }
 
+/// It, for whoever reads or writes it.
+pub type Accounts = Mutex<Account>;
+
+/// A fencing, or what Pacemaker said of one, that has no end that can be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unaccounted {
+    /// What tells it apart: a fencing's key in the register, or witness, host and operation or time.
+    pub record: String,
+    /// The host's node name; absent where the row is damaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// When it says that the host was fenced, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<i64>,
+    /// What does not add up.
+    pub kind: Gap,
+}
+
 /// Looks at the fencings and sightings in the journal.
 ///
 /// # Errors
 /// As any read.
-pub fn look(journal: &Journal, shared: &Shared, now: Moment) -> Result<(), JournalError> {
-    let records = journal.records(now.wall - shared.settings().intake.horizon)?;
-    let mut account = shared.account();
+pub fn look(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Result<(), JournalError> {
+    let records = journal.records(now.wall - base.settings().intake.horizon)?;
+    let mut account = lock(accounts);
     let undecided = records.iter().filter(|record| record.trace == Trace::Nothing);
     let undecided =
         undecided.filter_map(|record| Some((record.key.clone(), record.node.as_ref()?, record.at?)));
@@ -43,18 +63,17 @@ fn of_themselves(mut records: Vec<Record>, now: Instant) -> Vec<Record> {
 
 /// What does not add up now, by what is in memory: [`look`] looks at the journal. While the alerter may not act every record
 /// waits for that, which is said by itself.
-pub fn unaccounted(shared: &Shared, now: Instant) -> Vec<Unaccounted> {
-    let acts =
-        shared.cluster.is_none() || shared.seen().view.as_ref().is_some_and(|view| view.permits().is_ok());
-    let account = shared.account();
+pub fn unaccounted(base: &Base, accounts: &Accounts, now: Instant) -> Vec<Unaccounted> {
+    let acts = base.cluster.is_none() || base.seen().view.as_ref().is_some_and(|view| view.permits().is_ok());
+    let account = lock(accounts);
     let ledger = account.ledger.records();
     let all = gaps(account.journal.iter().chain(&ledger), now);
     all.into_iter().filter(|one| acts || one.kind != Gap::Overdue).collect()
 }
 
 /// That something does not add up, in one sentence.
-pub fn sentence(shared: &Shared) -> Option<String> {
-    let count = unaccounted(shared, Instant::now()).len();
+pub fn sentence(base: &Base, accounts: &Accounts) -> Option<String> {
+    let count = unaccounted(base, accounts, Instant::now()).len();
     let message = || {
         format!(
             "{count} record(s) of fencings have no end that can be shown: look at `nova-host-alerter status`"
@@ -80,13 +99,18 @@ pub fn of_journal(
 ///
 /// # Errors
 /// As any read.
-pub fn audit(journal: &Journal, shared: &Shared, now: Moment) -> Result<Vec<Unaccounted>, JournalError> {
+pub fn audit(
+    journal: &Journal,
+    base: &Base,
+    accounts: &Accounts,
+    now: Moment,
+) -> Result<Vec<Unaccounted>, JournalError> {
     let version = journal.version()?;
-    if shared.account().version != Some(version) {
-        look(journal, shared, now)?;
-        shared.account().version = Some(version);
+    if lock(accounts).version != Some(version) {
+        look(journal, base, accounts, now)?;
+        lock(accounts).version = Some(version);
     }
-    Ok(unaccounted(shared, now.instant))
+    Ok(unaccounted(base, accounts, now.instant))
 }
 
 fn gaps<'r>(records: impl Iterator<Item = &'r Record>, now: Instant) -> Vec<Unaccounted> {

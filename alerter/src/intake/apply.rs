@@ -18,6 +18,7 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::{Directory, Reading};
 use tracing::{error, info, warn};
 
+use super::account::Accounts;
 use super::coverage::{self, Coverage};
 use super::credible::Reason;
 use super::fold::{Circumstances, Fate, Known};
@@ -25,10 +26,11 @@ use super::ledger::{Left, Source};
 use super::naming::{Clash, Names};
 use super::start::{self, Serving};
 use super::{outage, register, roll};
+use crate::base::Base;
 use crate::cluster::{self, View};
 use crate::config::{Recipients, Route, Settings};
+use crate::lock::lock;
 use crate::moment::Moment;
-use crate::shared::Shared;
 
 pub(super) type Done<T = ()> = Result<T, JournalError>;
 
@@ -37,24 +39,29 @@ pub(super) type Done<T = ()> = Result<T, JournalError>;
 ///
 /// # Errors
 /// As any write.
-pub fn take_in(journal: &mut Journal, shared: &Shared, view: Option<&View>) -> Done {
-    take_in_at(journal, shared, view, Moment::now())
+pub fn take_in(journal: &mut Journal, (base, accounts): (&Base, &Accounts), view: Option<&View>) -> Done {
+    take_in_at(journal, (base, accounts), view, Moment::now())
 }
 
 /// The same at a given time.
 ///
 /// # Errors
 /// As any write.
-pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, now: Moment) -> Done {
-    let settings = shared.settings();
-    if shared.cluster.is_none() {
-        return Intake::new(journal, (shared, &settings), now, None).fold_fencings(None);
+pub fn take_in_at(
+    journal: &mut Journal,
+    (base, accounts): (&Base, &Accounts),
+    view: Option<&View>,
+    now: Moment,
+) -> Done {
+    let settings = base.settings();
+    if base.cluster.is_none() {
+        return Intake::new(journal, (base, accounts, &settings), now, None).fold_fencings(None);
     }
-    let (Some(view), Some(cib)) = (view, shared.cib()) else { return Ok(()) };
+    let (Some(view), Some(cib)) = (view, base.cib()) else { return Ok(()) };
     let Ok(found) = view.permits() else { return Ok(()) };
-    let sifted = register::sift(journal, shared, (found, &cib), now.wall)?;
+    let sifted = register::sift(journal, base, (found, &cib), now.wall)?;
     let entries = sifted.entries.as_ref();
-    let mut intake = Intake::new(journal, (shared, &settings), now, Some(&cib));
+    let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));
     intake.look_first(&cib)?;
     intake.around.forgotten = cluster::forgotten(entries, settings.intake.horizon, now.wall);
     intake.register = Some(entries);
@@ -74,7 +81,7 @@ pub fn take_in_at(journal: &mut Journal, shared: &Shared, view: Option<&View>, n
     intake.say_past();
     intake.take_in_decisions(entries)?;
     intake.take_in_ends(entries)?;
-    intake.shared.seen().note_pass(now);
+    intake.base.seen().note_pass(now);
     intake.note_returns(&cib)?;
     intake.call_back(entries)?;
     intake.say_refused(found);
@@ -101,14 +108,14 @@ pub enum Spoken {
 ///
 /// # Errors
 /// As any read.
-pub fn spoken_of(journal: &Journal, shared: &Shared, node: &HostName) -> Done<Spoken> {
-    let rules = &shared.settings().hosts;
-    match coverage::of(node, rules, shared.cib().as_deref()) {
+pub fn spoken_of(journal: &Journal, base: &Base, node: &HostName) -> Done<Spoken> {
+    let rules = &base.settings().hosts;
+    match coverage::of(node, rules, base.cib().as_deref()) {
         Coverage::Told => {}
         Coverage::Not => return Ok(Spoken::NotCovered),
         Coverage::Unknown => return Ok(Spoken::NoHost),
     }
-    let (outages, coalesce) = (journal.outages_of(node)?, shared.settings().intake.coalesce);
+    let (outages, coalesce) = (journal.outages_of(node)?, base.settings().intake.coalesce);
     if let Some(outage) = outage::spoken_of(&outages, Timestamp::now(), coalesce) {
         return Ok(Spoken::Known(outage.mark));
     }
@@ -120,7 +127,8 @@ pub fn spoken_of(journal: &Journal, shared: &Shared, node: &HostName) -> Done<Sp
 /// One pass over what is new.
 pub(super) struct Intake<'a> {
     pub(super) journal: &'a mut Journal,
-    pub(super) shared: &'a Shared,
+    pub(super) base: &'a Base,
+    pub(super) accounts: &'a Accounts,
     pub(super) around: Circumstances<'a>,
     /// What others wrote; none where there is no cluster.
     register: Option<&'a Entries>,
@@ -137,16 +145,16 @@ pub(super) struct Intake<'a> {
 impl<'a> Intake<'a> {
     fn new(
         journal: &'a mut Journal,
-        (shared, settings): (&'a Shared, &'a Settings),
+        (base, accounts, settings): (&'a Base, &'a Accounts, &'a Settings),
         Moment { instant, wall: now }: Moment,
         cib: Option<&'a Cib>,
     ) -> Self {
         let around = Circumstances {
             now,
-            started: *shared.started(),
-            watermark: shared.seen().watermark.unwrap_or(now),
+            started: *base.started(),
+            watermark: base.seen().watermark.unwrap_or(now),
             forgotten: now - cluster::KEPT,
-            controller: &shared.controller,
+            controller: &base.controller,
             hosts: &settings.hosts,
             groups: &settings.groups,
             rules: &settings.intake,
@@ -156,7 +164,8 @@ impl<'a> Intake<'a> {
         };
         Self {
             journal,
-            shared,
+            base,
+            accounts,
             around,
             register: None,
             instant,
@@ -172,11 +181,11 @@ impl<'a> Intake<'a> {
 
     pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
         let deliveries = match row.told() {
-            Some(mark) => deliveries(self.shared, self.journal, &mark)?,
+            Some(mark) => deliveries(self.base, self.journal, &mark)?,
             None => Vec::new(),
         };
         self.journal.make_mark(row, of, &deliveries, self.around.now)?;
-        let mut seen = self.shared.seen();
+        let mut seen = self.base.seen();
         seen.touched.insert(row.node.clone());
         seen.news = true;
         drop(seen);
@@ -199,23 +208,23 @@ impl<'a> Intake<'a> {
     /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
     /// held for want of a name get it, and those from before a route was configured are told there.
     fn look_first(&mut self, cib: &Cib) -> Done {
-        if self.shared.seen().named {
+        if self.base.seen().named {
             return Ok(());
         }
         // Only now is it known which host is in which group; the engine serves the pages behind the first one.
-        start::serve_page(self.journal, self.shared, Serving::default(), self.around.now)?;
-        start::name_held(self.journal, self.shared, &self.around.names, self.around.now)?;
+        start::serve_page(self.journal, self.base, Serving::default(), self.around.now)?;
+        start::name_held(self.journal, self.base, &self.around.names, self.around.now)?;
         self.report_groups(cib);
-        self.shared.seen().named = true;
+        self.base.seen().named = true;
         Ok(())
     }
 
     /// What only the cluster knows of the groups: how many hosts each has, and which host is in two.
     fn report_groups(&self, cib: &Cib) {
-        let (grouped, attribute) = (roll::grouped(&self.shared.settings(), cib), self.shared.attributes());
+        let (grouped, attribute) = (roll::grouped(&self.base.settings(), cib), self.base.attributes());
         grouped.warnings.iter().for_each(|warning| warn!("{warning}"));
         for node in grouped.twice.iter().filter_map(|finding| finding.host.as_ref()) {
-            self.shared.report_groups(node, &attribute);
+            self.base.report_groups(node, &attribute);
         }
     }
 
@@ -224,7 +233,7 @@ impl<'a> Intake<'a> {
         let members = self.member_hosts(cib);
         let all = cib.remote_nodes().iter().chain(&members);
         let lost = all.filter(|node| cib.membership(node) == Some(false)).cloned();
-        self.around.lost = self.shared.seen().note_lost(lost, self.moment()).clone();
+        self.around.lost = self.base.seen().note_lost(lost, self.moment()).clone();
     }
 
     /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
@@ -232,22 +241,22 @@ impl<'a> Intake<'a> {
         let members = self.member_hosts(cib);
         for node in cib.remote_nodes().iter().chain(&members) {
             let Some(current) = cib.incarnation_of(node) else { continue };
-            let is_new = self.shared.seen().is_new_connection(node, &current);
+            let is_new = self.base.seen().is_new_connection(node, &current);
             if is_new {
                 self.journal.note_connection(node, &current)?;
                 self.return_of(node, cib)?;
                 // Not before: what could not be written is to be done by the next pass.
-                self.shared.seen().note_connection(node.clone(), current, self.moment());
+                self.base.seen().note_connection(node.clone(), current, self.moment());
             }
         }
         Ok(())
     }
 
     fn note_returns(&mut self, cib: &Cib) -> Done {
-        let touched = self.shared.seen().touched.clone();
+        let touched = self.base.seen().touched.clone();
         for node in touched {
             self.return_of(&node, cib)?;
-            self.shared.seen().touched.remove(&node);
+            self.base.seen().touched.remove(&node);
         }
         Ok(())
     }
@@ -284,8 +293,8 @@ impl<'a> Intake<'a> {
     /// Folds every new fencing into a mark.
     fn fold_fencings(&mut self, entries: Option<&Entries>) -> Done {
         let fencings = self.journal.unfolded_fencings()?;
-        self.shared.report_damage(&fencings.damaged);
-        self.shared.account().ledger.begin(Source::Fencings);
+        self.base.damages.report(&fencings.damaged);
+        lock(self.accounts).ledger.begin(Source::Fencings);
         for fencing in &fencings.sound {
             let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
             let mark = MarkId::from(fencing.id);
@@ -294,7 +303,7 @@ impl<'a> Intake<'a> {
             let imported = self.journal.is_imported(fencing.id)?;
             if imported {
                 let whose = format!("the clock of {}", fencing.seen_by);
-                self.shared.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
+                self.base.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
             }
             let published = self.was_seen(&Key::Fencing(fencing.id))?;
             // What the agent has noted of an end that nobody believes is no end.
@@ -302,13 +311,13 @@ impl<'a> Intake<'a> {
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
             self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
         }
-        self.shared.account().ledger.end(Source::Fencings);
+        lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())
     }
 
     /// Whether an entry is known to have stood in the register.
     fn was_seen(&self, key: &Key) -> Done<bool> {
-        let Some(cluster) = &self.shared.cluster else { return Ok(false) };
+        let Some(cluster) = &self.base.cluster else { return Ok(false) };
         self.journal.is_published(cluster.register(), &key.to_string())
     }
 
@@ -364,7 +373,7 @@ impl<'a> Intake<'a> {
     /// Nothing is written down of it: the account wants to know why.
     fn leave_fencing(&self, fencing: &Fencing, left: Left) -> Done {
         let named = (key_of(fencing.id), &fencing.node, fencing.asked_at);
-        self.shared.account().ledger.note(Source::Fencings, named, left, self.instant);
+        lock(self.accounts).ledger.note(Source::Fencings, named, left, self.instant);
         Ok(())
     }
 
@@ -372,7 +381,7 @@ impl<'a> Intake<'a> {
     pub(super) fn find(&self, id: MarkId) -> Done<Option<Result<MarkRow, Damage>>> {
         let found = self.journal.find_mark(id)?;
         if let Some(Err(damage)) = &found {
-            self.shared.report_damage(slice::from_ref(damage));
+            self.base.damages.report(slice::from_ref(damage));
         }
         Ok(found)
     }
@@ -402,7 +411,7 @@ impl<'a> Intake<'a> {
             return Ok(());
         }
         if self.journal.prove(mark, proof, self.around.now)? {
-            self.shared.seen().news = true;
+            self.base.seen().news = true;
             info!(mark = %mark, "Pacemaker or an operator has confirmed the mark: it may go");
         }
         Ok(())
@@ -456,15 +465,15 @@ pub(super) fn announce(row: &MarkRow, clash: Option<&Clash>) {
 }
 
 /// Those of the routes that are told of this mark's host.
-pub(super) fn deliveries(shared: &Shared, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
-    let settings = shared.settings();
-    deliveries_of(&recipients(shared, &settings, &mark.node), journal, mark)
+pub(super) fn deliveries(base: &Base, journal: &Journal, mark: &Mark) -> Done<Vec<NewDelivery>> {
+    let settings = base.settings();
+    deliveries_of(&recipients(base, &settings, &mark.node), journal, mark)
 }
 
 /// Who is told of a host, by its group.
-pub(super) fn recipients<'s>(shared: &Shared, settings: &'s Settings, node: &HostName) -> Recipients<'s> {
-    let attribute = shared.attributes();
-    shared.report_groups(node, &attribute);
+pub(super) fn recipients<'s>(base: &Base, settings: &'s Settings, node: &HostName) -> Recipients<'s> {
+    let attribute = base.attributes();
+    base.report_groups(node, &attribute);
     settings.routes_for(node, &attribute)
 }
 

@@ -64,8 +64,8 @@ impl Intake<'_> {
         }
         for node in nodes {
             let Some(membership) = cib.membership_since(&node) else { continue };
-            let has_joined = self.shared.seen().members.look(&node, membership, self.around.now);
-            if has_joined || !self.shared.seen().members.is_back(&node) {
+            let has_joined = self.base.seen().members.look(&node, membership, self.around.now);
+            if has_joined || !self.base.seen().members.is_back(&node) {
                 self.return_of_member(&node, has_joined, cib)?;
             }
         }
@@ -76,7 +76,7 @@ impl Intake<'_> {
     fn note_joins(&self, joins: &[FoundJoin], cib: &Cib) {
         for found in joins.iter().filter(|found| self.is_member_host(&found.join.node, cib)) {
             let at = found.join.at.timestamp().min(self.around.now);
-            self.shared.seen().members.joined(&found.join.node, at);
+            self.base.seen().members.joined(&found.join.node, at);
         }
     }
 
@@ -88,7 +88,7 @@ impl Intake<'_> {
             let life = Life {
                 is_member: cib.membership(node) == Some(true),
                 has_joined,
-                joined: self.shared.seen().members.joined_after(node, outage.newest),
+                joined: self.base.seen().members.joined_after(node, outage.newest),
                 own: cib.incarnation_of(node),
             };
             let Some(at) = return_from(&outage, &life, now, coalesce) else {
@@ -99,7 +99,7 @@ impl Intake<'_> {
                 info!(mark = %outage.mark, host = %node, "{node} has come back");
             }
         }
-        self.shared.seen().members.note_back(node, is_back);
+        self.base.seen().members.note_back(node, is_back);
         Ok(())
     }
 }

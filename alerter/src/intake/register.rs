@@ -18,7 +18,7 @@ use super::apply::{Done, Intake};
 use super::credible::{Around, Known, Reason, What, credible, is_ahead};
 use super::fold::{self, Fate, is_surely_down};
 use super::naming::Clash;
-use crate::shared::Shared;
+use crate::base::Base;
 
 /// What is believed of the register, and what is not.
 pub(super) struct Sifted<'e> {
@@ -29,14 +29,14 @@ pub(super) struct Sifted<'e> {
 /// Leaves out what counts for nothing whatever is known of its mark. What was believed before is not looked at again.
 pub(super) fn sift<'e>(
     journal: &Journal,
-    shared: &Shared,
+    base: &Base,
     (found, cib): (&'e Entries, &Cib),
     now: Timestamp,
 ) -> Done<Sifted<'e>> {
-    let around = around(journal, shared, Some(cib), now)?;
+    let around = around(journal, base, Some(cib), now)?;
     let mut refused = BTreeMap::new();
     for (key, entry) in &found.sound {
-        if shared.seen().register.as_ref().is_some_and(|known| known.sound.get(key) == Some(entry)) {
+        if base.seen().register.as_ref().is_some_and(|known| known.sound.get(key) == Some(entry)) {
             continue;
         }
         let known = Known { is_on_record: is_on_record(journal, entry)?, ..Known::default() };
@@ -51,16 +51,11 @@ pub(super) fn sift<'e>(
     Ok(Sifted { entries, refused })
 }
 
-fn around<'a>(
-    journal: &Journal,
-    shared: &'a Shared,
-    cib: Option<&'a Cib>,
-    now: Timestamp,
-) -> Done<Around<'a>> {
-    let settings = shared.settings();
+fn around<'a>(journal: &Journal, base: &'a Base, cib: Option<&'a Cib>, now: Timestamp) -> Done<Around<'a>> {
+    let settings = base.settings();
     // What is older may have been removed with what it was about.
     let journal_since = journal.began_at()?.unwrap_or(now).max(now - settings.history.keep);
-    Ok(Around { now, controller: &shared.controller, cib, journal_since })
+    Ok(Around { now, controller: &base.controller, cib, journal_since })
 }
 
 /// Whether the journal has it that a mark ended, or that a route took it. A damaged row may say so.
@@ -101,7 +96,7 @@ impl Intake<'_> {
                 self.journal.note_watermark(watermark)?;
             }
         }
-        let mut seen = self.shared.seen();
+        let mut seen = self.base.seen();
         seen.note_apart(&entries.apart);
         seen.watermark = None;
         Ok(())
@@ -109,7 +104,7 @@ impl Intake<'_> {
 
     /// Which fencings stood in a register before: whoever reads them from here is to know it too.
     fn note_again(&mut self, entries: &Entries) -> Done {
-        let Some(cluster) = &self.shared.cluster else { return Ok(()) };
+        let Some(cluster) = &self.base.cluster else { return Ok(()) };
         let mut new = Vec::new();
         for key in entries.sound.keys().filter(|key| matches!(key, Key::Again(_))) {
             let key = key.to_string();
@@ -143,7 +138,7 @@ impl Intake<'_> {
 
     /// Whether an entry is believed beside what is known of its mark.
     fn believes(&mut self, entry: &Entry, known: &Known<'_>) -> Done<bool> {
-        let around = around(self.journal, self.shared, self.around.cib, self.around.now)?;
+        let around = around(self.journal, self.base, self.around.cib, self.around.now)?;
         let known = Known { is_on_record: true, ..*known };
         let judged = credible(entry, &around, &known);
         Ok(judged.map_err(|reason| self.refused.insert(entry.key(), reason)).is_ok())
@@ -151,7 +146,7 @@ impl Intake<'_> {
 
     /// Says once of each entry that is not believed why. What was found out about a mark stays until that has ended.
     pub(super) fn say_refused(&mut self, found: &Entries) {
-        let mut seen = self.shared.seen();
+        let mut seen = self.base.seen();
         let sentences = self.refused.iter().map(|(key, reason)| (key.clone(), reason.to_string()));
         let stays = |key: &Key| match key {
             Key::Mark(mark) => !found.sound.contains_key(&Key::Settled(*mark)),
@@ -191,19 +186,19 @@ impl Intake<'_> {
     }
 
     fn is_known(&self, entries: &Entries) -> bool {
-        self.shared.seen().register.as_ref() == Some(entries)
+        self.base.seen().register.as_ref() == Some(entries)
     }
 
     /// What others told or ended, after all marks that it may be about are made, and before any is due. What the routes took
     /// stands before how a mark ended (the order of [`Key`]).
     pub(super) fn take_in_ends(&mut self, entries: &Entries) -> Done {
         self.doubt_spoken_for()?;
-        if self.is_known(entries) && self.shared.seen().touched.is_empty() {
+        if self.is_known(entries) && self.base.seen().touched.is_empty() {
             return Ok(());
         }
         self.take_in_ends_of(entries, |_| true)?;
         self.take_over_confirmations(entries)?;
-        self.shared.seen().register = Some(entries.clone());
+        self.base.seen().register = Some(entries.clone());
         Ok(())
     }
 
@@ -238,7 +233,7 @@ impl Intake<'_> {
 
     /// When an alerter first ran in this cluster; here and now, if there is no word of one.
     pub(super) fn set_watermark(&mut self) -> Done {
-        if self.shared.seen().watermark.is_some() {
+        if self.base.seen().watermark.is_some() {
             return Ok(());
         }
         let now = self.around.now;
@@ -247,23 +242,23 @@ impl Intake<'_> {
             self.journal.watermarks()?.into_iter().partition(|mark| is_ahead(mark.at, now));
         for mark in ahead {
             let whose = format!("the register's entry w.{} by {}", mark.id, mark.by);
-            self.shared.seen().compare_ahead(&whose, mark.at, self.moment());
+            self.base.seen().compare_ahead(&whose, mark.at, self.moment());
         }
         let mut known: Vec<Timestamp> = sound.into_iter().map(|mark| mark.at).collect();
         if known.is_empty() {
-            let (at, by) = (self.around.now, self.shared.controller.clone());
+            let (at, by) = (self.around.now, self.base.controller.clone());
             self.journal.note_watermark(&Watermark { id: NoteId::generate(), at, by })?;
             known.push(at);
         }
         let first = known.into_iter().min().unwrap_or(self.around.now);
         self.around.watermark = first;
-        self.shared.seen().watermark = Some(first);
+        self.base.seen().watermark = Some(first);
         Ok(())
     }
 
     /// After the marks that they are about, which may have been made a moment ago, and before any of these is told.
     pub(super) fn take_in_decisions(&mut self, entries: &Entries) -> Done {
-        if self.is_known(entries) && self.shared.seen().touched.is_empty() {
+        if self.is_known(entries) && self.base.seen().touched.is_empty() {
             return Ok(());
         }
         let now = self.around.now;
@@ -339,7 +334,7 @@ impl Intake<'_> {
     /// not known any more, and an operator decides. Such an entry comes back with a controller that was away for as long.
     fn is_ancient(&self, entry: &MarkEntry) -> bool {
         let youngest = entry.made_at.max(entry.mark.failure_time);
-        self.around.now.since(youngest) > self.shared.settings().history.keep
+        self.around.now.since(youngest) > self.base.settings().history.keep
     }
 
     /// A mark that was held because the register had lost it stands there, so nobody has lost anything: a controller that
@@ -387,7 +382,7 @@ impl Intake<'_> {
 
     /// Whether another alerter's mark says something else than its fencing, which was read after it: no proof lets it go.
     pub(super) fn contradicts_its_fencing(&mut self, row: &MarkRow) -> Done<bool> {
-        if row.source != Source::Fencing || row.made_by == self.shared.controller {
+        if row.source != Source::Fencing || row.made_by == self.base.controller {
             return Ok(false);
         }
         let (folded, new) = (self.journal.fencings_of(row.id)?, self.journal.unfolded_fencings()?);

@@ -122,7 +122,7 @@ mod tests {
         roll.named.iter().map(|host| (host.node.as_str(), host.fqdn.as_str())).collect()
     }
 
-    /// As the intake names them: controllers and guests are not told, and no name is shared.
+    /// As the intake names them: controllers and guests are not told, and no name is base.
     #[test]
     fn the_hosts_are_those_that_would_be_told() {
         let domain = HostRules { domain: Some("x.org".into()), ..HostRules::default() };

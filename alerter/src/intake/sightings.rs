@@ -19,6 +19,7 @@ use super::fold::{self, Fate};
 use super::ledger::{Left, Source};
 use super::outage::{self, Connection, Connections};
 use crate::cluster::View;
+use crate::lock::lock;
 
 /// An older mark gets its proof from the history that is read every ten seconds.
 const NEWS: Duration = Duration::from_secs(60);
@@ -30,7 +31,7 @@ impl Intake<'_> {
         let Some(Ok(history)) = &view.history else {
             return self.ask_for_history();
         };
-        self.shared.account().ledger.begin(Source::Memory);
+        lock(self.accounts).ledger.begin(Source::Memory);
         for sighting in history {
             self.take_in_sighting(sighting)?;
         }
@@ -45,7 +46,7 @@ impl Intake<'_> {
                 _ => self.leave(&sighting, Left::Aside(Rule::Member))?,
             };
         }
-        self.shared.account().ledger.end(Source::Memory);
+        lock(self.accounts).ledger.end(Source::Memory);
         Ok(())
     }
 
@@ -65,26 +66,26 @@ impl Intake<'_> {
         let now = self.around.now;
         let open = self.journal.open_marks()?.sound;
         let mut waiting = open.iter().filter(|mark| mark.standing.doubt().is_some());
-        self.shared.seen().history_wanted = waiting.any(|mark| now.since(mark.made_at) < NEWS);
+        self.base.seen().history_wanted = waiting.any(|mark| now.since(mark.made_at) < NEWS);
         Ok(())
     }
 
     /// The evidence directory, once in a pass; files that are known to be broken are not read each time.
     pub(super) fn read_evidence(&mut self) {
-        let mut known = std::mem::take(&mut self.shared.seen().known_files);
-        let read = files::read(&self.shared.evidence, &mut known);
-        self.shared.seen().known_files = known;
+        let mut known = std::mem::take(&mut self.base.seen().known_files);
+        let read = files::read(&self.base.evidence, &mut known);
+        self.base.seen().known_files = known;
         match read {
             Ok((directory, reading)) => {
-                self.shared.seen().note_evidence(files::complaints(&reading));
+                self.base.seen().note_evidence(files::complaints(&reading));
                 self.evidence = Some((directory, reading));
             }
             Err(EvidenceError::Missing { .. }) => {
                 // What was seen there is gone with it.
-                self.shared.account().ledger.begin(Source::Files);
-                self.shared.account().ledger.end(Source::Files);
+                lock(self.accounts).ledger.begin(Source::Files);
+                lock(self.accounts).ledger.end(Source::Files);
             }
-            Err(error) => self.shared.seen().note_evidence(vec![error.to_string()]),
+            Err(error) => self.base.seen().note_evidence(vec![error.to_string()]),
         }
     }
 
@@ -93,14 +94,14 @@ impl Intake<'_> {
         let Some((directory, mut reading)) = self.evidence.take() else { return Ok(()) };
         // Who has joined was noted before anything of the directory was taken in.
         reading.joins.drain(..).for_each(|found| files::remove(&directory, &found.name));
-        self.shared.account().ledger.begin(Source::Files);
+        lock(self.accounts).ledger.begin(Source::Files);
         for found in std::mem::take(&mut reading.sound) {
             match self.take_in_file(&found)? {
                 true => files::remove(&directory, &found.name),
                 false => reading.sound.push(found),
             }
         }
-        self.shared.account().ledger.end(Source::Files);
+        lock(self.accounts).ledger.end(Source::Files);
         self.evidence = Some((directory, reading));
         Ok(())
     }
@@ -117,7 +118,7 @@ impl Intake<'_> {
     fn take_in_sighting(&mut self, sighting: &Sighting) -> Done<bool> {
         let key = sighting.key();
         if self.journal.has_sighting(sighting)? {
-            self.shared.seen().waiting.forget(&key);
+            self.base.seen().waiting.forget(&key);
             return Ok(true);
         }
         match self.fate_of(sighting)? {
@@ -144,7 +145,7 @@ impl Intake<'_> {
             }
             Fate::Wait(patience) => {
                 let now = self.moment();
-                if self.shared.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
+                if self.base.seen().waiting.wait(sighting, now.wall, (now.instant, patience)) {
                     self.compare_clocks(sighting);
                 }
                 self.leave(sighting, Left::Waits(patience))
@@ -155,7 +156,7 @@ impl Intake<'_> {
 
     /// What is seen for the first time happened a moment ago, or, where nobody was there to see it, at some time before.
     fn compare_clocks(&self, sighting: &Sighting) {
-        let (mut seen, now, node) = (self.shared.seen(), self.moment(), &sighting.node);
+        let (mut seen, now, node) = (self.base.seen(), self.moment(), &sighting.node);
         match sighting.witness {
             Witness::NodeFenced if seen.is_watching(now) => {
                 seen.compare_clocks("the clock of Pacemaker's DC", sighting.at, now);
@@ -170,7 +171,7 @@ impl Intake<'_> {
     /// Nothing is written down of it: the account wants to know why.
     fn leave(&self, sighting: &Sighting, left: Left) -> Done<bool> {
         let named = (sighting.key(), &sighting.node, sighting.at);
-        self.shared.account().ledger.note(source_of(sighting), named, left, self.instant);
+        lock(self.accounts).ledger.note(source_of(sighting), named, left, self.instant);
         Ok(false)
     }
 
@@ -181,7 +182,7 @@ impl Intake<'_> {
     fn fate_of(&self, sighting: &Sighting) -> Done<Fate> {
         let outages = self.outages(&sighting.node)?;
         let connections = self.connections(&sighting.node, &outages)?;
-        let waited = self.shared.seen().waiting.waited(&sighting.key(), self.instant);
+        let waited = self.base.seen().waiting.waited(&sighting.key(), self.instant);
         // What lies ahead by more than clocks may differ happened by now at the latest. Else the time is kept: the id and the
         // bytes of its mark are to be the same on every controller.
         let now = self.around.now;
@@ -198,7 +199,7 @@ impl Intake<'_> {
         let current = self.around.cib.and_then(|cib| cib.incarnation_of(node));
         known.extend(current.clone());
         let mut all: Vec<Connection> = Vec::new();
-        let seen = self.shared.seen();
+        let seen = self.base.seen();
         for incarnation in known {
             let (appeared, made) = (seen.appeared(node, &incarnation), incarnation.connected_at());
             let Some(since) = appeared.or(made) else { continue };
@@ -213,7 +214,7 @@ impl Intake<'_> {
     }
 
     fn join(&mut self, sighting: &Sighting, (mark, rule): (MarkId, Rule)) -> Done {
-        if self.shared.seen().waiting.waited(&sighting.key(), self.instant).is_zero() {
+        if self.base.seen().waiting.waited(&sighting.key(), self.instant).is_zero() {
             self.compare_clocks(sighting);
         }
         let why = format!("its outage has a mark ({})", rule.as_str());

@@ -15,28 +15,27 @@ use tracing::{error, warn};
 use super::apply::{Done, announce, deliveries, deliveries_of, recipients};
 use super::fold::is_surely_down;
 use super::naming::{Names, Naming};
+use crate::base::Base;
 use crate::config::{Group, Recipients, Route};
-use crate::shared::Shared;
-use crate::stranded;
 
 /// After a start: marks that were held for want of a name, and open marks made before a route was configured. With a
 /// cluster the names wait for its first look, since they may be another node's.
 ///
 /// # Errors
 /// As any write.
-pub fn catch_up(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
-    name_without_cluster(journal, shared, now)?;
-    serve_new_routes(journal, shared, now)
+pub fn catch_up(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    name_without_cluster(journal, base, now)?;
+    serve_new_routes(journal, base, now)
 }
 
 /// Marks that were held for want of a name, where no cluster has to be asked for it.
 ///
 /// # Errors
 /// As any write.
-pub fn name_without_cluster(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
-    match shared.cluster {
+pub fn name_without_cluster(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    match base.cluster {
         Some(_) => Ok(()),
-        None => name_held(journal, shared, &Names::new(&shared.settings().hosts, None), now),
+        None => name_held(journal, base, &Names::new(&base.settings().hosts, None), now),
     }
 }
 
@@ -50,13 +49,13 @@ pub struct Serving {
 
 /// Gives open marks the deliveries of routes that they have none of, once for each configuration, as soon as it is known
 /// which group each host is in. There may be very many: each page is one transaction.
-fn serve_new_routes(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
-    if !shared.knows_groups() {
+fn serve_new_routes(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    if !base.knows_groups() {
         return Ok(());
     }
     let mut serving = Some(Serving::default());
     while let Some(at) = serving {
-        serving = serve_page(journal, shared, at, now)?;
+        serving = serve_page(journal, base, at, now)?;
     }
     Ok(())
 }
@@ -66,29 +65,24 @@ fn serve_new_routes(journal: &mut Journal, shared: &Shared, now: Timestamp) -> D
 ///
 /// # Errors
 /// As any write; the same page is then to be served again.
-pub fn serve_page(
-    journal: &mut Journal,
-    shared: &Shared,
-    at: Serving,
-    now: Timestamp,
-) -> Done<Option<Serving>> {
+pub fn serve_page(journal: &mut Journal, base: &Base, at: Serving, now: Timestamp) -> Done<Option<Serving>> {
     let is_first = at.last == Position::default();
-    if is_first && journal.served()?.as_ref() == Some(&served(shared)) {
+    if is_first && journal.served()?.as_ref() == Some(&served(base)) {
         return Ok(None);
     }
     let Some((page, last)) = journal.open_marks_behind(&at.last)? else {
-        return note_served(journal, shared, &at).map(|()| None);
+        return note_served(journal, base, &at).map(|()| None);
     };
-    shared.report_damage(&page.damaged);
-    serve(journal, shared, &page.sound, now)?;
+    base.damages.report(&page.damaged);
+    serve(journal, base, &page.sound, now)?;
     Ok(Some(Serving { last, is_damaged: at.is_damaged || !page.damaged.is_empty() }))
 }
 
-fn note_served(journal: &mut Journal, shared: &Shared, served_all: &Serving) -> Done {
+fn note_served(journal: &mut Journal, base: &Base, served_all: &Serving) -> Done {
     if served_all.is_damaged {
         return Ok(());
     }
-    match journal.note_served(&served(shared)) {
+    match journal.note_served(&served(base)) {
         // The next start looks at every mark again.
         Err(error) if error.may_pass() => Ok(()),
         noted => noted,
@@ -99,19 +93,19 @@ fn note_served(journal: &mut Journal, shared: &Shared, served_all: &Serving) -> 
 ///
 /// # Errors
 /// As any write.
-pub fn serve_unserved(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Done {
-    if !shared.knows_groups() {
+pub fn serve_unserved(journal: &mut Journal, base: &Base, now: Timestamp) -> Done {
+    if !base.knows_groups() {
         return Ok(());
     }
     let unserved = journal.unserved_marks()?.sound;
-    unserved.chunks(PAGE).try_for_each(|rows| serve(journal, shared, rows, now))
+    unserved.chunks(PAGE).try_for_each(|rows| serve(journal, base, rows, now))
 }
 
 /// Gives marks what they lack, in one transaction.
-fn serve(journal: &mut Journal, shared: &Shared, rows: &[MarkRow], now: Timestamp) -> Done {
+fn serve(journal: &mut Journal, base: &Base, rows: &[MarkRow], now: Timestamp) -> Done {
     let mut missing = Vec::new();
     for mark in rows.iter().filter_map(MarkRow::told) {
-        let deliveries = missing_routes(journal, shared, &mark)?;
+        let deliveries = missing_routes(journal, base, &mark)?;
         if !deliveries.is_empty() {
             missing.push(Resolved { mark, deliveries });
         }
@@ -136,16 +130,15 @@ pub struct Unrouted {
 /// As any write.
 pub fn dismiss_route(
     journal: &mut Journal,
-    shared: &Shared,
+    base: &Base,
     (route, reason, user): (&str, &str, &str),
     now: Timestamp,
 ) -> Done<Unrouted> {
     for marks in journal.marks_waiting_for(route)?.chunks(PAGE) {
-        serve(journal, shared, &open_of(journal, marks)?, now)?;
+        serve(journal, base, &open_of(journal, marks)?, now)?;
     }
     let under_way = journal.under_way_on(route)?;
     let left = journal.dismiss_on(route, reason, user, now)?;
-    stranded::look(journal, shared)?;
     Ok(Unrouted { left, under_way })
 }
 
@@ -163,12 +156,12 @@ fn open_of(journal: &Journal, marks: &[MarkId]) -> Done<Vec<MarkRow>> {
 }
 
 /// Everything that decides which marks get which deliveries.
-fn served(shared: &Shared) -> String {
+fn served(base: &Base) -> String {
     let reach = |route: &Arc<Route>| {
         format!("{} {:?} {:?} {}", route.name, route.hosts, route.groups, route.required)
     };
     let group = |group: &Group| format!("{} {:?} {:?}", group.name, group.members, group.told);
-    let settings = shared.settings();
+    let settings = base.settings();
     settings.routes.iter().map(reach).chain(settings.groups.iter().map(group)).collect::<Vec<_>>().join("\n")
 }
 
@@ -181,38 +174,38 @@ fn served(shared: &Shared) -> String {
 /// As any write.
 pub fn settle_strangers(
     journal: &mut Journal,
-    shared: &Shared,
+    base: &Base,
     register: Register,
     entries: &Entries,
     now: Timestamp,
 ) -> Done {
     let settled = journal.each_open_mark(|journal, row| {
-        if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *shared.started() {
+        if entries.sound.contains_key(&Key::Mark(row.id)) || row.made_at >= *base.started() {
             return Ok(());
         }
-        let Some(other) = taken_over(journal, &row, entries, shared.settings().intake.coalesce)? else {
-            return doubt(journal, shared, register, row, now);
+        let Some(other) = taken_over(journal, &row, entries, base.settings().intake.coalesce)? else {
+            return doubt(journal, base, register, row, now);
         };
         let reason = format!("the outage of {} was taken over by another alerter as mark {other}", row.node);
         error!(mark = %row.id, host = %row.node, "{reason}");
         journal.expire(row.id, &reason, now).map(drop)
     });
     settled?;
-    end_forgotten(journal, shared, register, entries, now)
+    end_forgotten(journal, base, register, entries, now)
 }
 
 /// A pause or a maintenance that stood in the register and is gone from it was ended elsewhere, so long ago that its end is
 /// gone too. Where the register was lost as a whole, nobody knows, and it holds.
 fn end_forgotten(
     journal: &mut Journal,
-    shared: &Shared,
+    base: &Base,
     register: Register,
     entries: &Entries,
     now: Timestamp,
 ) -> Done {
     let is_whole = entries.sound.keys().any(|key| matches!(key, Key::Watermark(_)));
     let in_force = journal.decisions_in_force(now)?.sound;
-    let is_old = |decision: &&Decision| decision.about.holds() && decision.at < *shared.started();
+    let is_old = |decision: &&Decision| decision.about.holds() && decision.at < *base.started();
     for decision in in_force.iter().filter(is_old).filter(|_| is_whole) {
         let key = Key::Decision(decision.id);
         if entries.sound.contains_key(&key) || !journal.is_published(register, &key.to_string())? {
@@ -223,7 +216,7 @@ fn end_forgotten(
             "the {kind} by {actor} is in force here alone: it was ended on another controller, and ends here"
         );
         let reason = "it was ended on another controller, while this one was away".to_owned();
-        let ending = Ending { id: decision.id, at: now, actor: shared.controller.clone(), reason };
+        let ending = Ending { id: decision.id, at: now, actor: base.controller.clone(), reason };
         journal.end_decision(&ending)?;
     }
     Ok(())
@@ -231,20 +224,14 @@ fn end_forgotten(
 
 /// The register has lost a mark that stood there for all to notify, or it is found long after. Nobody but this controller
 /// could notify one that never stood there, or that an operator made or released here.
-fn doubt(
-    journal: &mut Journal,
-    shared: &Shared,
-    register: Register,
-    mut row: MarkRow,
-    now: Timestamp,
-) -> Done {
-    let is_old = now.since(row.failure_time) > shared.settings().intake.horizon;
+fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRow, now: Timestamp) -> Done {
+    let is_old = now.since(row.failure_time) > base.settings().intake.horizon;
     let is_ours_alone = row.standing == Standing::Proven(Proof::Operator)
         || !journal.is_published(register, &Key::Mark(row.id).to_string())?;
     if is_ours_alone && !is_old {
         return Ok(());
     }
-    let down = shared.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
+    let down = base.cib().is_some_and(|cib| is_surely_down(&cib, &row.node, row.failure_time));
     if !down && journal.doubt(row.id, Doubt::OutcomeUnknown, now)? {
         row.standing = Standing::Doubtful(Doubt::OutcomeUnknown);
         announce(&row, None);
@@ -286,17 +273,17 @@ fn is_notified(row: &MarkRow) -> bool {
     }
 }
 
-fn missing_routes(journal: &Journal, shared: &Shared, mark: &Mark) -> Done<Vec<NewDelivery>> {
+fn missing_routes(journal: &Journal, base: &Base, mark: &Mark) -> Done<Vec<NewDelivery>> {
     let existing = journal.deliveries_of(mark.id)?;
     // A damaged row has no believable route: adding one beside it could tell the same mark twice.
     if !existing.damaged.is_empty() {
         return Ok(Vec::new());
     }
-    let settings = shared.settings();
-    let told = recipients(shared, &settings, &mark.node);
+    let settings = base.settings();
+    let told = recipients(base, &settings, &mark.node);
     let mut missing = match told {
         // A chain that is under way is gone through as it was made.
-        Recipients::Chain(_) if is_under_way(shared, &told, &existing.sound) => Vec::new(),
+        Recipients::Chain(_) if is_under_way(base, &told, &existing.sound) => Vec::new(),
         _ => deliveries_of(&told, journal, mark)?,
     };
     missing.retain(|new| existing.sound.iter().all(|old| old.route != new.route));
@@ -305,20 +292,20 @@ fn missing_routes(journal: &Journal, shared: &Shared, mark: &Mark) -> Done<Vec<N
 
 /// Whether anybody is still to be told on a route that is there, or a step of a chain has it. What another route has come to is
 /// no word of the controllers in the chain.
-fn is_under_way(shared: &Shared, told: &Recipients<'_>, existing: &[Delivery]) -> bool {
+fn is_under_way(base: &Base, told: &Recipients<'_>, existing: &[Delivery]) -> bool {
     let chain = told.routes();
     existing.iter().any(|old| {
         let is_step = || old.chain.is_some() || chain.iter().any(|route| route.name.as_str() == old.route);
-        let is_awaited = !old.state.is_final() && shared.route(&old.route).is_some();
+        let is_awaited = !old.state.is_final() && base.route(&old.route).is_some();
         old.required && (is_awaited || (old.state == State::Acknowledged && is_step()))
     })
 }
 
 /// Gives marks that were held for want of a name the one that they have now.
-pub(super) fn name_held(journal: &mut Journal, shared: &Shared, names: &Names<'_>, now: Timestamp) -> Done {
+pub(super) fn name_held(journal: &mut Journal, base: &Base, names: &Names<'_>, now: Timestamp) -> Done {
     for row in journal.nameless_marks()?.sound {
         let naming = naming(journal, names, &row)?;
-        name(journal, shared, row, naming, now)?;
+        name(journal, base, row, naming, now)?;
     }
     Ok(())
 }
@@ -330,13 +317,13 @@ fn naming(journal: &Journal, names: &Names<'_>, row: &MarkRow) -> Done<Naming> {
     })
 }
 
-fn name(journal: &mut Journal, shared: &Shared, mut row: MarkRow, naming: Naming, now: Timestamp) -> Done {
+fn name(journal: &mut Journal, base: &Base, mut row: MarkRow, naming: Naming, now: Timestamp) -> Done {
     let clash = naming.as_ref().err();
     row.fqdn = naming.as_ref().ok().cloned().flatten();
     if let Some(mark) = row.told() {
-        let deliveries = deliveries(shared, journal, &mark)?;
+        let deliveries = deliveries(base, journal, &mark)?;
         journal.name_mark(&Resolved { mark, deliveries }, now)?;
-        shared.seen().news = true;
+        base.seen().news = true;
     }
     announce(&row, clash);
     Ok(())

@@ -15,8 +15,8 @@ use crate::drivers::Step;
 impl Intake<'_> {
     /// What another alerter told and did not ask after to the end, is asked after from here.
     pub(super) fn take_over_confirmations(&mut self, entries: &Entries) -> Done {
-        let shared = self.shared;
-        for route in shared.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
+        let base = self.base;
+        for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Confirm)) {
             for entry in entries.sound.values() {
                 match entry {
                     Entry::Acknowledged(end) if end.route == route.name.as_str() => {
@@ -47,11 +47,11 @@ impl Intake<'_> {
 
     /// Makes the returns that are owed to routes, of hosts that are back; when each is sent is decided at its turn.
     pub(super) fn call_back(&mut self, entries: &Entries) -> Done {
-        let (shared, now) = (self.shared, self.around.now);
-        for route in shared.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
+        let (base, now) = (self.base, self.around.now);
+        for route in base.settings().routes.iter().filter(|route| route.goes_on_to(Step::Return)) {
             self.journal.free_returns(route.name.as_str(), &route.driver.target(), now)?;
             let over = self.journal.over_on(route.name.as_str(), now - self.around.rules.horizon)?;
-            self.shared.report_damage(&over.damaged);
+            self.base.damages.report(&over.damaged);
             for over in &over.sound {
                 if self.is_owed(route, over) && !is_done(route, Step::Return, over.mark.id, entries) {
                     self.call_one_back(route, over)?;
@@ -75,12 +75,12 @@ impl Intake<'_> {
     /// What the rule is given; a host is back when it has been for as long as its group asks for (`healthy-delay`).
     fn is_owed(&self, route: &Route, over: &Over) -> bool {
         let (row, now) = (&over.mark, self.around.now);
-        let delay = self.shared.settings().group_of(&row.node, &self.shared.attributes()).rules.healthy_delay;
+        let delay = self.base.settings().group_of(&row.node, &self.base.attributes()).rules.healthy_delay;
         let is_member = self.around.cib.is_some_and(|cib| cib.members().contains(&row.node));
         let failure = Failure {
             delivery: over.delivery.as_ref(),
             settled: row.settled,
-            was_elsewhere: self.shared.was_elsewhere(row),
+            was_elsewhere: self.base.was_elsewhere(row),
             has_returned: row.returned_at.is_some_and(|at| at + delay <= now),
             is_member_for_long: is_member && now.since(row.failure_time) > self.around.rules.coalesce + delay,
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::lock::lock;
 use tracing::error;
 
 /// A handle; all of them know the same.
@@ -30,6 +31,6 @@ impl Unserved {
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.0.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.0)
     }
 }

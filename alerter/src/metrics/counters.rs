@@ -1,8 +1,8 @@
 //! What only grows while the daemon runs: counted where an outcome is put on record, and read by whoever asks.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use journal::{Recorded, Verdict};
 use marks::delivery::ACCEPTED;
@@ -10,6 +10,7 @@ use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::delivery::answers::Answer;
+use crate::lock::lock;
 
 /// What became of an attempt whose delivery had ended in another way when its answer came.
 const LATE: &str = "late";
@@ -102,10 +103,6 @@ impl Metrics {
 
 fn empty() -> Histogram {
     Histogram::new(BUCKETS)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("a panic anywhere ends the whole daemon")
 }
 
 #[cfg(test)]

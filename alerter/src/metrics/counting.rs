@@ -42,7 +42,7 @@ pub struct Figures {
 
 /// Counts whenever the engine has looked at everything, until `stop`. When this has returned, the connection is closed.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
-    let path = shared.settings().store.path.clone();
+    let path = shared.base.settings().store.path.clone();
     let Ok(counter) = Counter::start(path) else { return };
     let counting = async {
         loop {
@@ -137,9 +137,9 @@ struct Counting {
 impl Counting {
     fn count(&mut self, journal: &Journal, shared: &Shared) -> Result<Figures, JournalError> {
         let counted = self.count_journal(journal, shared)?;
-        let damage = shared.known_damage();
-        shared.put_damage(&damage, &journal.still_damaged(&damage)?);
-        let groups = self.groups.count(shared, &counted.nodes);
+        let damage = shared.base.damages.known();
+        shared.base.damages.put(&damage, &journal.still_damaged(&damage)?);
+        let groups = self.groups.count(shared.policy(), &counted.nodes);
         Ok(Figures { journal: counted, groups })
     }
 
@@ -148,7 +148,7 @@ impl Counting {
         journal: &Journal,
         shared: &Shared,
     ) -> Result<journal::Figures, JournalError> {
-        let settings = shared.settings();
+        let settings = shared.base.settings();
         let routes: Vec<String> = settings.routes.iter().map(|route| route.name.to_string()).collect();
         let now = Timestamp::now();
         let (version, _) = journal.version()?;
@@ -163,7 +163,7 @@ impl Counting {
             }
             _ => {
                 let counted = journal.figures(&routes, None, now)?;
-                account::look(journal, shared, Moment::now())?;
+                account::look(journal, &shared.base, &shared.accounts, Moment::now())?;
                 self.whole = Some((Instant::now(), routes));
                 counted
             }

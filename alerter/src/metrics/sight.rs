@@ -64,7 +64,7 @@ pub(super) struct ClusterSight {
 
 impl Sight {
     pub(super) fn of(shared: &Shared) -> Self {
-        let (now, metrics) = (Timestamp::now(), shared.metrics());
+        let (now, metrics) = (Timestamp::now(), &shared.metrics);
         let routes = routes(shared);
         let mut attempts = metrics.attempts();
         for route in &routes {
@@ -76,16 +76,16 @@ impl Sight {
         let tells = counted.into_iter().filter(|route| !route.contains('.'));
         Self {
             now,
-            started: *shared.started(),
+            started: *shared.base.started(),
             told: tells.map(|route| (route.to_owned(), metrics.told(route))).collect(),
             figures: shared.figures(),
             routes,
-            cluster: shared.cluster.as_ref().map(|_| ClusterSight::of(shared)),
+            cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
             reasons: shared.reasons(now).len(),
             is_unwritable: shared.journal_trouble().is_some(),
-            damaged: shared.damaged(),
-            unaccounted: account::unaccounted(shared, Instant::now()).len(),
-            journal_limit: shared.settings().history.max_bytes,
+            damaged: shared.base.damages.count(),
+            unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()).len(),
+            journal_limit: shared.base.settings().history.max_bytes,
             attempts,
             register_errors: metrics.register_errors(),
             notices: metrics.notices(),
@@ -94,8 +94,8 @@ impl Sight {
 }
 
 fn routes(shared: &Shared) -> Vec<RouteSight> {
-    let settings = shared.settings();
-    let (breakers, troubles) = (breakers(shared), shared.troubles());
+    let settings = shared.base.settings();
+    let (breakers, troubles) = (breakers(shared), shared.routes.troubles());
     let sight = |name: &str, is_required| RouteSight {
         name: name.to_owned(),
         is_required,
@@ -107,7 +107,7 @@ fn routes(shared: &Shared) -> Vec<RouteSight> {
 
 /// The word of each configured route's endpoint.
 pub(crate) fn breakers(shared: &Shared) -> BTreeMap<String, &'static str> {
-    let (settings, lanes) = (shared.settings(), shared.lanes());
+    let (settings, lanes) = (shared.base.settings(), shared.routes.lanes());
     let word = |name: &str| match lanes.get(name) {
         Some(lane) if lane.endpoint.is_parked() => "parked",
         Some(lane) if !lane.endpoint.is_closed() => "open",
@@ -119,7 +119,7 @@ pub(crate) fn breakers(shared: &Shared) -> BTreeMap<String, &'static str> {
 
 impl ClusterSight {
     fn of(shared: &Shared) -> Self {
-        let seen = shared.seen();
+        let seen = shared.base.seen();
         let Some(view) = &seen.view else { return Self::default() };
         Self {
             is_permitted: view.permits().is_ok(),

@@ -13,11 +13,11 @@ use super::facts::{DAY, Facts, LIMIT};
 use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
 use super::{About, Condition, Conditions, Key, What, held_back};
 use crate::cluster::missed_sentence;
+use crate::delivery::stranded;
 use crate::delivery::trouble::Trouble;
 use crate::intake::account;
 use crate::policy;
 use crate::shared::Shared;
-use crate::stranded;
 
 /// What the daemon sees, apart from the journal.
 #[derive(Clone, Debug)]
@@ -63,10 +63,10 @@ pub(super) struct ClusterSight {
 impl Sight {
     /// What the engine and the others have seen.
     pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
-        let settings = shared.settings();
-        let gap = account::sentence(shared).map(|why| ("unaccounted", why));
-        let cluster = shared.cluster.as_ref().map(|_| {
-            let seen = shared.seen();
+        let settings = shared.base.settings();
+        let gap = account::sentence(&shared.base, &shared.accounts).map(|why| ("unaccounted", why));
+        let cluster = shared.base.cluster.as_ref().map(|_| {
+            let seen = shared.base.seen();
             ClusterSight {
                 has_register: seen.register.is_some(),
                 reasons: seen.named_reasons().map(|reasons| reasons.into_iter().chain(gap).collect()),
@@ -82,21 +82,21 @@ impl Sight {
             degraded_after: settings.degraded_after,
             cluster,
             journal: shared.journal_trouble().clone(),
-            fencings: shared.damage_of("fencing"),
-            stranded: shared.stranded().clone(),
+            fencings: shared.base.damages.of("fencing"),
+            stranded: shared.routes.stranded().clone(),
         }
     }
 }
 
 /// What is seen of every route.
 pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
-    let (troubles, lanes) = (shared.troubles(), shared.lanes());
+    let (troubles, lanes) = (shared.routes.troubles(), shared.routes.lanes());
     let sight = |name: &str| RouteSight {
         name: name.to_owned(),
         trouble: troubles.of(name).cloned(),
         is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
     };
-    shared.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
+    shared.base.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
 }
 
 /// Everything that holds, and how long until the next condition begins by time alone.

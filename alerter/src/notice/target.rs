@@ -123,14 +123,14 @@ impl<'e> Teller<'e> {
 
     /// After a start and after a reload: a target that is there still knows what it was told.
     async fn follow_configuration(&mut self) {
-        let settings = self.shared.settings();
+        let settings = self.shared.base.settings();
         if self.settings.as_ref().is_some_and(|known| Arc::ptr_eq(known, &settings)) {
             return;
         }
         let names: Vec<String> =
             settings.notices.iter().map(|target| target.name.as_str().to_owned()).collect();
         let forget = move |journal: &mut Journal| journal.forget_other_targets(&names);
-        if let Err(error) = self.shared.store.run(forget).await {
+        if let Err(error) = self.shared.base.store.run(forget).await {
             warn!(
                 kind = error.kind(),
                 "what targets were told that are not configured any more stays in the journal: {error}"
@@ -180,7 +180,7 @@ impl<'e> Teller<'e> {
     async fn ask_journal(&mut self, now: Timestamp) {
         let (question, known) = (self.question(), self.facts.clone());
         let ask = move |journal: &mut Journal| Facts::ask(journal, question, known.as_deref(), now);
-        if let Ok(Some(new)) = self.shared.store.run(ask).await {
+        if let Ok(Some(new)) = self.shared.base.store.run(ask).await {
             self.facts = Some(Arc::new(new));
         }
     }
@@ -198,7 +198,7 @@ impl<'e> Teller<'e> {
             let count = target.memory.outstanding(&self.conditions, now);
             (target.name.clone(), u64::try_from(count).unwrap_or(u64::MAX))
         };
-        self.shared.metrics().notices_wait(self.targets.iter().map(of).collect());
+        self.shared.metrics.notices_wait(self.targets.iter().map(of).collect());
     }
 
     /// Copies into the journal what has changed. Where that fails, memory has it.
@@ -210,7 +210,7 @@ impl<'e> Teller<'e> {
         for target in self.targets.iter_mut().filter(|target| !target.dirty.is_empty()) {
             let (name, (told, over)) = (target.name.clone(), target.changes());
             let write = move |journal: &mut Journal| journal.note_told(&name, &told, &over);
-            match self.shared.store.run(write).await {
+            match self.shared.base.store.run(write).await {
                 Ok(()) => target.dirty.clear(),
                 // The engine sees the same fault, says it and ends the daemon where it does not pass.
                 Err(_) => self.keep_at = Some(Instant::now() + JOURNAL_PAUSE),
@@ -227,7 +227,7 @@ impl<'e> Teller<'e> {
 
     /// Begins what was chosen, also where the journal cannot be written: that may be what is to be told.
     fn send(&mut self) {
-        let controller = &self.shared.controller;
+        let controller = &self.shared.base.controller;
         for target in &mut self.targets {
             for notice in std::mem::take(&mut target.chosen) {
                 let Some(driver) = target.driver.clone() else {
@@ -376,7 +376,7 @@ fn driver_of(target: &NoticeTarget) -> Option<Arc<dyn Driver>> {
 /// What a former daemon told this target.
 async fn told(target: &str, shared: &Shared) -> Memory {
     let name = target.to_owned();
-    match shared.store.run(move |journal| journal.told(&name)).await {
+    match shared.base.store.run(move |journal| journal.told(&name)).await {
         Ok(rows) => {
             if !rows.damaged.is_empty() {
                 let count = rows.damaged.len();
@@ -416,6 +416,7 @@ mod tests {
     use journal::Role;
 
     use super::*;
+    use crate::base::Base;
     use crate::config;
     use crate::store::Store;
 
@@ -429,7 +430,7 @@ mod tests {
         std::fs::set_permissions(&file, mode).unwrap();
         let journal = Journal::open(&room.path().join("state/marks.db"), Role::Alerter).unwrap();
         let (store, _thread) = Store::start(journal).unwrap();
-        Arc::new(Shared::new(config::load(&file).unwrap(), store, None))
+        Arc::new(Shared::new(Base::new(config::load(&file).unwrap(), store, None)))
     }
 
     /// One round of the loop, without its wait.
@@ -447,11 +448,11 @@ mod tests {
         let (shared, mut exchanges) = (shared(&room), JoinSet::new());
         let mut teller = Teller::new(Arc::clone(&shared), &mut exchanges).await;
         teller.count();
-        let waits = |shared: &Shared| -> Vec<String> { shared.metrics().notices().into_keys().collect() };
+        let waits = |shared: &Shared| -> Vec<String> { shared.metrics.notices().into_keys().collect() };
         assert_eq!(waits(&shared), ["desk", "log"]);
         let without = CONFIG.split("[notice.log]").next().unwrap();
         std::fs::write(room.path().join("alerter.toml"), without).unwrap();
-        shared.put_settings(Arc::new(config::load(&room.path().join("alerter.toml")).unwrap()));
+        shared.base.put_settings(Arc::new(config::load(&room.path().join("alerter.toml")).unwrap()));
         teller.follow_configuration().await;
         assert!(teller.targets.is_empty());
         teller.count();
@@ -467,12 +468,15 @@ mod tests {
         assert!(teller.next_due().is_some(), "the first look");
         round(&mut teller).await;
         assert_eq!(teller.next_due(), None);
-        shared.troubles().failed("recovery", "connect", "refused", Timestamp::now());
+        shared.routes.troubles().failed("recovery", "connect", "refused", Timestamp::now());
         (teller.is_wanted, teller.looked) = (true, None);
         round(&mut teller).await;
         let looked = teller.looked.unwrap();
         let due = teller.next_due().unwrap();
-        assert!(due > looked + shared.settings().degraded_after / 2, "not before the trouble is old enough");
+        assert!(
+            due > looked + shared.base.settings().degraded_after / 2,
+            "not before the trouble is old enough"
+        );
         teller.is_wanted = true;
         assert_eq!(teller.next_due(), Some(looked + SPACING), "and not oftener than once a second");
     }

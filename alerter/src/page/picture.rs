@@ -114,7 +114,7 @@ struct Read {
 fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<Read, JournalError> {
     let journal = match kept {
         Some(journal) => journal,
-        None => kept.insert(Journal::open(&shared.settings().store.path, Role::Reader)?),
+        None => kept.insert(Journal::open(&shared.base.settings().store.path, Role::Reader)?),
     };
     let daemon = server::daemon(shared, journal, now)?;
     let unmarked = journal.unfolded_fencings()?.sound.len();

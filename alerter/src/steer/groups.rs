@@ -10,12 +10,12 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
+use super::Policy;
 use super::orders::Orders;
 use super::roster::Roster;
 use crate::config::Settings;
 use crate::policy::rules::Limit;
 use crate::policy::state::{GroupState, State};
-use crate::shared::Shared;
 
 /// One group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,17 +44,21 @@ pub struct GroupStatus {
 ///
 /// # Errors
 /// As any read.
-pub fn groups(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<Vec<GroupStatus>, JournalError> {
+pub fn groups(
+    journal: &Journal,
+    policy: Policy<'_>,
+    now: Timestamp,
+) -> Result<Vec<GroupStatus>, JournalError> {
     let in_flight = journal.marks_in_flight()?;
-    if let Some(plan) = &shared.steering().plan {
+    if let Some(plan) = &policy.memory.steering().plan {
         return Ok(plan.groups(&in_flight));
     }
     // Nothing can hold anything: it is counted for this answer alone.
     let mut roster = Roster::default();
-    let settings = shared.settings();
-    roster.look(shared, &settings);
-    let orders = Orders::read(journal, (shared, &settings), now)?;
-    let mut plan = Plan::begin(journal, shared, (&roster, settings, &orders), now)?;
+    let settings = policy.base.settings();
+    roster.look(policy.base, &settings);
+    let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
+    let mut plan = Plan::begin(journal, policy, (&roster, settings, &orders), now)?;
     plan.state.pass_to(now);
     Ok(plan.groups(&in_flight))
 }
@@ -84,12 +88,12 @@ pub struct Groups {
 impl Groups {
     /// Counts. `nodes` are the nodes with open marks, and how many each has. It may wait for the journal's thread, and is
     /// for a thread of its own.
-    pub fn count(&mut self, shared: &Shared, nodes: &BTreeMap<String, u64>) -> Vec<GroupFigures> {
-        let settings = shared.settings();
+    pub fn count(&mut self, policy: Policy<'_>, nodes: &BTreeMap<String, u64>) -> Vec<GroupFigures> {
+        let settings = policy.base.settings();
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
             *self = Self { roster: Roster::default(), settings: Some(Arc::clone(&settings)) };
         }
-        self.roster.look(shared, &settings);
+        self.roster.look(policy.base, &settings);
         let mut marks = vec![0; settings.groups.len()];
         for (node, count) in nodes {
             if let Ok(node) = HostName::parse(node) {
@@ -106,7 +110,7 @@ impl Groups {
             storm_since: None,
         });
         let mut figures: Vec<GroupFigures> = figures.collect();
-        let steering = shared.steering();
+        let steering = policy.memory.steering();
         let known = steering.plan.iter().flat_map(|plan| plan.state.groups());
         for (group, figures) in known.zip(&mut figures).filter(|(group, figures)| group.name == figures.name)
         {

@@ -6,7 +6,7 @@ mod orders;
 mod roster;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use journal::{Busy, Gate, HeldMark, Journal, JournalError, Room};
@@ -18,20 +18,65 @@ use tracing::{info, warn};
 
 use self::orders::Orders;
 use self::roster::Roster;
+use crate::base::Base;
 use crate::config::{Group, Settings};
+use crate::delivery::RouteStates;
 use crate::drivers::Step;
+use crate::lock::lock;
 use crate::policy::plan::{self, Changes, Planner};
 use crate::policy::rules::Rules;
 use crate::policy::state::{GroupState, Probe, Stage, State, Subject};
 use crate::policy::{Held, Hold, doubts};
 use crate::probes::{Confirm, Verdict};
-use crate::shared::Shared;
 
 /// So long after a start marks wait for the first CIB.
 const FIRST_CIB: Duration = Duration::from_secs(60);
 
 /// How often all chains are looked at, whatever may have stirred.
 const ALL_CHAINS: Duration = Duration::from_secs(60);
+
+/// What the policy remembers.
+#[derive(Default)]
+pub struct PolicyMemory {
+    steering: Mutex<Steering>,
+    verdicts: Mutex<HashMap<MarkId, Verdict>>,
+    strays: Mutex<Vec<String>>,
+}
+
+impl PolicyMemory {
+    /// The plan, as the journal's thread made it last.
+    pub fn steering(&self) -> MutexGuard<'_, Steering> {
+        lock(&self.steering)
+    }
+
+    /// What probes have said since the policy looked last.
+    pub fn verdicts(&self) -> MutexGuard<'_, HashMap<MarkId, Verdict>> {
+        lock(&self.verdicts)
+    }
+
+    /// Operators' decisions about groups that are not configured, a sentence each: they hold every host.
+    pub fn strays(&self) -> MutexGuard<'_, Vec<String>> {
+        lock(&self.strays)
+    }
+
+    /// These are all; each that is new is said.
+    fn put_strays(&self, strays: &[String]) {
+        let mut known = self.strays();
+        strays.iter().filter(|stray| !known.contains(stray)).for_each(|stray| warn!("{stray}"));
+        strays.clone_into(&mut known);
+    }
+}
+
+/// The policy with what it goes by.
+#[derive(Clone, Copy)]
+pub struct Policy<'a> {
+    /// The configuration, and what is seen of the cluster.
+    pub base: &'a Base,
+    /// What is being sent.
+    pub routes: &'a RouteStates,
+    /// What it remembers.
+    pub memory: &'a PolicyMemory,
+}
 
 /// The plan, and what it is made of.
 #[derive(Default)]
@@ -107,13 +152,18 @@ impl Steering {
     }
 
     /// Whether nothing can have changed but what the cluster says, which is looked at apart.
-    fn is_current(&self, journal: &Journal, shared: &Shared, now: Timestamp) -> Result<bool, JournalError> {
-        if !self.is_of(&shared.settings()) || self.decided != Some(journal.decisions_version()?) {
+    fn is_current(
+        &self,
+        journal: &Journal,
+        policy: Policy<'_>,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        if !self.is_of(&policy.base.settings()) || self.decided != Some(journal.decisions_version()?) {
             return Ok(false);
         }
         let Some(plan) = &self.plan else { return Ok(true) };
         let is_early = plan.next.is_none_or(|next| now < next);
-        let is_quiet = is_early && shared.verdicts().is_empty();
+        let is_quiet = is_early && policy.memory.verdicts().is_empty();
         Ok(is_quiet && journal.newest_history()? == plan.seen)
     }
 
@@ -164,29 +214,29 @@ impl Steering {
 /// As [`steer`].
 pub fn keep_up(
     journal: &mut Journal,
-    shared: &Shared,
+    policy: Policy<'_>,
     (room, gate): (&[Room], Option<Gate>),
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let is_current = shared.steering().is_current(journal, shared, now)?;
+    let is_current = policy.memory.steering().is_current(journal, policy, now)?;
     if !is_current {
-        steer(journal, shared, now)?;
+        steer(journal, policy, now)?;
     }
-    advance_chains(journal, shared, true, now)?;
-    take_turns(journal, shared, (room, gate), now)
+    advance_chains(journal, policy, true, now)?;
+    take_turns(journal, policy, (room, gate), now)
 }
 
 /// Lets the first go of groups that are told a few at a time.
 fn take_turns(
     journal: &mut Journal,
-    shared: &Shared,
+    policy: Policy<'_>,
     look: (&[Room], Option<Gate>),
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let mut steering = shared.steering();
+    let mut steering = policy.memory.steering();
     let Steering { plan, said, all_chains, .. } = &mut *steering;
     let Some(current) = plan.as_mut().filter(|plan| plan.is_limited()) else { return Ok(()) };
-    match current.take_turns(journal, shared, look, now) {
+    match current.take_turns(journal, policy, look, now) {
         Ok(changed) => {
             said.extend(changed);
             Ok(())
@@ -201,13 +251,13 @@ fn take_turns(
 /// Lets the chains go on whose marks may go. Now and then all of them are looked at; else what may have changed.
 fn advance_chains(
     journal: &mut Journal,
-    shared: &Shared,
+    policy: Policy<'_>,
     is_permitted: bool,
     now: Timestamp,
 ) -> Result<(), JournalError> {
-    let mut steering = shared.steering();
+    let mut steering = policy.memory.steering();
     let may_go = |mark| is_permitted && steering.holds_of(mark).is_empty();
-    let settings = shared.settings();
+    let settings = policy.base.settings();
     let is_there = |name: &str| settings.routes.iter().any(|route| route.name.as_str() == name);
     let is_recent = |at: Timestamp| at <= now && now.since(at) < ALL_CHAINS;
     let looks_at_all = !steering.all_chains.is_some_and(is_recent);
@@ -233,39 +283,41 @@ fn advance_chains(
 ///
 /// # Errors
 /// As any write. After an error nothing may be sent; what was not written is written the next time.
-pub fn steer(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+pub fn steer(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
     // Without any CIB nobody knows who is in which group: what was held stays so, and the engine sends nothing.
-    if waits_for_cib(shared, now) { Ok(()) } else { plan(journal, shared, now) }
+    if waits_for_cib(policy, now) { Ok(()) } else { plan(journal, policy, now) }
 }
 
 /// While nothing may be told the clocks of all chains stand.
 ///
 /// # Errors
 /// As any write.
-pub fn stop_chains(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
-    shared.steering().all_chains = None;
-    advance_chains(journal, shared, false, now)?;
-    shared.steering().all_chains = None;
+pub fn stop_chains(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
+    policy.memory.steering().all_chains = None;
+    advance_chains(journal, policy, false, now)?;
+    policy.memory.steering().all_chains = None;
     Ok(())
 }
 
 /// Whether the first CIB is still to come, for which nothing is told; not for ever, since marks would be lost by it.
-pub fn waits_for_cib(shared: &Shared, now: Timestamp) -> bool {
-    shared.cluster.is_some() && shared.cib().is_none() && now.since(*shared.started()) < FIRST_CIB
+pub fn waits_for_cib(policy: Policy<'_>, now: Timestamp) -> bool {
+    policy.base.cluster.is_some()
+        && policy.base.cib().is_none()
+        && now.since(*policy.base.started()) < FIRST_CIB
 }
 
-fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
-    let mut steering = shared.steering();
-    let settings = shared.settings();
+fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(), JournalError> {
+    let mut steering = policy.memory.steering();
+    let settings = policy.base.settings();
     let probed = steering.renew(&settings);
     let Steering { roster, plan, decided, said, all_chains, .. } = &mut *steering;
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
-    let orders = Orders::read(journal, (shared, &settings), now)?;
-    shared.put_strays(&orders.strays);
-    let is_new = roster.look(shared, &settings);
+    let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
+    policy.memory.put_strays(&orders.strays);
+    let is_new = roster.look(policy.base, &settings);
     let is_needed = is_needed(&settings, &orders, roster);
     if is_needed && plan.is_none() {
-        let mut begun = Plan::begin(journal, shared, (roster, settings, &orders), now)?;
+        let mut begun = Plan::begin(journal, policy, (roster, settings, &orders), now)?;
         begun.take_over(probed);
         *plan = Some(begun);
     } else if !is_needed && (plan.is_some() || !has_begun) {
@@ -281,7 +333,7 @@ fn plan(journal: &mut Journal, shared: &Shared, now: Timestamp) -> Result<(), Jo
     if is_new {
         current.regroup(roster);
     }
-    match current.go_on(journal, shared, (orders, roster), now) {
+    match current.go_on(journal, policy, (orders, roster), now) {
         Ok(changed) => {
             said.extend(changed);
             *decided = Some(version);
@@ -308,7 +360,7 @@ fn has_probes(group: &Group) -> bool {
 impl Plan {
     fn begin(
         journal: &Journal,
-        shared: &Shared,
+        policy: Policy<'_>,
         (roster, settings, orders): (&Roster, Arc<Settings>, &Orders),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
@@ -331,9 +383,9 @@ impl Plan {
         plan.state.set_skipped(&roster.skipped);
         plan.state.set_orders(orders.maintenance.clone(), orders.pauses.clone());
         plan.resize(roster);
-        plan.busy = busy(journal, shared, now)?;
+        plan.busy = busy(journal, policy, now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
-        shared.report_damage(&rows.damaged);
+        policy.base.damages.report(&rows.damaged);
         rows.sound.iter().for_each(|row| plan.see(roster, row));
         Ok(plan)
     }
@@ -369,16 +421,16 @@ impl Plan {
     fn go_on(
         &mut self,
         journal: &mut Journal,
-        shared: &Shared,
+        policy: Policy<'_>,
         (orders, roster): (Orders, &Roster),
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
         let mut said = Vec::new();
         // Before what has changed: a mark that the receiver has confirmed meanwhile may be on its way all the same.
         if self.is_limited() {
-            self.busy = busy(journal, shared, now)?;
+            self.busy = busy(journal, policy, now)?;
         }
-        self.feed(journal, shared, roster)?;
+        self.feed(journal, policy, roster)?;
         let skips = self.state.set_skipped(&roster.skipped);
         if self.state.set_orders(orders.maintenance, orders.pauses) || skips {
             self.resize(roster);
@@ -386,7 +438,7 @@ impl Plan {
         for index in 0..self.state.groups().len() {
             self.state.set_released(index, orders.released.get(&index).copied());
         }
-        self.look_at_probes(shared);
+        self.look_at_probes(policy);
         let changes = self.planner.replan(&mut self.state, now);
         self.next = changes.next;
         said.extend(changes.held.iter().map(|(mark, _)| *mark).chain(changes.freed.iter().copied()));
@@ -405,11 +457,11 @@ impl Plan {
     fn take_turns(
         &mut self,
         journal: &mut Journal,
-        shared: &Shared,
+        policy: Policy<'_>,
         (room, gate): (&[Room], Option<Gate>),
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
-        self.busy = busy(journal, shared, now)?;
+        self.busy = busy(journal, policy, now)?;
         let told = |subject: &Subject| match self.is_told(subject.mark, subject.end.is_some()) {
             true => Some((subject.mark, Stage::UnderWay)),
             false if subject.stage == Stage::UnderWay => Some((subject.mark, Stage::Waiting)),
@@ -417,7 +469,7 @@ impl Plan {
         };
         let told: Vec<(MarkId, Stage)> = self.state.subjects().filter_map(told).collect();
         told.into_iter().for_each(|(mark, stage)| self.state.set_stage(mark, stage));
-        let takes = open_doors(shared);
+        let takes = open_doors(policy);
         for group in 0..self.state.groups().len() {
             for (mark, stage) in self.stages(journal, group, (room, gate, &takes), now)? {
                 self.state.set_stage(mark, stage);
@@ -476,7 +528,7 @@ impl Plan {
     }
 
     /// Reads what has changed.
-    fn feed(&mut self, journal: &Journal, shared: &Shared, roster: &Roster) -> Result<(), JournalError> {
+    fn feed(&mut self, journal: &Journal, policy: Policy<'_>, roster: &Roster) -> Result<(), JournalError> {
         let (touched, newest) = journal.touched_since(self.seen)?;
         if newest == self.seen {
             return Ok(());
@@ -485,7 +537,7 @@ impl Plan {
         for mark in touched {
             match journal.find_mark(mark)? {
                 Some(Ok(row)) => self.see(roster, &row),
-                Some(Err(damage)) => shared.report_damage(&[damage]),
+                Some(Err(damage)) => policy.base.damages.report(&[damage]),
                 None => {}
             }
         }
@@ -536,8 +588,8 @@ impl Plan {
         self.resize(roster);
     }
 
-    fn look_at_probes(&mut self, shared: &Shared) {
-        for (mark, verdict) in shared.verdicts().drain() {
+    fn look_at_probes(&mut self, policy: Policy<'_>) {
+        for (mark, verdict) in policy.memory.verdicts().drain() {
             let probe = match verdict {
                 Verdict::Open => Probe::Open,
                 Verdict::Confirmed => Probe::Confirmed,
@@ -603,19 +655,23 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
 }
 
 /// The marks that are being told or asked about: as the journal says, and what is on its way all the same.
-fn busy(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
+fn busy(
+    journal: &Journal,
+    policy: Policy<'_>,
+    now: Timestamp,
+) -> Result<HashMap<MarkId, Busy>, JournalError> {
     let mut busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
-    let lanes = shared.lanes();
+    let lanes = policy.routes.lanes();
     let told = lanes.iter().filter(|(route, _)| !route.contains('.')).flat_map(|(_, lane)| lane.under_way());
     busy.extend(told.map(|mark| (mark, Busy::Told)));
     Ok(busy)
 }
 
 /// The routes whose endpoints take marks, as far as is known.
-fn open_doors(shared: &Shared) -> HashSet<String> {
-    let lanes = shared.lanes();
+fn open_doors(policy: Policy<'_>) -> HashSet<String> {
+    let lanes = policy.routes.lanes();
     let is_open = |name: &str| lanes.get(name).is_none_or(|lane| lane.endpoint.is_closed());
-    let settings = shared.settings();
+    let settings = policy.base.settings();
     let routes = settings.own_routes().map(|route| route.name.as_str());
     routes.filter(|name| is_open(name)).map(str::to_owned).collect()
 }

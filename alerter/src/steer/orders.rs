@@ -8,9 +8,9 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
 use crate::config::Settings;
+use crate::damage::Damages;
 use crate::policy::state::{Order, Whom};
 use crate::policy::why;
-use crate::shared::Shared;
 
 /// Controllers' clocks may differ by so much.
 const SKEW: Duration = Duration::from_secs(60);
@@ -29,11 +29,11 @@ pub(super) struct Orders {
 impl Orders {
     pub(super) fn read(
         journal: &Journal,
-        (shared, settings): (&Shared, &Settings),
+        (damages, settings): (&Damages, &Settings),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let found = journal.decisions_in_force(now)?;
-        shared.report_damage(&found.damaged);
+        damages.report(&found.damaged);
         let mut orders = Self::default();
         found.sound.iter().for_each(|decision| orders.add(settings, decision, now));
         Ok(orders)

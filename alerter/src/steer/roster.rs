@@ -6,11 +6,11 @@ use std::sync::Arc;
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
+use crate::base::Base;
 use crate::config::{Group, Members, Settings};
 use crate::intake::roll;
 use crate::policy::SKIP;
 use crate::policy::state::State;
-use crate::shared::Shared;
 
 /// The hosts by a CIB.
 #[derive(Default)]
@@ -27,8 +27,8 @@ pub(super) struct Roster {
 
 impl Roster {
     /// Looks at the newest CIB by this configuration; says whether either is another one.
-    pub(super) fn look(&mut self, shared: &Shared, settings: &Arc<Settings>) -> bool {
-        let cib = shared.cib();
+    pub(super) fn look(&mut self, base: &Base, settings: &Arc<Settings>) -> bool {
+        let cib = base.cib();
         let is_same_cib = match (&self.cib, &cib) {
             (Some(old), Some(new)) => Arc::ptr_eq(old, new),
             (None, None) => self.has_looked,

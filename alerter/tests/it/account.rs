@@ -14,12 +14,13 @@ use crate::site::{Alerter, Site, begun, lacks_evidence};
 /// Host and kind of what does not add up so long from the site's present.
 fn gaps(site: &Site, alerter: &Alerter, later: u64) -> Vec<(String, Gap)> {
     let then = site.moment("ctl1").instant + Duration::from_secs(later);
-    let found = account::unaccounted(&alerter.shared(), then);
+    let found = account::unaccounted(&alerter.shared().base, &alerter.shared().accounts, then);
     found.into_iter().map(|one| (one.host.unwrap(), one.kind)).collect()
 }
 
 fn look(site: &Site, alerter: &Alerter) {
-    account::look(&alerter.journal, &alerter.shared(), site.moment("ctl1")).unwrap();
+    account::look(&alerter.journal, &alerter.shared().base, &alerter.shared().accounts, site.moment("ctl1"))
+        .unwrap();
 }
 
 /// One host that is sent, with all that Pacemaker says of it.

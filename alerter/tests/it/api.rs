@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use alerter::base::Base;
 use alerter::config::Settings;
 use alerter::control::api::{HostAnswer, HostRequest};
 use alerter::control::client::{self, ClientError};
@@ -72,7 +73,7 @@ impl Server {
         let settings: Settings = room.settings();
         let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
-        let mut server = Self::of(Arc::new(Shared::new(settings, store, None)), files).await;
+        let mut server = Self::of(Arc::new(Shared::new(Base::new(settings, store, None))), files).await;
         let path = room.path("state/control.sock");
         let socket = ControlSocket::bind(&path).unwrap();
         tokio::spawn(socket.serve(Arc::clone(&server.shared), server.stop.clone()));
@@ -81,7 +82,7 @@ impl Server {
     }
 
     async fn of(shared: Arc<Shared>, files: Files) -> Self {
-        let (stop, api) = (CancellationToken::new(), shared.settings().api.clone().unwrap());
+        let (stop, api) = (CancellationToken::new(), shared.base.settings().api.clone().unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(remote::serve(listener, Arc::clone(&shared), api, stop.clone()));
@@ -151,7 +152,7 @@ impl Server {
         &self,
         work: impl FnOnce(&mut Journal) -> Result<T, JournalError> + Send + 'static,
     ) -> T {
-        self.shared.store.run(work).await.unwrap()
+        self.shared.base.store.run(work).await.unwrap()
     }
 
     pub(crate) async fn marks(&self, host: &str) -> Vec<MarkRow> {
@@ -642,7 +643,7 @@ async fn a_receiver_confirms_what_it_had_accepted() {
     assert_eq!((delivery.state, delivery.reference.as_deref()), (State::Acknowledged, Some("job 7")));
     let confirmed = server.history("confirmed").await;
     assert_eq!((confirmed.len(), confirmed[0].actor.as_str()), (1, "portal (127.0.0.1)"));
-    assert!(server.shared.seen().news, "the register is to learn of it");
+    assert!(server.shared.base.seen().news, "the register is to learn of it");
     let (status, answer) = server.patch(&path, TOKEN, r#"{"acknowledged": false}"#).await;
     assert_eq!((status, &answer["kind"]), (409, &json!("ended")), "what was told cannot be untold");
 }
@@ -756,7 +757,7 @@ async fn a_body_that_is_too_large_is_refused() {
 async fn an_address_that_is_taken_is_tried_again() {
     let server = Server::alone("").await;
     let taken = TcpListener::bind(unused()).await.unwrap();
-    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.settings().api.clone().unwrap());
+    let (shared, mut api) = (Arc::clone(&server.shared), server.shared.base.settings().api.clone().unwrap());
     api.listen = taken.local_addr().unwrap();
     server.files.put_identity_for(&api.listen.ip().to_string());
     let (address, stop) = (api.listen, server.stop.clone());
@@ -780,7 +781,7 @@ async fn an_address_that_is_taken_is_tried_again() {
 #[tokio::test]
 async fn the_api_comes_when_its_certificate_does() {
     let server = Server::alone("").await;
-    let mut api = server.shared.settings().api.clone().unwrap();
+    let mut api = server.shared.base.settings().api.clone().unwrap();
     api.listen.set_port(0);
     server.files.remove("certificate");
     let looked_once = TcpListener::bind("127.0.0.1:0").await.unwrap();

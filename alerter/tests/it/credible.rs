@@ -20,7 +20,7 @@ fn taken(mark: FencingId, route: &str, by: &str, at: Timestamp) -> Entry {
 }
 
 fn refused(alerter: &Alerter, key: &Key) -> Option<String> {
-    alerter.shared().seen().refused().get(key).cloned()
+    alerter.shared().base.seen().refused().get(key).cloned()
 }
 
 /// `s.` and `a.` of a controller that does not exist, or of this one, whose journal knows better: the mark is told, and it is
@@ -44,7 +44,7 @@ fn a_forged_end_of_an_open_mark() {
         }
         alerter.run(&mut site, 4);
         let said = refused(&alerter, &Key::Settled(fencing.into()));
-        let reasons = alerter.shared().seen().reasons().len();
+        let reasons = alerter.shared().base.seen().reasons().len();
         site.down.clear();
         alerter.run(&mut site, 20);
         assert!(site.audit().is_empty(), "{by}: {:#?}", site.audit());

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use alerter::base::Base;
 use alerter::cluster::{Cluster, View};
 use alerter::config::{Group, Link, Members, Recipients, RouteName, Settings, Told};
 use alerter::intake::{apply, start};
@@ -568,9 +569,9 @@ fn start_in_cluster(site: &Site) -> Daemon {
     let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
     let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
     let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
-    let shared = Shared::new(settings, store, cluster);
-    start::catch_up(&mut journal, &shared, Timestamp::now()).unwrap();
-    start::serve_unserved(&mut journal, &shared, Timestamp::now()).unwrap();
+    let shared = Shared::new(Base::new(settings, store, cluster));
+    start::catch_up(&mut journal, &shared.base, Timestamp::now()).unwrap();
+    start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
     Daemon { journal, shared }
 }
 
@@ -582,8 +583,8 @@ fn look(daemon: &mut Daemon) {
         cib: Ok(Arc::new(Cib::parse(&cluster()).unwrap())),
         history: None,
     });
-    daemon.shared.seen().note(&view, HOUR);
-    apply::take_in(&mut daemon.journal, &daemon.shared, Some(&view)).unwrap();
+    daemon.shared.base.seen().note(&view, HOUR);
+    apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), Some(&view)).unwrap();
 }
 
 fn in_cluster(text: &str) -> Site {
@@ -646,11 +647,11 @@ fn a_mark_without_deliveries_waits_until_its_group_is_known() {
 
     let mut daemon = start_in_cluster(&site);
     assert!(routes_of(&daemon, row.id).is_empty(), "nobody knows who is told");
-    let settings = daemon.shared.settings();
-    let blind = settings.routes_for(&bare.node, &daemon.shared.attributes()).routes();
+    let settings = daemon.shared.base.settings();
+    let blind = settings.routes_for(&bare.node, &daemon.shared.base.attributes()).routes();
     assert_eq!(blind[0].name.as_str(), "all", "the broken variant");
     look(&mut daemon);
-    start::serve_unserved(&mut daemon.journal, &daemon.shared, Timestamp::now()).unwrap();
+    start::serve_unserved(&mut daemon.journal, &daemon.shared.base, Timestamp::now()).unwrap();
     assert_eq!(routes_of(&daemon, row.id), ["first", "last"]);
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use alerter::base::Base;
 use alerter::config::HealthFormat;
 use alerter::delivery::endpoint::{Endpoint, Sign};
 use alerter::delivery::lane::Lane;
@@ -331,7 +332,7 @@ impl Served {
         let settings = room.settings();
         let journal = Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
-        let shared = Arc::new(Shared::new(settings, store, None));
+        let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
         let stop = CancellationToken::new();
         tokio::spawn(health::run(Arc::clone(&shared), stop.clone()));
         Self { shared, socket, stop, _room: room }
@@ -452,7 +453,7 @@ async fn an_answer_comes_while_the_store_hangs() {
     let served = Served::new("");
     let (release, stuck) = std::sync::mpsc::channel::<()>();
     let (tell, began) = oneshot::channel();
-    let store = served.shared.store.clone();
+    let store = served.shared.base.store.clone();
     let hangs = tokio::spawn(async move {
         let work = move |_: &mut Journal| {
             tell.send(()).unwrap();
@@ -464,7 +465,7 @@ async fn an_answer_comes_while_the_store_hangs() {
     began.await.unwrap();
     let answer = tokio::time::timeout(Duration::from_secs(60), served.get()).await.unwrap();
     assert!(answer.0.starts_with("http/1.1 200 "), "{answer:?}");
-    assert!(served.shared.store.busy_for().is_some() && !hangs.is_finished());
+    assert!(served.shared.base.store.busy_for().is_some() && !hangs.is_finished());
     drop(release);
     hangs.await.unwrap().unwrap();
 }
@@ -483,7 +484,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     assert!(all.as_object().unwrap().values().all(|check| check["status"] == "pass"), "{all}");
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
-    shared.troubles().failed("recovery", "connect", &detail, Timestamp(0));
+    shared.routes.troubles().failed("recovery", "connect", &detail, Timestamp(0));
     shared.health.note_config(Some("the new configuration /etc/secret.toml is not in force".into()));
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
@@ -521,7 +522,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     }
     assert_eq!(header(&head, "server"), None);
     let root = serde_json::from_str::<Value>(&body).unwrap();
-    let host = &shared.controller;
+    let host = &shared.base.controller;
     assert_eq!(root["notes"], json!({ "host": host, "hostname": host }));
 }
 
@@ -535,17 +536,17 @@ async fn what_somebody_has_to_change_is_told_apart() {
         health::after_pass(shared, true);
         shown(&shared.health, &check).1.unwrap_or_default()
     };
-    shared.troubles().failed("former", "connect", "refused", Timestamp(0));
+    shared.routes.troubles().failed("former", "connect", "refused", Timestamp(0));
     assert_eq!(said(Check::Queue), "");
-    shared.stranded().insert("former".into(), 1);
+    shared.routes.stranded().insert("former".into(), 1);
     assert!(said(Check::Queue).contains("not configured any more"));
-    shared.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
+    shared.routes.troubles().failed("recovery", "credentials", "HTTP 401", Timestamp::now());
     let recovery = || said(driver("recovery"));
     assert!(recovery().contains("is tried again"), "{}", recovery());
     let mut endpoint = Endpoint::new(4);
     endpoint.begin();
     endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
-    shared.lanes().insert("recovery".into(), Lane::new(endpoint));
+    shared.routes.lanes().insert("recovery".into(), Lane::new(endpoint));
     assert!(
         recovery().contains("refuses every mark") && recovery().contains("retry --all"),
         "{}",

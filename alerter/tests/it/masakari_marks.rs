@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use alerter::base::Base;
 use alerter::delivery;
 use alerter::intake::apply;
 use alerter::shared::Shared;
@@ -46,12 +47,12 @@ impl Daemon {
         let settings = home.settings();
         let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
-        Self { journal, shared: Arc::new(Shared::new(settings, store, None)), _home: home }
+        Self { journal, shared: Arc::new(Shared::new(Base::new(settings, store, None))), _home: home }
     }
 
     fn fence(&mut self, host: &str, at: Timestamp) {
         self.journal.append_fencing(&fencing(host, at)).unwrap();
-        apply::take_in(&mut self.journal, &self.shared, None).unwrap();
+        apply::take_in(&mut self.journal, (&self.shared.base, &self.shared.accounts), None).unwrap();
     }
 
     /// Makes the attempt that is due at that time, puts on record what came of it, and gives the delivery; none where
@@ -65,8 +66,8 @@ impl Daemon {
         let due = self.journal.turn(&[], &room, None, now).unwrap().begun.pop()?;
         let mark = due.mark.id;
         let (sender, mut answers) = mpsc::unbounded_channel();
-        let told = self.shared.route(route).unwrap();
-        delivery::serve(Arc::clone(&self.shared), told, due, sender).await;
+        let told = self.shared.base.route(route).unwrap();
+        delivery::serve(self.shared.sending(), told, due, sender).await;
         let answer = answers.recv().await.unwrap();
         self.journal.turn(&[answer.ended], &[], None, now).unwrap();
         let all = self.journal.deliveries_of(mark).unwrap().sound;

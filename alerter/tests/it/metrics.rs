@@ -160,7 +160,7 @@ fn a_scrape_waits_for_no_disk() {
     let (free, is_free) = mpsc::channel::<()>();
     let wedged = Arc::clone(&shared);
     let stuck = thread::spawn(move || {
-        let _plan = wedged.steering();
+        let _plan = wedged.policy.steering();
         held.send(()).unwrap();
         is_free.recv_timeout(LIMIT).unwrap();
     });
@@ -173,7 +173,7 @@ fn a_scrape_waits_for_no_disk() {
     let asked = Arc::clone(&shared);
     thread::spawn(move || {
         let mut all = alerter::steer::groups::Groups::default();
-        counted.send(all.count(&asked, &BTreeMap::new()).len()).unwrap();
+        counted.send(all.count(asked.policy(), &BTreeMap::new()).len()).unwrap();
     });
     assert!(groups.try_recv().is_err(), "nobody has let go of the plan");
     free.send(()).unwrap();
@@ -250,12 +250,12 @@ fn the_manual_lists_every_metric_and_no_other() {
 #[test]
 fn it_is_off_by_default_and_has_an_address_of_its_own() {
     let place = place();
-    assert!(daemon(&place).shared.settings().metrics.is_none());
+    assert!(daemon(&place).shared.base.settings().metrics.is_none());
     let text = route("recovery", "") + "[metrics]\nuri = \"tcp://127.0.0.1:7411\"\n";
-    let settings = place.start(&text).shared.settings();
+    let settings = place.start(&text).shared.base.settings();
     assert_eq!(settings.metrics.as_ref().map(|served| served.addresses.len()), Some(1));
     assert!(settings.warnings.is_empty());
-    let settings = place.start(&text.replace("127.0.0.1:7411", "0.0.0.0:7411")).shared.settings();
+    let settings = place.start(&text.replace("127.0.0.1:7411", "0.0.0.0:7411")).shared.base.settings();
     assert_eq!(settings.warnings.len(), 1, "other machines reach it");
     place.configure(&(text + "[healthcheck]\nuri = \"tcp://127.0.0.1:7411\"\n"));
     assert!(

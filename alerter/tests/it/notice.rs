@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use alerter::base::Base;
 use alerter::config::Settings;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::lane::Lane;
@@ -43,8 +44,9 @@ impl Daemon {
     fn start(journal: &Path, notices: &str) -> Self {
         let settings = settings(journal, notices);
         let (store, journal) = Store::start(Journal::open(journal, Role::Alerter).unwrap()).unwrap();
-        let mut shared = Shared::new(settings, store, None);
-        shared.controller = "ctl1".into();
+        let mut base = Base::new(settings, store, None);
+        base.controller = "ctl1".into();
+        let shared = Shared::new(base);
         let (shared, stop) = (Arc::new(shared), CancellationToken::new());
         let task = tokio::spawn(notice::run(Arc::clone(&shared), stop.clone()));
         let daemon = Self { shared, stop, task, journal };
@@ -65,7 +67,7 @@ impl Daemon {
             journal.append_fencing(&fencing)?;
             journal.make_mark(&row, Taken::Fencing(&fencing), &[], row.made_at)
         };
-        self.shared.store.run(make).await.unwrap();
+        self.shared.base.store.run(make).await.unwrap();
         self.look();
         id
     }
@@ -73,14 +75,14 @@ impl Daemon {
     /// An operator ends a mark.
     async fn dismiss(&self, mark: MarkId) {
         let dismiss = move |journal: &mut Journal| journal.dismiss(mark, "enough", "alice", Timestamp::now());
-        assert!(self.shared.store.run(dismiss).await.unwrap());
+        assert!(self.shared.base.store.run(dismiss).await.unwrap());
         self.look();
     }
 
     /// Waits until the journal has so many rows of what the target was told, and nothing is under way.
     async fn until_kept(&self, count: usize) {
         let is_sure = |row: &Told| !row.about.contains("perhaps");
-        let told = || self.shared.store.run(|journal| journal.told("desk"));
+        let told = || self.shared.base.store.run(|journal| journal.told("desk"));
         loop {
             let rows = told().await.unwrap().sound;
             if rows.len() == count && rows.iter().all(is_sure) {
@@ -300,7 +302,7 @@ async fn what_has_passed_while_the_target_was_down_is_not_told() {
 
 /// What the engine knows of the route's endpoint.
 fn place_endpoint(shared: &Shared, endpoint: Breaker) {
-    shared.lanes().insert("recovery".into(), Lane::new(endpoint));
+    shared.routes.lanes().insert("recovery".into(), Lane::new(endpoint));
 }
 
 /// S1-5, S4-31: a route that refuses, and its recovery; a trouble that lasts.
@@ -312,7 +314,8 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
     let daemon = Daemon::start(&journal, &notices);
     let shared = &daemon.shared;
     let mut breaker = Breaker::new(1);
-    let fails = |kind| shared.troubles().failed("recovery", kind, "somebody must mend it", Timestamp::now());
+    let fails =
+        |kind| shared.routes.troubles().failed("recovery", kind, "somebody must mend it", Timestamp::now());
     breaker.begin();
     breaker.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
     assert!(breaker.is_parked());
@@ -328,7 +331,7 @@ async fn a_route_that_refuses_is_told_until_it_accepts() {
     fails("connect");
     daemon.look();
     assert_eq!(desk.next_said().await, "raised failing -");
-    assert!(shared.troubles().accepted("recovery"));
+    assert!(shared.routes.troubles().accepted("recovery"));
     daemon.look();
     let ends = [desk.next_said().await, desk.next_said().await];
     assert_eq!(ends, ["cleared refused -", "cleared failing -"]);
@@ -442,11 +445,11 @@ async fn targets_come_and_go_with_the_configuration() {
     daemon.hold("c1").await;
     let desk = format!("[notice.desk]\nto = \"http\"\nurl = \"{}\"\n", endpoint.url());
     assert_eq!(endpoint.requests().len(), 0);
-    daemon.shared.put_settings(Arc::new(settings(&journal, &desk)));
+    daemon.shared.base.put_settings(Arc::new(settings(&journal, &desk)));
     daemon.look();
     daemon.until_kept(1).await;
     assert_eq!(endpoint.requests().len(), 1);
-    daemon.shared.put_settings(Arc::new(settings(&journal, "")));
+    daemon.shared.base.put_settings(Arc::new(settings(&journal, "")));
     daemon.look();
     daemon.until_kept(0).await;
     daemon.hold("c2").await;

@@ -141,7 +141,7 @@ fn nothing_is_removed_before_the_register_was_read() {
     site.register.retain(|key, _| matches!(key, Key::Watermark(_)));
     alerter.run(&mut site, 4);
     let shared = alerter.shared();
-    shared.seen().register = None;
+    shared.base.seen().register = None;
     let mut round = Round::default();
     assert_eq!(pruning::step(&mut alerter.journal, &shared, &mut round, site.now).unwrap(), 0);
     assert_eq!(round, Round::default());

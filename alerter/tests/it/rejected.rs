@@ -199,10 +199,10 @@ async fn a_retry_says_why_a_host_is_not_sent() {
     let about = About::Pause { scope: Scope::All, until: None };
     let pause =
         Decision { id: NoteId::generate(), about, at, actor: "bob".into(), reason: "disk work".into() };
-    running.shared.store.run(move |journal| journal.decide(&pause)).await.unwrap();
+    running.shared.base.store.run(move |journal| journal.decide(&pause)).await.unwrap();
     let mark = running.fence("c1").await;
     timeout(LONG, async {
-        while running.shared.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
+        while running.shared.base.store.run(move |journal| journal.hold_of(mark)).await.unwrap().is_none() {
             running.shared.looked.notified().await;
         }
     })
@@ -282,7 +282,7 @@ impl Drive {
 
     /// What the engine does in one turn, and the answers to what it sent.
     fn turn(&mut self) {
-        let route = self.place.shared.route("desk").unwrap();
+        let route = self.place.shared.base.route("desk").unwrap();
         let room = [self.lane.ask(&route, self.now.instant)];
         let ended = std::mem::take(&mut self.ended);
         let turned = self.place.journal.turn(&ended, &room, None, self.now.wall).unwrap();
@@ -351,7 +351,7 @@ fn a_hundred_rejected_hosts_cost_the_others_no_turn() {
 #[test]
 fn a_new_mark_waits_for_no_exchange_of_a_rejected_one() {
     let mut drive = Drive::with_rejected(100, |_| Breaker::new(8));
-    let desk = drive.place.shared.route("desk").unwrap();
+    let desk = drive.place.shared.base.route("desk").unwrap();
     let begin = |drive: &mut Drive| {
         let room = [drive.lane.ask(&desk, drive.now.instant)];
         let begun = drive.place.journal.turn(&[], &room, None, drive.now.wall).unwrap().begun;

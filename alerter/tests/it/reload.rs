@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alerter::base::Base;
 use alerter::control::api::{ChangeAnswer, Daemon, DismissRequest, Kind, ReloadAnswer, ReloadRequest};
 use alerter::control::client::{self, ClientError};
 use alerter::control::server::ControlSocket;
@@ -62,9 +63,14 @@ impl Running {
         let identity = Identity::of(&path);
         journal.check_writable().unwrap();
         let (store, _thread) = Store::start(journal).unwrap();
-        let shared = Arc::new(Shared::new(settings, store, None));
+        let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
         let state = Arc::clone(&shared);
-        shared.store.run(move |journal| start::catch_up(journal, &state, Timestamp::now())).await.unwrap();
+        shared
+            .base
+            .store
+            .run(move |journal| start::catch_up(journal, &state.base, Timestamp::now()))
+            .await
+            .unwrap();
         let stop = CancellationToken::new();
         let mut engine = Engine::start(Arc::clone(&shared), watch, identity, None).await.unwrap();
         let until = stop.clone();
@@ -77,7 +83,7 @@ impl Running {
     pub(crate) async fn fence(&self, host: &str) -> MarkId {
         let fencing = fencing(host, Timestamp::now());
         let id = fencing.id.into();
-        self.shared.store.run(move |journal| journal.append_fencing(&fencing)).await.unwrap();
+        self.shared.base.store.run(move |journal| journal.append_fencing(&fencing)).await.unwrap();
         self.shared.poke.notify_one();
         id
     }
@@ -90,12 +96,12 @@ impl Running {
     /// The routes of a mark, with the states of its deliveries.
     async fn deliveries(&self, mark: MarkId) -> Vec<(String, State)> {
         let read = move |journal: &mut Journal| journal.deliveries_of(mark);
-        let rows = self.shared.store.run(read).await.unwrap().sound;
+        let rows = self.shared.base.store.run(read).await.unwrap().sound;
         rows.into_iter().map(|delivery| (delivery.route, delivery.state)).collect()
     }
 
     pub(crate) async fn settled(&self, mark: MarkId) -> Option<Settlement> {
-        let row = self.shared.store.run(move |journal| journal.mark(mark)).await.unwrap();
+        let row = self.shared.base.store.run(move |journal| journal.mark(mark)).await.unwrap();
         row.unwrap().settled.map(|(how, _)| how)
     }
 
@@ -127,8 +133,8 @@ impl Running {
     /// How many marks of each group are held.
     async fn held(&self) -> Vec<(String, usize)> {
         let state = Arc::clone(&self.shared);
-        let read = move |journal: &mut Journal| groups::groups(journal, &state, Timestamp::now());
-        let all = self.shared.store.run(read).await.unwrap();
+        let read = move |journal: &mut Journal| groups::groups(journal, state.policy(), Timestamp::now());
+        let all = self.shared.base.store.run(read).await.unwrap();
         all.into_iter().map(|group| (group.name, group.held.values().sum())).collect()
     }
 }
@@ -178,7 +184,7 @@ async fn a_route_that_says_the_same_goes_on_as_it_is() {
     let mark = running.fence("c1").await;
     said(&endpoint, 1).await;
     running.until(mark, "dead", State::Pending).await;
-    let is_closed = |name: &str| running.shared.lanes()[name].endpoint.is_closed();
+    let is_closed = |name: &str| running.shared.routes.lanes()[name].endpoint.is_closed();
     timeout(LONG, async {
         while is_closed("dead") || is_closed("other") {
             running.shared.looked.notified().await;
@@ -186,18 +192,19 @@ async fn a_route_that_says_the_same_goes_on_as_it_is() {
     })
     .await
     .unwrap();
-    let (dead, other) = (running.shared.route("dead").unwrap(), running.shared.route("other").unwrap());
-    let before = running.shared.route("kept").unwrap();
+    let (dead, other) =
+        (running.shared.base.route("dead").unwrap(), running.shared.base.route("other").unwrap());
+    let before = running.shared.base.route("kept").unwrap();
 
     // Another order, comments, and a key of the framework alone are no other driver.
     let same = format!("# again\n{}\n{kept}\n", route("dead", NOBODY, "required = false"));
     let came = running.reload(&(same.clone() + &route("other", NOBODY, "timeout = 7"))).await;
     assert_eq!(came, changed(&["route dead has other marks or terms", "route other has changed"]));
-    assert!(Arc::ptr_eq(&before, &running.shared.route("kept").unwrap()));
-    let now = running.shared.route("dead").unwrap();
+    assert!(Arc::ptr_eq(&before, &running.shared.base.route("kept").unwrap()));
+    let now = running.shared.base.route("dead").unwrap();
     assert!(Arc::ptr_eq(&dead.driver, &now.driver) && !now.required);
     assert!(!is_closed("dead"), "what is known of its endpoint is not forgotten");
-    assert!(!Arc::ptr_eq(&other.driver, &running.shared.route("other").unwrap().driver));
+    assert!(!Arc::ptr_eq(&other.driver, &running.shared.base.route("other").unwrap().driver));
 
     assert_eq!(running.deliveries(mark).await[1], ("kept".to_owned(), State::InFlight));
     leave.add_permits(1);
@@ -243,7 +250,7 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
     let (takes, unused) = (Endpoint::saying(OK).await, route("all", NOBODY, ""));
     let good = route("all", &takes.url(), "");
     let running = Running::with(&good).await;
-    let before = running.shared.settings();
+    let before = running.shared.base.settings();
     let Reloaded::Refused(problems) = running.reload(&format!("{unused}[delivery]\nack-batsh = 1\n")).await
     else {
         panic!("it is invalid");
@@ -251,7 +258,7 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
     assert_eq!(problems.len(), 1);
     let place = format!("{}:11:1: unknown key ack-batsh", running.site.path("alerter.toml").display());
     assert!(problems[0].starts_with(&place), "{problems:?}");
-    assert!(Arc::ptr_eq(&before, &running.shared.settings()));
+    assert!(Arc::ptr_eq(&before, &running.shared.base.settings()));
     let reasons = running.reasons();
     assert!(
         reasons.len() == 1 && reasons[0].contains(&place) && reasons[0].contains("stays in force"),
@@ -282,7 +289,7 @@ async fn a_file_that_was_refused_is_asked_for_until_it_is_mended() {
     assert!(running.reasons()[0].contains("second.toml"), "{:?}", running.reasons());
     std::fs::write(&second, text).unwrap();
     assert_eq!(again(None).await, changed(&[]));
-    assert_eq!(running.shared.settings().file, second);
+    assert_eq!(running.shared.base.settings().file, second);
     assert!(running.reasons().iter().all(|reason| !reason.contains("toml")));
 }
 
@@ -298,12 +305,12 @@ async fn what_waits_for_the_journal_is_taken_up_unless_something_was_read_after_
     let signed = Signed { user: "alice".into(), reason: "another address".into() };
     let waits = Postponed { settings: running.site.settings(), signed };
     let routes = || -> Vec<String> {
-        running.shared.settings().routes.iter().map(|route| route.name.to_string()).collect()
+        running.shared.base.settings().routes.iter().map(|route| route.name.to_string()).collect()
     };
     let pass = async || {
         running.shared.poke.notify_one();
         timeout(LONG, running.shared.passed.notified()).await.unwrap();
-        timeout(LONG, running.shared.store.run(|_| Ok(()))).await.unwrap().unwrap();
+        timeout(LONG, running.shared.base.store.run(|_| Ok(()))).await.unwrap().unwrap();
     };
 
     running.shared.reloads.postpone(waits.clone());
@@ -319,7 +326,8 @@ async fn what_waits_for_the_journal_is_taken_up_unless_something_was_read_after_
         pass().await;
     }
     pass().await;
-    let rows = running.shared.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
+    let rows =
+        running.shared.base.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
     let rows = rows.await.unwrap();
     let row = rows.sound.iter().find(|row| row.event == "reloaded").expect("it is on record");
     assert_eq!(row.actor, "alice");
@@ -351,7 +359,7 @@ async fn a_configuration_that_nobody_takes_up_any_more_is_not_refused() {
 #[tokio::test]
 async fn another_journal_needs_a_restart() {
     let running = Running::with(&route("all", NOBODY, "")).await;
-    let before = running.shared.settings();
+    let before = running.shared.base.settings();
     let text = std::fs::read_to_string(running.site.path("alerter.toml")).unwrap();
     std::fs::write(running.site.path("alerter.toml"), text.replace("marks.db", "other.db")).unwrap();
     let ask = async |file: Option<PathBuf>| -> Result<ReloadAnswer, ClientError> {
@@ -363,15 +371,16 @@ async fn another_journal_needs_a_restart() {
     };
     let answer = ask(None).await.unwrap();
     assert!(!answer.reloaded && answer.problems[0].contains("restart the resource"), "{answer:?}");
-    assert!(Arc::ptr_eq(&before, &running.shared.settings()));
+    assert!(Arc::ptr_eq(&before, &running.shared.base.settings()));
     assert!(ask(Some("alerter.toml".into())).await.is_err(), "relative to what?");
     // Another main file is one of the same daemon, if it names the same journal.
     std::fs::write(running.site.path("second.toml"), text + "[log]\nlevel = \"debug\"\n").unwrap();
     let answer = ask(Some(running.site.path("second.toml"))).await.unwrap();
     assert_eq!((answer.reloaded, answer.changes), (true, vec!["[log] has changed".to_owned()]));
-    assert_eq!(running.shared.settings().log.level, tracing::Level::DEBUG);
-    assert_eq!(running.shared.settings().file, running.site.path("second.toml"));
-    let rows = running.shared.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
+    assert_eq!(running.shared.base.settings().log.level, tracing::Level::DEBUG);
+    assert_eq!(running.shared.base.settings().file, running.site.path("second.toml"));
+    let rows =
+        running.shared.base.store.run(|journal: &mut Journal| journal.history(&HistoryFilter::default()));
     let rows = rows.await.unwrap().sound;
     let row = rows.iter().find(|row| row.event == "reloaded").unwrap();
     assert!(
@@ -417,7 +426,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     assert_eq!(running.settled(mark).await, Some(Settlement::Acknowledged), "the other one has it");
     assert!(running.deliveries(mark).await.contains(&("gone".to_owned(), State::Dismissed)));
     let history = move |journal: &mut Journal| journal.history(&HistoryFilter::default());
-    let rows = running.shared.store.run(history).await.unwrap().sound;
+    let rows = running.shared.base.store.run(history).await.unwrap().sound;
     let row = rows.iter().find(|row| row.event == "dismissed").unwrap();
     assert!(row.detail.contains("the old site is closed") && row.actor.contains("alice"), "{row:?}");
     assert!(running.reasons().is_empty());

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use alerter::base::Base;
 use alerter::intake::apply;
 use alerter::intake::start::{self, Serving};
 use alerter::moment::Moment;
@@ -37,9 +38,9 @@ impl Place {
         let settings = self.0.settings();
         let open = || Journal::open(&settings.store.path, Role::Alerter).unwrap();
         let (mut journal, (store, _thread)) = (open(), Store::start(open()).unwrap());
-        let shared = Shared::new(settings, store, None);
-        start::catch_up(&mut journal, &shared, Timestamp::now()).unwrap();
-        start::serve_unserved(&mut journal, &shared, Timestamp::now()).unwrap();
+        let shared = Shared::new(Base::new(settings, store, None));
+        start::catch_up(&mut journal, &shared.base, Timestamp::now()).unwrap();
+        start::serve_unserved(&mut journal, &shared.base, Timestamp::now()).unwrap();
         Daemon { journal, shared }
     }
 
@@ -72,7 +73,7 @@ impl Daemon {
     pub(crate) fn fence(&mut self, host: &str, at: Timestamp) -> MarkId {
         let fencing = fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
-        apply::take_in(&mut self.journal, &self.shared, None).unwrap();
+        apply::take_in(&mut self.journal, (&self.shared.base, &self.shared.accounts), None).unwrap();
         fencing.id.into()
     }
 
@@ -80,8 +81,13 @@ impl Daemon {
     pub(crate) fn fence_at(&mut self, host: &str, at: Timestamp) -> MarkId {
         let fencing = fencing(host, at);
         self.journal.append_fencing(&fencing).unwrap();
-        apply::take_in_at(&mut self.journal, &self.shared, None, Moment { wall: at, ..Moment::now() })
-            .unwrap();
+        apply::take_in_at(
+            &mut self.journal,
+            (&self.shared.base, &self.shared.accounts),
+            None,
+            Moment { wall: at, ..Moment::now() },
+        )
+        .unwrap();
         fencing.id.into()
     }
 
@@ -137,16 +143,17 @@ fn open_marks_are_given_a_new_route_page_by_page() {
     for host in 0..PAGE + 1 {
         daemon.journal.append_fencing(&fencing(&format!("c{host}"), Timestamp::now())).unwrap();
     }
-    apply::take_in(&mut daemon.journal, &daemon.shared, None).unwrap();
+    apply::take_in(&mut daemon.journal, (&daemon.shared.base, &daemon.shared.accounts), None).unwrap();
     place.configure(&(route("old", "") + &route("new", "")));
-    daemon.shared.put_settings(place.0.settings().into());
+    daemon.shared.base.put_settings(place.0.settings().into());
     let (mut at, mut served) = (Some(Serving::default()), Vec::new());
     while let Some(page) = at {
-        at = start::serve_page(&mut daemon.journal, &daemon.shared, page, Timestamp::now()).unwrap();
+        at = start::serve_page(&mut daemon.journal, &daemon.shared.base, page, Timestamp::now()).unwrap();
         served.push(daemon.journal.waiting().unwrap().get("new").copied().unwrap_or_default());
     }
     assert_eq!(served, [PAGE, PAGE + 1, PAGE + 1], "the third one finds none left");
-    let again = start::serve_page(&mut daemon.journal, &daemon.shared, Serving::default(), Timestamp::now());
+    let again =
+        start::serve_page(&mut daemon.journal, &daemon.shared.base, Serving::default(), Timestamp::now());
     assert!(again.unwrap().is_none(), "once for each configuration");
 }
 

@@ -46,7 +46,7 @@ fn turn(daemon: &mut Daemon, now: Timestamp) -> Vec<MarkId> {
 fn turn_with(daemon: &mut Daemon, ended: &[Ended], now: Timestamp) -> Vec<MarkId> {
     daemon.journal.turn(ended, &[], None, now).unwrap();
     let room = [Room::of("desk", 16)];
-    steer::keep_up(&mut daemon.journal, &daemon.shared, (&room, None), now).unwrap();
+    steer::keep_up(&mut daemon.journal, daemon.shared.policy(), (&room, None), now).unwrap();
     let turned = daemon.journal.turn(&[], &room, None, now).unwrap();
     turned.begun.iter().map(|due| due.mark.id).collect()
 }
@@ -88,7 +88,7 @@ fn a_storm_is_held_and_another_group_is_told() {
     for mark in &storm {
         assert_eq!(words(&daemon, *mark), ["storm"]);
     }
-    let status = groups::groups(&daemon.journal, &daemon.shared, START).unwrap();
+    let status = groups::groups(&daemon.journal, daemon.shared.policy(), START).unwrap();
     let rack1 = &status[0];
     assert_eq!((rack1.size, rack1.unhealthy, rack1.marked, rack1.allowed), (5, 3, 3, Some(0)));
     assert_eq!(rack1.held, [("storm".to_owned(), 3)].into());
@@ -124,7 +124,7 @@ fn a_storm_ends_by_cooldown_by_release_and_by_time() {
                 after(600)
             }
         };
-        let next = daemon.shared.steering().next();
+        let next = daemon.shared.policy.steering().next();
         assert!(how == "release" || next == Some(free), "it wakes in time: {next:?}");
         assert_eq!(sorted(turn(&mut daemon, free)), sorted(storm), "{how}");
         assert!(daemon.journal.holds().unwrap().is_empty());
@@ -167,7 +167,7 @@ fn what_operators_decide_holds_until_it_ends() {
     end(&mut daemon, all, after(1));
     assert_eq!(sorted(turn(&mut daemon, after(1))), sorted(marks[1..].to_vec()));
     assert!(turn(&mut daemon, after(99)).is_empty());
-    assert_eq!(daemon.shared.steering().next(), Some(until));
+    assert_eq!(daemon.shared.policy.steering().next(), Some(until));
     assert_eq!(turn(&mut daemon, until), marks[..1]);
 }
 
@@ -206,13 +206,13 @@ fn a_host_with_the_attribute_is_skipped_until_it_is_removed() {
         );
         Some(Arc::new(Cib::parse(&text).unwrap()))
     };
-    daemon.shared.seen().cib = with("true");
+    daemon.shared.base.seen().cib = with("true");
     let marks = fence(&mut daemon, &["a1", "a2"], START);
-    steer::steer(&mut daemon.journal, &daemon.shared, START).unwrap();
+    steer::steer(&mut daemon.journal, daemon.shared.policy(), START).unwrap();
     assert_eq!(turn(&mut daemon, START), marks[1..], "the skipped one does not count either");
     assert_eq!(words(&daemon, marks[0]), ["skip"]);
-    daemon.shared.seen().cib = with("no idea");
-    steer::steer(&mut daemon.journal, &daemon.shared, after(1)).unwrap();
+    daemon.shared.base.seen().cib = with("no idea");
+    steer::steer(&mut daemon.journal, daemon.shared.policy(), after(1)).unwrap();
     assert_eq!(words(&daemon, marks[0]), ["storm"], "two of them are down");
 }
 
@@ -222,14 +222,15 @@ fn a_mark_waits_for_its_probes() {
     let (_place, mut daemon) = site("[groups.rack1.confirm.tcp.ssh]\nport = 22");
     let marks = fence(&mut daemon, &["a1", "a2", "b1"], START);
     assert_eq!(turn(&mut daemon, START), marks[2..]);
-    let asked: Vec<MarkId> = daemon.shared.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
+    let asked: Vec<MarkId> =
+        daemon.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
     assert_eq!(sorted(asked), sorted(marks[..2].to_vec()));
     let up = Verdict::Healthy("tcp ssh says so".into());
-    *daemon.shared.verdicts() = HashMap::from([(marks[0], Verdict::Confirmed), (marks[1], up)]);
+    *daemon.shared.policy.verdicts() = HashMap::from([(marks[0], Verdict::Confirmed), (marks[1], up)]);
     assert_eq!(turn(&mut daemon, after(1)), marks[..1]);
     let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
     assert_eq!((held.words, held.why.as_str()), (vec!["confirm".to_owned()], "a2 answers: tcp ssh says so"));
-    assert_eq!(daemon.shared.steering().to_probe().len(), 1, "it is asked again");
+    assert_eq!(daemon.shared.policy.steering().to_probe().len(), 1, "it is asked again");
 }
 
 /// As many at once as may be: the next begins when one has ended, and one that its route does not take is in nobody's way.
@@ -265,7 +266,7 @@ fn delays_end_by_themselves() {
     assert!(daemon.journal.note_return(marks[0], after(20), after(20)).unwrap());
     assert!(turn(&mut daemon, after(30)).is_empty());
     assert_eq!(words(&daemon, marks[0]), ["returning"]);
-    assert_eq!(daemon.shared.steering().next(), Some(after(80)));
+    assert_eq!(daemon.shared.policy.steering().next(), Some(after(80)));
     assert_eq!(turn(&mut daemon, after(80)), marks);
 }
 

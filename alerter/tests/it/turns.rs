@@ -72,7 +72,7 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
         site.configure(&format!("[groups.default]\n{chain}\n{limit}"));
         let mut alerter = Alerter::start(&site, "ctl1");
         alerter.run(&mut site, 2);
-        alerter.shared().troubles().failed("nova", "connect", "refused", site.now);
+        alerter.shared().routes.troubles().failed("nova", "connect", "refused", site.now);
         hosts.into_iter().for_each(|host| {
             site.outage(host, "ctl1");
         });
@@ -82,7 +82,7 @@ fn chains_that_go_on_together_are_told_a_few_at_a_time() {
         let (shared, room) = (alerter.shared(), [Room::of("nova", 0), Room::of("backup", 8)]);
         let mut begun = 0;
         for _ in 0..3 {
-            steer::keep_up(&mut alerter.journal, &shared, (&room, None), site.now).unwrap();
+            steer::keep_up(&mut alerter.journal, shared.policy(), (&room, None), site.now).unwrap();
             begun += alerter.journal.turn(&[], &room, None, site.now).unwrap().begun.len();
             site.advance(61.0);
         }
@@ -111,13 +111,13 @@ fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
         let mut lane = Lane::new(Endpoint::new(8));
         lane.take_up(vec![due.clone()], 1, FRESH, now);
         assert_eq!(lane.next(now).map(|next| next.mark.id), Some(due.mark.id));
-        alerter.shared().lanes().insert("nova".into(), lane);
+        alerter.shared().routes.lanes().insert("nova".into(), lane);
         let confirming = vec!["nova".to_owned()];
         let callback = Callback { mark: due.mark.id, route: None, confirming, actor: "nova".into() };
         let heard = alerter.journal.call_back(&callback, &says, site.now).unwrap();
         assert_eq!(heard, Heard::Done("nova".into()));
         assert!(alerter.begin(&site, "nova").is_none(), "{says:?}");
-        alerter.shared().lanes().get_mut("nova").unwrap().ended(due.mark.id);
+        alerter.shared().routes.lanes().get_mut("nova").unwrap().ended(due.mark.id);
         let next = alerter.begin(&site, "nova").expect("the place is free");
         assert_ne!(next.mark.id, due.mark.id);
     }

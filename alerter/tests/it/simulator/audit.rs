@@ -164,7 +164,14 @@ impl Audit {
     /// Before every look at what is due: what is held is exactly what is in force.
     pub(super) fn look(&mut self, world: &World, daemon: &Daemon) {
         self.tally.passes += 1;
-        for gap in account::audit(&daemon.journal, &daemon.shared, world.clock.moment()).unwrap() {
+        for gap in account::audit(
+            &daemon.journal,
+            &daemon.shared.base,
+            &daemon.shared.accounts,
+            world.clock.moment(),
+        )
+        .unwrap()
+        {
             self.wrong(world, format!("a record has no end that can be shown: {gap:?}"));
         }
         self.refresh(world, &daemon.journal);
@@ -216,7 +223,7 @@ impl Audit {
         let touched: BTreeSet<usize> =
             aside.symmetric_difference(&self.aside).map(|host| world.hosts[*host].group).collect();
         self.aside = aside;
-        for (at, group) in daemon.shared.settings().groups.iter().enumerate() {
+        for (at, group) in daemon.shared.base.settings().groups.iter().enumerate() {
             if group.rules.limit == Limit::None {
                 continue;
             }
@@ -295,7 +302,7 @@ impl Audit {
     /// P7: a storm holds while too many are down, and for no other reason; and nothing longer than `max-hold`.
     fn look_at_storm(&mut self, world: &World, daemon: &Daemon, row: &MarkRow, is_held: bool) {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let settings = daemon.shared.settings();
+        let settings = daemon.shared.base.settings();
         let (group, watched) = (&settings.groups[at], self.groups[at].clone());
         let (id, node) = (row.id, &row.node);
         let end = row.made_at + group.rules.max_hold;
@@ -344,7 +351,7 @@ impl Audit {
     /// What holds a mark by what is so, but for storms and turns; in the order in which it is shown.
     fn in_force(&self, world: &World, daemon: &Daemon, row: &MarkRow) -> Vec<&'static str> {
         let (at, now) = (self.group_of(world, row), world.clock.wall());
-        let settings = daemon.shared.settings();
+        let settings = daemon.shared.base.settings();
         let (host, group) = (world.index_of[&row.node], &settings.groups[at]);
         let back = row.returned_at.map(|at| at + group.rules.healthy_delay);
         let all = [
@@ -379,7 +386,7 @@ impl Audit {
         if world.dismissed.contains(&id) {
             self.wrong(world, format!("{node} ({id}) is told to {route} after an operator ended it"));
         }
-        let (at, settings) = (self.group_of(world, row), daemon.shared.settings());
+        let (at, settings) = (self.group_of(world, row), daemon.shared.base.settings());
         if self.groups[at].rages
             && self.is_bound(world, row, &settings.groups[at])
             && self.is_sure_of(world.clock.wall())
@@ -405,7 +412,7 @@ impl Audit {
         }
         let busy: Vec<(usize, usize)> = busy.into_iter().map(|(at, hosts)| (at, hosts.len())).collect();
         for (at, hosts) in busy {
-            let settings = daemon.shared.settings();
+            let settings = daemon.shared.base.settings();
             let group = &settings.groups[at];
             let most = if group.rules.serial { Some(1) } else { group.rules.max_in_flight };
             if most.is_some_and(|most| hosts > most as usize) {
@@ -470,7 +477,7 @@ impl Audit {
 
     /// No living host is kept down by what an endpoint was sent, unless something of it is open where somebody sees it.
     fn is_up_again(&mut self, world: &World, daemon: &Daemon) {
-        let settings = daemon.shared.settings();
+        let settings = daemon.shared.base.settings();
         let routes = settings.routes.iter().filter(|route| route.goes_on_to(Step::Return));
         for name in routes.map(|route| route.name.as_str()) {
             for (node, mark) in &world.receivers[name].down {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use alerter::base::Base;
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
@@ -163,17 +164,18 @@ impl Daemon {
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&world.settings(controller), &KINDS).unwrap();
         let cluster = Cluster::start(Register::Attrd, Tools::default()).unwrap();
-        let mut shared = Shared::new(settings, store, cluster);
-        shared.controller = CONTROLLERS[controller].to_owned();
+        let mut base = Base::new(settings, store, cluster);
+        base.controller = CONTROLLERS[controller].to_owned();
+        let shared = Shared::new(base);
         let (mut journal, shared, clocks) = (open(), Arc::new(shared), world.clock.moment());
         let now = clocks.wall;
-        *shared.started() = now;
-        start::catch_up(&mut journal, &shared, now).unwrap();
+        *shared.base.started() = now;
+        start::catch_up(&mut journal, &shared.base, now).unwrap();
         journal.recover(now).unwrap();
         journal.put_off_no_longer_than(now + schedule::CAP).unwrap();
         let tried = journal.tried().unwrap();
-        *shared.lanes() = lanes(&shared, &tried, clocks);
-        *shared.troubles() = Troubles::from_former(tried);
+        *shared.routes.lanes() = lanes(&shared, &tried, clocks);
+        *shared.routes.troubles() = Troubles::from_former(tried);
         let mut daemon = Self {
             controller,
             journal,
@@ -219,7 +221,7 @@ impl Daemon {
         if self.is_time_to_look(world.clock.now) {
             self.take_in(world, now);
             stop_at(cut, Cut::BeforePolicy)?;
-            steer::steer(&mut self.journal, &self.shared, now.wall).unwrap();
+            steer::steer(&mut self.journal, self.shared.policy(), now.wall).unwrap();
             stop_at(cut, Cut::BeforeRegister)?;
             self.keep_up(world, now.wall);
         } else if self.upkeep.is_some_and(|at| at <= world.clock.now) {
@@ -244,7 +246,7 @@ impl Daemon {
         if set < 0 {
             self.journal.put_off_no_longer_than(now.wall + schedule::CAP).unwrap();
         }
-        let mut started = self.shared.started();
+        let mut started = self.shared.base.started();
         *started = Timestamp(started.0.saturating_add(set));
         self.clocks = now;
     }
@@ -256,7 +258,7 @@ impl Daemon {
         let is_recent = world.clock.now.saturating_sub(world.fenced) < 60_000;
         let with_history = is_recent || self.history_read != world.history.len();
         self.look(world, now, with_history);
-        if std::mem::take(&mut self.shared.seen().history_wanted) && !with_history {
+        if std::mem::take(&mut self.shared.base.seen().history_wanted) && !with_history {
             self.look(world, now, true);
         }
     }
@@ -277,8 +279,9 @@ impl Daemon {
         if with_history {
             self.history_read = world.history.len();
         }
-        self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), now).unwrap();
+        self.shared.base.seen().note(&view, Duration::from_secs(300));
+        apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), Some(&view), now)
+            .unwrap();
     }
 
     /// Writes what the register lacks.
@@ -286,7 +289,8 @@ impl Daemon {
         self.upkeep = None;
         if !std::mem::replace(&mut self.settled_in, true) {
             let entries = world.entries();
-            start::settle_strangers(&mut self.journal, &self.shared, Register::Attrd, &entries, now).unwrap();
+            start::settle_strangers(&mut self.journal, &self.shared.base, Register::Attrd, &entries, now)
+                .unwrap();
         }
         let wanted = self.journal.entries(now - cluster::KEPT, CONTROLLERS[self.controller]).unwrap();
         let mut new = Vec::new();
@@ -317,7 +321,7 @@ impl Daemon {
         }
         for flight in ended {
             let took = Duration::from_millis(world.clock.now - flight.began);
-            let outcome = of_this_host(&self.shared, &flight.due, flight.outcome);
+            let outcome = of_this_host(&self.shared.sending(), &flight.due, flight.outcome);
             let flight = Flight { outcome, ..flight };
             self.note(&flight, took, now, rng.f64());
             let verdict = self.judge(&flight, now.wall, rng.f64());
@@ -328,7 +332,7 @@ impl Daemon {
 
     /// As `delivery` notes what an exchange says of its endpoint.
     fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) {
-        let mut lanes = self.shared.lanes();
+        let mut lanes = self.shared.routes.lanes();
         if let Some(lane) = lanes.get_mut(&flight.due.delivery.route) {
             lane.ended(flight.due.mark.id);
             lane.endpoint.took(took);
@@ -340,9 +344,10 @@ impl Daemon {
     fn judge(&self, flight: &Flight, now: Timestamp, random: f64) -> Verdict {
         let (route, delivery) = (&flight.due.delivery.route, &flight.due.delivery);
         let again = |state, ambiguous, failure: &Failure, wait: Duration| {
+            let routes = &self.shared.routes;
             match &flight.outcome {
-                Outcome::Rejected(_) => drop(self.shared.troubles().rejected(route, &flight.due.mark.node)),
-                _ => drop(self.shared.troubles().failed(route, failure.kind, &failure.detail, now)),
+                Outcome::Rejected(_) => drop(routes.troubles().rejected(route, &flight.due.mark.node)),
+                _ => drop(routes.troubles().failed(route, failure.kind, &failure.detail, now)),
             }
             let (kind, detail) = (failure.kind.to_owned(), failure.detail.clone());
             Verdict::Again { state, ambiguous, kind, detail, next_due: now + wait }
@@ -350,7 +355,7 @@ impl Daemon {
         let jittered = schedule::wait(delivery.attempts, random, None);
         match &flight.outcome {
             Outcome::Accepted { within } => {
-                self.shared.troubles().accepted(route);
+                self.shared.routes.troubles().accepted(route);
                 let (kind, detail) = (ACCEPTED.to_owned(), "accepted".to_owned());
                 let next_due = now + *within;
                 Verdict::Again { state: State::Pending, ambiguous: false, kind, detail, next_due }
@@ -365,8 +370,8 @@ impl Daemon {
                 again(State::Parked, false, failure, schedule::slow(before, random))
             }
             _ => {
-                self.shared.troubles().accepted(route);
-                let route = self.shared.route(route).filter(|route| route.goes_on_to(Step::Confirm));
+                self.shared.routes.troubles().accepted(route);
+                let route = self.shared.base.route(route).filter(|route| route.goes_on_to(Step::Confirm));
                 let then = route.map(|route| confirmation(&route, delivery)).into_iter().collect();
                 Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
             }
@@ -376,7 +381,7 @@ impl Daemon {
     /// What stands in a lane for too long begins anew.
     fn take_back(&mut self, now: Moment) {
         let stale: Vec<DueDelivery> =
-            self.shared.lanes().values_mut().flat_map(|lane| lane.remove_stale(now)).collect();
+            self.shared.routes.lanes().values_mut().flat_map(|lane| lane.remove_stale(now)).collect();
         let keys: Vec<(MarkId, &str)> =
             stale.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
         self.journal.take_back(&keys, now.wall).unwrap();
@@ -396,14 +401,14 @@ impl Daemon {
         let ended = std::mem::take(&mut self.answers);
         let room = self.room(now);
         let gate = Some(Gate { register: Register::Attrd, waited_since: now.wall - PATIENCE });
-        let comes_first = self.shared.steering().is_limited();
+        let comes_first = self.shared.policy.steering().is_limited();
         let (first, then): (&[Ended], &[Ended]) = if comes_first { (&ended, &[]) } else { (&[], &ended) };
         let mut turned = self.journal.turn(first, &[], gate, now.wall).unwrap();
-        steer::keep_up(&mut self.journal, &self.shared, (&room, gate), now.wall).unwrap();
+        steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now.wall).unwrap();
         audit.look(world, self);
         self.break_holds(now.wall);
         turned.add(self.journal.turn(then, &room, gate, now.wall).unwrap());
-        self.shared.report_damage(&turned.damaged);
+        self.shared.base.damages.report(&turned.damaged);
         for Ended { mark, route, .. } in ended.iter() {
             audit.ended(world, *mark, route);
             self.under_way.remove(&(*mark, route.clone()));
@@ -416,7 +421,7 @@ impl Daemon {
         turned.kept.iter().for_each(|due| audit.kept(world, due));
         if !turned.kept.is_empty() {
             let waiting = self.journal.waiting().unwrap();
-            self.shared.troubles().keep_only(|route| waiting.contains_key(route));
+            self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
             self.wakes.insert(world.clock.now);
         }
         if !ended.is_empty() || !turned.begun.is_empty() {
@@ -452,14 +457,14 @@ impl Daemon {
 
     fn room(&self, now: Moment) -> Vec<Room> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
-        let look = self.shared.members(now.wall);
-        let mut lanes = self.shared.lanes();
+        let look = self.shared.base.members(now.wall);
+        let mut lanes = self.shared.routes.lanes();
         let room = |route: &Arc<config::Route>| {
             let room = lanes.get_mut(route.name.as_str())?.ask(route, now.instant);
             let room = Room { look: look.clone(), ..room };
             Some(if stops { Room { places: 0, ..room } } else { room })
         };
-        self.shared.settings().routes.iter().filter_map(room).collect()
+        self.shared.base.settings().routes.iter().filter_map(room).collect()
     }
 
     fn has_error(&self) -> bool {
@@ -468,7 +473,7 @@ impl Daemon {
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room], now: Moment) {
-        let mut lanes = self.shared.lanes();
+        let mut lanes = self.shared.routes.lanes();
         for Room { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
             if let Some(lane) = lanes.get_mut(route) {
@@ -478,11 +483,11 @@ impl Daemon {
     }
 
     fn send(&mut self, world: &mut World, audit: &mut Audit, rng: &mut Rng, now: Moment) -> usize {
-        let names: BTreeSet<String> = self.shared.lanes().keys().cloned().collect();
+        let names: BTreeSet<String> = self.shared.routes.lanes().keys().cloned().collect();
         let mut count = 0;
         for name in names {
             loop {
-                let next = self.shared.lanes().get_mut(&name).and_then(|lane| lane.next(now));
+                let next = self.shared.routes.lanes().get_mut(&name).and_then(|lane| lane.next(now));
                 let Some(due) = next else { break };
                 let (outcome, takes) = self.arrive(world, audit, rng, &due);
                 let began = world.clock.now;
@@ -563,14 +568,14 @@ impl Daemon {
                 false => (Found::Down, Probed::Confirmed),
             };
             self.probed.insert(mark, found);
-            self.shared.verdicts().insert(mark, said);
+            self.shared.policy.verdicts().insert(mark, said);
         }
     }
 
     /// Has the hosts asked whose marks wait for it, and nobody else.
     fn ask_hosts(&mut self, world: &World, rng: &mut Rng) {
         let wanted: BTreeSet<MarkId> =
-            self.shared.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
+            self.shared.policy.steering().to_probe().into_iter().map(|(mark, ..)| mark).collect();
         self.asked.retain(|mark, _| wanted.contains(mark));
         for mark in wanted {
             let wait = if self.probed.get(&mark) == Some(&Found::Up) { AGAIN } else { rng.u64(500..15_000) };
@@ -587,8 +592,8 @@ impl Daemon {
     pub(super) fn reasons(&self, world: &World) -> [(&'static str, Option<u64>); 9] {
         let (now, clock) = (world.clock.moment(), &world.clock);
         let due = self.journal.next_due(now.wall, &self.room(now)).unwrap();
-        let planned = self.shared.steering().next();
-        let lanes = self.shared.lanes();
+        let planned = self.shared.policy.steering().next();
+        let lanes = self.shared.routes.lanes();
         let rest = lanes.values().filter_map(|lane| lane.endpoint.rest(now.instant)).min();
         let stale = lanes.values().filter_map(|lane| lane.stays_fresh(now)).min();
         let after = |rest: Option<Duration>| rest.map(|rest| clock.when_instant(now.instant + rest));
@@ -618,7 +623,7 @@ fn stop_at(cut: Option<Cut>, here: Cut) -> Result<(), Cut> {
 
 /// As the engine makes them.
 fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane> {
-    let limit = shared.settings().max_in_flight;
+    let limit = shared.base.settings().max_in_flight;
     let new = |route: &Arc<config::Route>| {
         let name = route.name.as_str().to_owned();
         let endpoint = match tried.iter().find(|tried| tried.route == name) {
@@ -630,5 +635,5 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane>
         };
         (name, Lane::new(endpoint))
     };
-    shared.settings().routes.iter().map(new).collect()
+    shared.base.settings().routes.iter().map(new).collect()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use alerter::base::Base;
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::confirmation;
@@ -53,12 +54,13 @@ impl Alerter {
         let (store, _thread) = Store::start(open()).unwrap();
         let settings = config::load_with(&site.settings(controller), kinds).unwrap();
         let cluster = Cluster::start(settings.store.register, Tools::default()).unwrap();
-        let mut shared = Shared::new(settings, store, cluster);
-        shared.controller = controller.to_owned();
+        let mut base = Base::new(settings, store, cluster);
+        base.controller = controller.to_owned();
+        let shared = Shared::new(base);
         let now = site.clock(controller);
-        *shared.started() = now;
+        *shared.base.started() = now;
         let (mut journal, shared) = (open(), Arc::new(shared));
-        start::catch_up(&mut journal, &shared, now).unwrap();
+        start::catch_up(&mut journal, &shared.base, now).unwrap();
         journal.recover(now).unwrap();
         Self { controller, journal, shared, settled_in: false, history_read: None, is_reckless: false }
     }
@@ -90,7 +92,7 @@ impl Alerter {
     pub(crate) fn take_in(&mut self, site: &Site) {
         self.look(site, false).unwrap();
         let is_due = self.history_read.is_none_or(|last| site.now.since(last) >= HISTORY);
-        if std::mem::take(&mut self.shared.seen().history_wanted) || is_due {
+        if std::mem::take(&mut self.shared.base.seen().history_wanted) || is_due {
             self.look(site, true).unwrap();
             self.history_read = Some(site.now);
         }
@@ -104,9 +106,9 @@ impl Alerter {
     /// One look; gives the fault that cut it off.
     pub(crate) fn look(&mut self, site: &Site, with_history: bool) -> Result<(), JournalError> {
         let (now, moment) = (self.now(site), site.moment(self.controller));
-        if self.shared.cluster.is_none() {
-            apply::take_in_at(&mut self.journal, &self.shared, None, moment)?;
-            return steer::steer(&mut self.journal, &self.shared, now);
+        if self.shared.base.cluster.is_none() {
+            apply::take_in_at(&mut self.journal, (&self.shared.base, &self.shared.accounts), None, moment)?;
+            return steer::steer(&mut self.journal, self.shared.policy(), now);
         }
         let view = Arc::new(View {
             taken: moment.instant,
@@ -115,21 +117,26 @@ impl Alerter {
             cib: Ok(Arc::new(site.cib())),
             history: with_history.then(|| Ok(site.history.clone())),
         });
-        self.shared.seen().note(&view, Duration::from_secs(300));
-        apply::take_in_at(&mut self.journal, &self.shared, Some(&view), moment)?;
-        assert_eq!(account::audit(&self.journal, &self.shared, moment)?, []);
-        steer::steer(&mut self.journal, &self.shared, now)
+        self.shared.base.seen().note(&view, Duration::from_secs(300));
+        apply::take_in_at(
+            &mut self.journal,
+            (&self.shared.base, &self.shared.accounts),
+            Some(&view),
+            moment,
+        )?;
+        assert_eq!(account::audit(&self.journal, &self.shared.base, &self.shared.accounts, moment)?, []);
+        steer::steer(&mut self.journal, self.shared.policy(), now)
     }
 
     /// Writes what the register lacks.
     pub(crate) fn keep_up(&mut self, site: &mut Site) {
-        if !site.quorum || self.shared.cluster.is_none() {
+        if !site.quorum || self.shared.base.cluster.is_none() {
             return;
         }
         let (entries, now) = (site.entries(), self.now(site));
         if !std::mem::replace(&mut self.settled_in, true) {
             let register = Register::Attrd;
-            start::settle_strangers(&mut self.journal, &self.shared, register, &entries, now).unwrap();
+            start::settle_strangers(&mut self.journal, &self.shared.base, register, &entries, now).unwrap();
         }
         let wanted = cluster::bounded(self.journal.entries(now - cluster::KEPT, self.controller).unwrap());
         if !site.register_is_mute {
@@ -148,7 +155,7 @@ impl Alerter {
     /// Makes every attempt that is due; a route that is down refuses it.
     pub(crate) fn tell(&mut self, site: &mut Site) {
         let routes: Vec<String> =
-            self.shared.settings().routes.iter().map(|route| route.name.to_string()).collect();
+            self.shared.base.settings().routes.iter().map(|route| route.name.to_string()).collect();
         for route in &routes {
             while let Some(due) = self.begin(site, route) {
                 let verdict = if site.down.contains(route.as_str()) {
@@ -166,13 +173,13 @@ impl Alerter {
     pub(crate) fn begin(&mut self, site: &Site, route: &str) -> Option<DueDelivery> {
         let now = self.now(site);
         let gate = Gate { register: Register::Attrd, waited_since: now - PATIENCE };
-        let gate = (!self.is_reckless && self.shared.cluster.is_some()).then_some(gate);
-        let terms = self.shared.route(route).map(|route| route.terms.clone()).unwrap_or_default();
-        let target = self.shared.route(route).map(|route| route.driver.target()).unwrap_or_default();
-        let look = self.shared.members(now);
+        let gate = (!self.is_reckless && self.shared.base.cluster.is_some()).then_some(gate);
+        let terms = self.shared.base.route(route).map(|route| route.terms.clone()).unwrap_or_default();
+        let target = self.shared.base.route(route).map(|route| route.driver.target()).unwrap_or_default();
+        let look = self.shared.base.members(now);
         let room = [Room { terms, target, look, ..Room::of(route, 1) }];
         if !self.is_reckless {
-            steer::keep_up(&mut self.journal, &self.shared, (&room, gate), now).unwrap();
+            steer::keep_up(&mut self.journal, self.shared.policy(), (&room, gate), now).unwrap();
         }
         let mut turned = self.journal.turn(&[], &room, gate, now).unwrap();
         assert!(turned.damaged.is_empty());
@@ -211,7 +218,8 @@ impl Alerter {
 
     /// The recovery controller took it; what the route does then is made with that.
     fn taken(&self, due: &DueDelivery) -> Verdict {
-        let route = self.shared.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
+        let route =
+            self.shared.base.route(&due.delivery.route).filter(|route| route.goes_on_to(Step::Confirm));
         let then = route.map(|route| confirmation(&route, &due.delivery)).into_iter().collect();
         Verdict::Acknowledged { reference: None, detail: "taken".into(), then }
     }
@@ -225,7 +233,7 @@ impl Alerter {
 
     /// How many damaged rows of a table were reported.
     pub(crate) fn reported(&self, table: &str) -> usize {
-        self.shared.damage_of(table).len()
+        self.shared.base.damages.of(table).len()
     }
 
     /// Whether a mark waits for somebody, and says why: in doubt, without a name, or by a rule of the policy.

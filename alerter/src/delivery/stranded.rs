@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use journal::{Journal, JournalError};
 use tracing::warn;
 
-use crate::shared::Shared;
+use super::RouteStates;
+use crate::base::Base;
 
 /// Counts them anew, and says of each route once that it is missing.
 ///
 /// # Errors
 /// As any read.
-pub fn look(journal: &Journal, shared: &Shared) -> Result<(), JournalError> {
-    let found: BTreeMap<String, usize> = journal.waiting_required(|route| shared.route(route).is_none())?;
-    let mut known = shared.stranded();
+pub fn look(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), JournalError> {
+    let found: BTreeMap<String, usize> = journal.waiting_required(|route| base.route(route).is_none())?;
+    let mut known = routes.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
         warn!("{}", sentence(route, *marks));
     }
