@@ -1,6 +1,6 @@
 //! Starting and stopping the daemon: lock, journal, control socket, engine, signals.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use tracing::{info, warn};
 use crate::base::Base;
 use crate::cluster::Cluster;
 use crate::config::Settings;
+use crate::config::control_socket;
 use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::drivers::exec;
@@ -74,7 +75,7 @@ pub fn run(settings: Settings) -> anyhow::Result<()> {
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     let path = &settings.store.path;
     Journal::check(path)?;
-    ControlSocket::check(&socket_path(path))
+    ControlSocket::check(&control_socket(path))
 }
 
 /// The memory has passwords and tokens in it. A limit of one byte is one that the kernel keeps to for a program that takes
@@ -108,12 +109,17 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let stop = CancellationToken::new();
     // From here on somebody may ask how it goes, whatever there is to be taken up.
     let mut endpoints = JoinSet::new();
-    endpoints.spawn(health::run(Arc::clone(&shared), stop.clone()));
+    endpoints.spawn(health::run(
+        Arc::clone(&shared.health),
+        Arc::clone(&shared.base),
+        shared.unserved.clone(),
+        stop.clone(),
+    ));
     endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
     endpoints.spawn(page::run(Arc::clone(&shared), stop.clone()));
     let lookout = cluster.map(|cluster| lookout(cluster, &shared));
     let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
-    let socket = ControlSocket::bind(&socket_path(&path))?;
+    let socket = ControlSocket::bind(&control_socket(&path))?;
     info!(
         routes = shared.base.settings().own_routes().count(),
         "nova-host-alerter runs on {}",
@@ -152,14 +158,6 @@ fn lookout(cluster: Cluster, shared: &Shared) -> Lookout {
     let directories: Vec<PathBuf> =
         cib.into_iter().chain([shared.base.evidence.clone()]).filter(|path| path.is_dir()).collect();
     Lookout::new(cluster, Watch::directories(&directories))
-}
-
-/// The control socket of a journal: in /run for the default one, else beside the journal.
-pub fn socket_path(journal: &Path) -> PathBuf {
-    if journal == Path::new(site::DEFAULT_STORE) {
-        return PathBuf::from("/run/nova-host-alerter/control.sock");
-    }
-    journal.with_file_name("control.sock")
 }
 
 struct Signals {

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
+use crate::checks;
 use crate::cluster::View;
 use crate::config::{Route, Settings};
 use crate::delivery::answers::{Answer, Answers};
@@ -21,7 +22,7 @@ use crate::delivery::endpoint::Endpoint;
 use crate::delivery::lane::{FRESH, Lane};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule, stranded};
-use crate::health::{self, Check};
+use crate::health::Check;
 use crate::intake::apply;
 use crate::intake::start::{self, Serving};
 use crate::lookout::{self, Lookout};
@@ -29,9 +30,9 @@ use crate::moment::Moment;
 use crate::policy::state::Probe;
 use crate::probes::{Prober, Verdict};
 use crate::pruning::Pruner;
-use crate::reload::{self, Postponed, Reloaded, RouteChanges, Signed};
+use crate::reload::{self, RouteChanges};
+use crate::reloads::{Postponed, Reloaded, Signed};
 use crate::shared::Shared;
-use crate::supervisor;
 use crate::watch::{Identity, Watch};
 use crate::{log, steer, unproven};
 
@@ -148,8 +149,8 @@ impl Engine {
         while !stop.is_cancelled() {
             self.reload().await;
             let shared = Arc::clone(&self.shared);
-            let passed = shared.health.track(Check::Store, health::journal_fault, self.pass()).await;
-            health::after_pass(&shared, passed.is_ok());
+            let passed = shared.health.track(Check::Store, checks::journal_fault, self.pass()).await;
+            checks::after_pass(&shared, passed.is_ok());
             self.shared.looked.notify_one();
             self.shared.passed.notify_one();
             self.tell_supervisor(passed.is_err());
@@ -178,7 +179,7 @@ impl Engine {
     /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
     fn tell_supervisor(&self, failed: bool) {
         let is_up = failed || !self.look || self.lookout.is_some();
-        self.shared.supervisor.passed(is_up, || supervisor::sentence(&self.shared, Timestamp::now()));
+        self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
     }
 
     /// Takes up the configurations that were read since the last pass.
@@ -384,7 +385,7 @@ impl Engine {
         let ordered = self.shared.base.settings().routes.iter().any(|route| route.terms.after.is_some());
         let order = (ordered && self.lookout.is_none()).then_some(ORDER);
         let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
-        let beat = health::beat(self.shared.base.settings().healthcheck.ttl);
+        let beat = checks::beat(self.shared.base.settings().healthcheck.ttl);
         Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
     }
 
@@ -781,4 +782,15 @@ async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), Journ
         if is_permitted { Ok(()) } else { steer::stop_chains(journal, state.policy(), now) }
     };
     shared.base.store.run(work).await
+}
+
+/// How the daemon is, in one sentence; from memory.
+fn sentence(shared: &Shared, now: Timestamp) -> String {
+    let routes = shared.base.settings().own_routes().count();
+    let reasons = shared.reasons(now);
+    match reasons.as_slice() {
+        [] => format!("tells {routes} route(s), and nothing is wrong"),
+        [only] => format!("degraded: {only}"),
+        [first, more @ ..] => format!("degraded: {first}; and {} more reason(s), see `status`", more.len()),
+    }
 }

@@ -1,17 +1,18 @@
 //! nova-host-alerter: takes marks from the journal and tells the recovery controllers until they acknowledge.
 
 pub mod base;
+pub mod checks;
 pub mod cli;
 pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod control;
+pub mod counters;
 pub mod daemon;
 pub mod damage;
 pub mod delivery;
 pub mod drivers;
 pub mod engine;
-pub mod follow;
 pub mod headline;
 pub mod health;
 pub mod intake;
@@ -30,9 +31,12 @@ pub mod percentile;
 mod plain;
 pub mod policy;
 pub mod probes;
+pub mod problem;
 pub mod pruning;
 pub mod reload;
+pub mod reloads;
 pub mod report;
+pub mod serving;
 pub mod setup;
 pub mod shared;
 pub mod span;

@@ -8,8 +8,8 @@ use journal::{Gate, Journal, JournalError};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
+use crate::checks;
 use crate::cluster::{self, Cluster, POLL, Trust, View};
-use crate::health;
 use crate::intake::start;
 use crate::moment::Moment;
 use crate::shared::Shared;
@@ -85,7 +85,7 @@ impl Lookout {
             shared.metrics.register_unread();
         }
         shared.base.seen().note(&view, shared.base.settings().hosts.audit_after);
-        health::after_look(shared);
+        checks::after_look(shared);
         self.view = Some(Arc::clone(&view));
         view
     }

@@ -9,17 +9,27 @@ use tokio::sync::Notify;
 
 use crate::base::Base;
 use crate::config::Route;
-use crate::control::api::Kind;
+use crate::counters::Metrics;
 use crate::delivery::{RouteStates, Sending, stranded};
 use crate::drivers::Step;
 use crate::health::Health;
 use crate::intake::account::{self, Accounts};
 use crate::listen::Unserved;
 use crate::lock::lock;
-use crate::metrics::{Figures, Metrics};
-use crate::reload::Reloads;
+use crate::problem::Kind;
+use crate::reloads::Reloads;
+use crate::steer::groups::GroupFigures;
 use crate::steer::{Policy, PolicyMemory};
 use crate::supervisor::Supervisor;
+
+/// What was counted last.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// In the journal.
+    pub journal: journal::Figures,
+    /// In the groups, in the order of the configuration.
+    pub groups: Vec<GroupFigures>,
+}
 
 /// The state.
 pub struct Shared {
@@ -38,7 +48,7 @@ pub struct Shared {
     /// Says the same to whoever counts what there is.
     pub passed: Notify,
     /// Whether the daemon is well, for `/health`.
-    pub health: Health,
+    pub health: Arc<Health>,
     /// Who is told that the engine gets on, and since when it does not.
     pub supervisor: Supervisor,
     /// Which of our own endpoints are not served at the moment.
@@ -65,7 +75,7 @@ impl Shared {
             poke: Notify::new(),
             looked: Notify::new(),
             passed: Notify::new(),
-            health: Health::default(),
+            health: Arc::default(),
             supervisor: Supervisor::of_environment(),
             unserved: Unserved::default(),
             reloads: Reloads::default(),

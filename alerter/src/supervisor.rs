@@ -10,11 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use marks::time::Timestamp;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::log::clean::clean;
-use crate::shared::Shared;
 
 /// How often the state is said at the most, where it changes all the time.
 const PACE: Duration = Duration::from_secs(1);
@@ -179,17 +177,6 @@ fn connect(name: &[u8]) -> Option<(UnixDatagram, SocketAddr)> {
     let socket = UnixDatagram::unbound().ok()?;
     socket.set_nonblocking(true).ok()?;
     Some((socket, place))
-}
-
-/// How the daemon is, in one sentence; from memory.
-pub fn sentence(shared: &Shared, now: Timestamp) -> String {
-    let routes = shared.base.settings().own_routes().count();
-    let reasons = shared.reasons(now);
-    match reasons.as_slice() {
-        [] => format!("tells {routes} route(s), and nothing is wrong"),
-        [only] => format!("degraded: {only}"),
-        [first, more @ ..] => format!("degraded: {first}; and {} more reason(s), see `status`", more.len()),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! How times and lengths of time are written for people.
 
+use crate::plain::blanked;
 use std::time::Duration;
 
 use marks::time::Timestamp;
@@ -55,6 +56,20 @@ pub fn length(time: Duration) -> String {
     shown.map(|(amount, unit)| format!("{amount} {unit}")).collect::<Vec<_>>().join(" ")
 }
 
+/// What the register keeps of a text, in bytes.
+const TEXT_MAX: usize = 1024;
+
+/// A text as far as it is safe in a log, and no longer than the register keeps it.
+pub(crate) fn plain(text: &str) -> String {
+    let letters = blanked(text.trim()).take(512);
+    let mut room = TEXT_MAX;
+    let fits = |c: &char| {
+        room = room.saturating_sub(c.len_utf8());
+        room > 0
+    };
+    letters.take_while(fits).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +107,14 @@ mod tests {
         assert_eq!(utc(Timestamp(1_800_000_000_999)), "2027-01-15 08:00:00Z");
         assert_eq!(rfc3339(Timestamp(1_700_000_000_123)), "2023-11-14T22:13:20.123Z");
         assert_eq!(utc(Timestamp(i64::MAX)), "9223372036854775.807 s");
+    }
+
+    /// The broken variant counts letters alone: what is longer never gets into the register.
+    #[test]
+    fn a_reason_is_cut_to_what_the_register_keeps() {
+        assert_eq!(plain(" a\nb "), "a b");
+        assert_eq!(plain(&"a".repeat(600)).len(), 512);
+        let long = plain(&"€".repeat(600));
+        assert!(long.len() <= TEXT_MAX && long.chars().count() > 300, "{}", long.len());
     }
 }

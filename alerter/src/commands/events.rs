@@ -16,9 +16,9 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::{journal_path, reader, say};
 use crate::cli::{self, Cli};
+use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};
 use crate::control::events::WAIT;
-use crate::daemon::socket_path;
 use crate::log::ring::{LogEvent, Page};
 use crate::words::rfc3339;
 
@@ -143,7 +143,7 @@ struct Ears {
 
 impl Ears {
     fn of(cli: &Cli) -> Self {
-        let socket = socket_path(&journal_path(cli));
+        let socket = control_socket(&journal_path(cli));
         Self { quick: Daemon::reading(&socket), patient: Daemon::patient(&socket, WAIT + READING) }
     }
 }

@@ -183,12 +183,15 @@ fn reader(cli: &Cli) -> anyhow::Result<Journal> {
 }
 
 fn control(cli: &Cli) -> client::Daemon {
-    client::Daemon::at(&daemon::socket_path(&journal_path(cli)))
+    client::Daemon::at(&config::control_socket(&journal_path(cli)))
 }
 
 /// The same for an answer that takes so much longer.
 fn patient_control(cli: &Cli, longer: Duration) -> client::Daemon {
-    client::Daemon::patient(&daemon::socket_path(&journal_path(cli)), client::PATIENCE.saturating_add(longer))
+    client::Daemon::patient(
+        &config::control_socket(&journal_path(cli)),
+        client::PATIENCE.saturating_add(longer),
+    )
 }
 
 fn wait_for<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {

@@ -23,9 +23,9 @@ use super::{
 };
 use crate::cli::{self, Cli};
 use crate::config;
+use crate::config::control_socket;
 use crate::control::api::{Daemon, Health};
 use crate::control::client;
-use crate::daemon::socket_path;
 use crate::intake::account;
 use crate::intake::account::Unaccounted;
 use crate::log;
@@ -46,7 +46,7 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
         Err(error) => (error.to_string(), ExitCode::FAILURE),
         Ok(None) => (not_running(&journal), ExitCode::from(OCF_NOT_RUNNING)),
         Ok(Some(holder)) => {
-            let daemon = client::Daemon::patient(&socket_path(&journal), OCF_PATIENCE);
+            let daemon = client::Daemon::patient(&control_socket(&journal), OCF_PATIENCE);
             match wait_for(daemon.get::<Health>("/v1/health"))? {
                 Ok(health) if !health.healthy => (health.reasons.join("; "), ExitCode::FAILURE),
                 Ok(health) if health.degraded => (health.reasons.join("; "), ExitCode::from(OCF_DEGRADED)),
@@ -151,7 +151,7 @@ pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode>
 /// What the daemon of this controller says, where one answers in time: one that hangs keeps no reader waiting.
 pub(super) async fn ask(cli: &Cli) -> Option<Daemon> {
     let (site, _) = Site::read(&cli.config);
-    client::Daemon::reading(&socket_path(&site.store)).get("/v1/status").await.ok()
+    client::Daemon::reading(&control_socket(&site.store)).get("/v1/status").await.ok()
 }
 
 /// What is read of journal and register.

@@ -11,10 +11,10 @@ use marks::register::Register;
 use super::reader::Section;
 use super::routes::Route;
 use super::settings::{is_plain_name, only_tables, patterns};
-use crate::control::tls::{self, TlsFiles};
-use crate::control::token::{Digest, Token};
+use crate::config::token::{Digest, Token};
 use crate::drivers::Step;
 use crate::drivers::http::absolute;
+use crate::listen::tls::{self, TlsFiles};
 
 /// The address with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod reader;
 mod routes;
 mod settings;
 pub(crate) mod suggest;
+pub mod token;
 mod written;
 
 use std::path::Path;
@@ -32,7 +33,10 @@ pub use notice::{NoticeTarget, NoticeWay};
 pub use problem::{ConfigErrors, Problem};
 pub use reader::Section as TableReader;
 pub use routes::{ROUTE_KEYS, Route, RouteName};
-pub use settings::{HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace};
+pub use settings::{
+    HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace, check_control_socket,
+    control_socket,
+};
 pub(crate) use settings::{is_plain_name, only_tables};
 pub use written::Written;
 

@@ -19,10 +19,8 @@ use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
 use super::written::Written;
-use crate::control::server::ControlSocket;
-use crate::daemon::socket_path;
 use crate::drivers::{self, Step};
-use crate::listen::{Address, Host};
+use crate::listen::{Address, Host, PATH_MAX};
 use crate::log::{self, Format, To};
 use crate::probes::Confirm;
 
@@ -220,7 +218,7 @@ pub(super) fn read(mut root: Section<'_, '_>, file: &Path, kinds: &'static [driv
     let notices = notice::read(&mut root);
     let api = api::read(&mut root, store.register, &routes);
     let mut addresses = Addresses::default();
-    addresses.reserve(Address::Unix(socket_path(&store.path)), "the control socket");
+    addresses.reserve(Address::Unix(control_socket(&store.path)), "the control socket");
     if let Some(api) = &api {
         let host = Host::Ip(api.listen.ip());
         addresses.reserve(Address::Tcp { host, port: api.listen.port() }, "[api]");
@@ -270,7 +268,7 @@ fn journal_path(text: &str) -> Result<PathBuf, String> {
     if !path.is_absolute() || path.file_name().is_none() || text.ends_with('/') || text.contains('\0') {
         return Err(format!("must be the absolute path of a file, such as {DEFAULT_STORE}"));
     }
-    ControlSocket::check_path(&socket_path(&path))?;
+    check_control_socket(&control_socket(&path))?;
     Ok(path)
 }
 
@@ -414,4 +412,27 @@ pub(crate) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
             );
         }
     }
+}
+
+/// The control socket of a journal: in /run for the default one, else beside the journal.
+pub fn control_socket(journal: &Path) -> PathBuf {
+    if journal == Path::new(DEFAULT_STORE) {
+        return PathBuf::from("/run/nova-host-alerter/control.sock");
+    }
+    journal.with_file_name("control.sock")
+}
+
+/// Whether the kernel takes this path.
+///
+/// # Errors
+/// One sentence for the operator.
+pub fn check_control_socket(path: &Path) -> Result<(), String> {
+    let bytes = path.as_os_str().len();
+    if bytes <= PATH_MAX {
+        return Ok(());
+    }
+    let (path, most) = (path.display(), PATH_MAX);
+    Err(format!(
+        "the control socket would be {path}, which has {bytes} bytes, and the system takes {most}: take a shorter path for the journal"
+    ))
 }

@@ -10,8 +10,9 @@ use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-use super::server::{Refusal, plain};
+use super::server::Refusal;
 use crate::shared::Shared;
+use crate::words::plain;
 
 /// No request of the API is larger.
 const BYTES: usize = 64 * 1024;

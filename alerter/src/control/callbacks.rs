@@ -15,10 +15,11 @@ use tracing::{info, warn};
 use super::api::{MarkAnswer, MarkRequest};
 use super::body::Strict;
 use super::caller::Caller;
-use super::server::{Answer, Refusal, plain};
+use super::server::{Answer, Refusal};
 use crate::delivery::schedule;
 use crate::plain::is_hidden;
 use crate::shared::Shared;
+use crate::words::plain;
 
 /// Longest reference in characters.
 const REFERENCE: usize = 256;

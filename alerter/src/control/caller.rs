@@ -6,7 +6,7 @@ use marks::fencing::Origin;
 use marks::host::HostName;
 
 use super::server::person;
-use super::token::Token;
+use crate::config::token::Token;
 
 /// The header in which a command says who runs it.
 pub(crate) const OPERATOR: &str = "x-operator";

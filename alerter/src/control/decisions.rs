@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::api::ChangeAnswer;
 use super::caller::Caller;
-use super::server::{Answer, Body, Refusal, plain};
+use super::server::{Answer, Body, Refusal};
 use crate::config::Settings;
 use crate::shared::Shared;
 use crate::span;
+use crate::words::plain;
 use crate::words::utc;
 
 /// So many known names are said where one is not known.

@@ -19,9 +19,10 @@ use super::api::{HostAnswer, HostRequest};
 use super::body::Strict;
 use super::caller::Caller;
 use super::left;
-use super::server::{Answer, Refusal, is_unfinished, plain};
+use super::server::{Answer, Refusal, is_unfinished};
 use crate::intake::apply::{self, Spoken};
 use crate::shared::Shared;
+use crate::words::plain;
 
 /// What is on record where nobody said why a host was marked.
 pub(super) const MARKED: &str = "explicitly marked unhealthy, without a stated reason";

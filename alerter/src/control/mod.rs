@@ -14,5 +14,3 @@ mod reload;
 pub mod remote;
 mod retry;
 pub mod server;
-pub mod tls;
-pub mod token;

@@ -12,11 +12,13 @@ use marks::time::Timestamp;
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
-use super::server::{Answer, Body, Refusal, plain};
+use super::server::{Answer, Body, Refusal};
 use crate::delivery::stranded;
 use crate::intake::start::{self, Unrouted};
-use crate::reload::{self, Reloaded, Signed};
+use crate::reload;
+use crate::reloads::{Reloaded, Signed};
 use crate::shared::Shared;
+use crate::words::plain;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/v1/reload", post(read_again)).route("/v1/dismiss", post(dismiss))

@@ -27,12 +27,13 @@ use tracing::{info, warn};
 
 use super::caller::Caller;
 use super::server::Refusal;
-use super::token::{self, Token};
-use super::{callbacks, hosts, tls};
+use super::{callbacks, hosts};
 use crate::config::Api;
+use crate::config::token::{self, Token};
 use crate::drivers::http::{Files, Kept, Unusable};
-use crate::follow;
+use crate::listen::tls;
 use crate::lock::lock;
+use crate::serving;
 use crate::shared::Shared;
 
 /// The document of the API.
@@ -85,7 +86,7 @@ pub async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
             *shared.api_trouble() = None;
         }
     };
-    follow::follow(Arc::clone(&shared), |settings| settings.api.clone(), serve, stop).await;
+    serving::follow(&shared.base, |settings| settings.api.clone(), serve, stop).await;
 }
 
 /// Listens at the configured address until `stop`. An address that cannot be had keeps nothing else from running: it may come

@@ -14,10 +14,11 @@ use marks::time::Timestamp;
 
 use super::api::{ChangeAnswer, RetryRequest};
 use super::caller::Caller;
-use super::server::{Answer, Body, plain, unfinished_marks_of};
+use super::server::{Answer, Body, unfinished_marks_of};
 use crate::drivers::is_step;
 use crate::policy;
 use crate::shared::Shared;
+use crate::words::plain;
 
 pub(super) async fn retry(
     State(shared): State<Arc<Shared>>,

@@ -37,13 +37,13 @@ use super::caller::{Caller, OPERATOR};
 use super::retry::retry;
 use super::{decisions, events, left, reload, remote};
 use crate::cluster::Cluster;
-use crate::config::{NoticeWay, Route};
+use crate::config::{NoticeWay, Route, check_control_socket};
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::intake::{account, roll};
 use crate::listen;
-use crate::plain::blanked;
 use crate::shared::Shared;
 use crate::steer::groups;
+use crate::words::plain;
 
 /// What a test message may take beyond its route's limit.
 const TEST_SLACK: Duration = Duration::from_secs(2);
@@ -55,27 +55,12 @@ pub struct ControlSocket {
 }
 
 impl ControlSocket {
-    /// Whether the kernel takes this path.
-    ///
-    /// # Errors
-    /// One sentence for the operator.
-    pub fn check_path(path: &Path) -> Result<(), String> {
-        let bytes = path.as_os_str().len();
-        if bytes <= listen::PATH_MAX {
-            return Ok(());
-        }
-        let (path, most) = (path.display(), listen::PATH_MAX);
-        Err(format!(
-            "the control socket would be {path}, which has {bytes} bytes, and the system takes {most}: take a shorter path for the journal"
-        ))
-    }
-
     /// Whether a socket could be made there; nothing is made.
     ///
     /// # Errors
     /// What stands in the way.
     pub fn check(path: &Path) -> anyhow::Result<()> {
-        Self::check_path(path).map_err(anyhow::Error::msg)?;
+        check_control_socket(path).map_err(anyhow::Error::msg)?;
         if fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
             anyhow::bail!("the control socket {} cannot be made: a directory stands there", path.display());
         }
@@ -604,32 +589,4 @@ fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
 pub(super) fn person(name: &str) -> String {
     let name: String = plain(name).chars().take(64).collect();
     if name.is_empty() { "root".to_owned() } else { name }
-}
-
-/// What the register keeps of a text, in bytes.
-const TEXT_MAX: usize = 1024;
-
-/// A text as far as it is safe in a log, and no longer than the register keeps it.
-pub(crate) fn plain(text: &str) -> String {
-    let letters = blanked(text.trim()).take(512);
-    let mut room = TEXT_MAX;
-    let fits = |c: &char| {
-        room = room.saturating_sub(c.len_utf8());
-        room > 0
-    };
-    letters.take_while(fits).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The broken variant counts letters alone: what is longer never gets into the register.
-    #[test]
-    fn a_reason_is_cut_to_what_the_register_keeps() {
-        assert_eq!(plain(" a\nb "), "a b");
-        assert_eq!(plain(&"a".repeat(600)).len(), 512);
-        let long = plain(&"€".repeat(600));
-        assert!(long.len() <= TEXT_MAX && long.chars().count() > 300, "{}", long.len());
-    }
 }

@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::check::{Check, VERSION};
-use super::manager::Pulse;
+use super::manager::{Health, Pulse};
 use super::summary::{Report, Shown, Status};
+use crate::base::Base;
 use crate::config::{CacheControl, HealthFormat, Settings};
-use crate::listen::follow_and_run;
+use crate::listen::Unserved;
 use crate::moment::Moment;
-use crate::shared::Shared;
+use crate::serving::follow_and_run;
 
 /// The path, and no other.
 const PATH: &str = "/health";
@@ -38,29 +39,28 @@ pub fn service_id(controller: &str) -> Uuid {
 }
 
 /// Serves it where the configuration says, until `stop`.
-pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+pub async fn run(health: Arc<Health>, base: Arc<Base>, unserved: Unserved, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.healthcheck.served.clone();
-    follow_and_run(shared, PATH, pick, router, stop).await;
+    let answer = || router(Arc::clone(&health), Arc::clone(&base));
+    follow_and_run((&base, &unserved), PATH, pick, answer, stop).await;
 }
 
 /// Answers `GET /health`.
-pub fn router(shared: Arc<Shared>) -> Router {
-    Router::new().route(PATH, get(answer)).with_state(shared)
+pub fn router(health: Arc<Health>, base: Arc<Base>) -> Router {
+    Router::new().route(PATH, get(answer)).with_state((health, base))
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let settings = shared.base.settings().healthcheck.clone();
-    let pulse = Pulse { now: Moment::now(), store_busy: shared.base.store.busy_for() };
-    let (report, tag) = shared.health.report_with_tag(pulse, settings.ttl);
+async fn answer(State((health, base)): State<(Arc<Health>, Arc<Base>)>, headers: HeaderMap) -> Response {
+    let settings = base.settings().healthcheck.clone();
+    let pulse = Pulse { now: Moment::now(), store_busy: base.store.busy_for() };
+    let (report, tag) = health.report_with_tag(pulse, settings.ttl);
     let fails = report.status == Status::Fail;
     // A condition counts only where the answer would be a success (RFC 9110, 13.2.1).
     let is_known = !fails && headers.get_all(IF_NONE_MATCH).iter().any(|known| names(known, &tag));
     let (code, text) = match (fails, is_known) {
-        (true, _) => {
-            (StatusCode::SERVICE_UNAVAILABLE, body(&report, &shared.base.controller, settings.format))
-        }
+        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, body(&report, &base.controller, settings.format)),
         (_, true) => (StatusCode::NOT_MODIFIED, String::new()),
-        _ => (StatusCode::OK, body(&report, &shared.base.controller, settings.format)),
+        _ => (StatusCode::OK, body(&report, &base.controller, settings.format)),
     };
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = code;

@@ -190,7 +190,8 @@ impl Health {
         self.kept().config = trouble;
     }
 
-    pub(super) fn config_trouble(&self) -> Option<String> {
+    /// Why a new configuration is not in force, where that is so.
+    pub fn config_trouble(&self) -> Option<String> {
         self.kept().config.clone()
     }
 

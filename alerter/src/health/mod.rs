@@ -4,12 +4,10 @@
 
 mod answer;
 mod check;
-mod feed;
 mod manager;
 mod summary;
 
 pub use answer::{body, router, run, service_id};
 pub use check::{Check, RegisterName};
-pub use feed::{after_look, after_pass, beat, journal_fault};
 pub use manager::{Fault, Health, Pulse, any};
 pub use summary::{Item, Report, Shown, Status, sum_up};

@@ -2,16 +2,15 @@
 //! from being everybody's. Nothing here asks who a client is: these answers are for reading, and each has its own address.
 
 mod address;
-mod follow;
 mod names;
 mod serve;
 mod socket;
+pub mod tls;
 mod unserved;
 
 pub(crate) use address::PATH_MAX;
 pub use address::{Address, Host, parse};
-pub use follow::follow_and_run;
-pub use names::Names;
+pub use names::{Names, only as names_only};
 pub use serve::{Endpoint, run};
 pub use socket::Owner;
 pub(crate) use socket::make_directory;

@@ -57,7 +57,7 @@ impl Names {
 }
 
 /// Refuses whoever asks by another name, before anything else of the request is looked at.
-pub(super) fn only(router: Router, names: Names) -> Router {
+pub fn only(router: Router, names: Names) -> Router {
     let names = Arc::new(names);
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
         let names = Arc::clone(&names);

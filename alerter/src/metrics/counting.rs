@@ -15,8 +15,8 @@ use tracing::debug;
 
 use crate::intake::account;
 use crate::moment::Moment;
-use crate::shared::Shared;
-use crate::steer::groups::{GroupFigures, Groups};
+use crate::shared::{Figures, Shared};
+use crate::steer::groups::Groups;
 
 /// Two counts are not closer than this, however often something changes.
 const SPACING: Duration = Duration::from_secs(1);
@@ -30,15 +30,6 @@ const SELDOM: Duration = Duration::from_secs(60);
 const FEW: u64 = 2000;
 /// So long a stop waits for a count that is under way.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// What was counted last.
-#[derive(Clone, Debug, Default)]
-pub struct Figures {
-    /// In the journal.
-    pub journal: journal::Figures,
-    /// In the groups, in the order of the configuration.
-    pub groups: Vec<GroupFigures>,
-}
 
 /// Counts whenever the engine has looked at everything, until `stop`. When this has returned, the connection is closed.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {

@@ -1,14 +1,11 @@
 //! `/metrics`: what there is of everything, for Prometheus. Answered from memory: neither the journal nor an endpoint is asked.
 
 pub mod catalogue;
-mod counters;
 pub mod counting;
 mod exposition;
 mod server;
 mod sight;
 
-pub use counters::{Metrics, OUTCOMES};
-pub use counting::Figures;
 pub use exposition::{Form, write};
 pub use server::{router, run};
 pub(crate) use sight::breakers;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exposition::{Form, write};
 use crate::config::Settings;
-use crate::listen::follow_and_run;
+use crate::serving::follow_and_run;
 use crate::shared::Shared;
 
 /// The path, and no other.
@@ -21,7 +21,8 @@ const PATH: &str = "/metrics";
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.metrics.clone();
-    follow_and_run(shared, PATH, pick, router, stop).await;
+    let answer = || router(Arc::clone(&shared));
+    follow_and_run((&shared.base, &shared.unserved), PATH, pick, answer, stop).await;
 }
 
 /// Answers `GET /metrics`.

@@ -8,8 +8,9 @@ use std::time::Instant;
 use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
-use super::{Figures, OUTCOMES};
+use crate::counters::OUTCOMES;
 use crate::intake::account;
+use crate::shared::Figures;
 use crate::shared::Shared;
 
 /// What the daemon knows.

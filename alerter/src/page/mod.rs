@@ -17,7 +17,7 @@ use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
-use crate::listen::follow_and_run;
+use crate::serving::follow_and_run;
 use crate::shared::Shared;
 use crate::timeline;
 use desk::Desk;
@@ -31,7 +31,8 @@ const AS_OF: HeaderName = HeaderName::from_static("as-of");
 /// Serves it where the configuration says, until `stop`.
 pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let pick = |settings: &Settings| settings.page.clone();
-    follow_and_run(shared, "the status page", pick, |shared| router(&shared), stop).await;
+    let answer = || router(&shared);
+    follow_and_run((&shared.base, &shared.unserved), "the status page", pick, answer, stop).await;
 }
 
 fn router(shared: &Arc<Shared>) -> Router {

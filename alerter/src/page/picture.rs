@@ -11,8 +11,9 @@ use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::server;
-use crate::metrics::{Figures, breakers};
+use crate::metrics::breakers;
 use crate::policy::{self, Hold};
+use crate::shared::Figures;
 use crate::shared::Shared;
 use crate::timeline::Episode;
 

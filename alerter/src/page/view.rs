@@ -461,7 +461,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::metrics::Figures;
+    use crate::shared::Figures;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::base::Base;
+use alerter::checks;
 use alerter::config::HealthFormat;
 use alerter::delivery::endpoint::{Endpoint, Sign};
 use alerter::delivery::lane::Lane;
@@ -216,10 +217,10 @@ fn a_loop_that_stands_and_a_disk_that_hangs_are_seen() {
 #[test]
 fn the_loop_comes_round_often_enough() {
     for ttl in [1, 2, 10, 89, 90, 91, 300, 31_536_000].map(Duration::from_secs) {
-        let beat = health::beat(Some(ttl));
+        let beat = checks::beat(Some(ttl));
         assert!(beat * 3 <= ttl && beat <= Duration::from_secs(30), "{ttl:?}: {beat:?}");
     }
-    assert_eq!(health::beat(None), Duration::from_secs(30));
+    assert_eq!(checks::beat(None), Duration::from_secs(30));
 }
 
 fn any_status() -> impl Strategy<Value = Status> {
@@ -334,7 +335,12 @@ impl Served {
         let (store, _ends_with_its_handles) = Store::start(journal).unwrap();
         let shared = Arc::new(Shared::new(Base::new(settings, store, None)));
         let stop = CancellationToken::new();
-        tokio::spawn(health::run(Arc::clone(&shared), stop.clone()));
+        tokio::spawn(health::run(
+            Arc::clone(&shared.health),
+            Arc::clone(&shared.base),
+            shared.unserved.clone(),
+            stop.clone(),
+        ));
         Self { shared, socket, stop, _room: room }
     }
 
@@ -476,7 +482,7 @@ async fn an_answer_comes_while_the_store_hangs() {
 async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     let served = Served::new("");
     let shared = &served.shared;
-    health::after_pass(shared, true);
+    checks::after_pass(shared, true);
     let checks = |body: &str| serde_json::from_str::<Value>(body).unwrap()["checks"].clone();
     let all = checks(&served.get().await.1);
     let names: Vec<&String> = all.as_object().unwrap().keys().collect();
@@ -488,10 +494,10 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
     shared.health.note_config(Some("the new configuration /etc/secret.toml is not in force".into()));
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
-        let met = shared.health.track(Check::Store, health::journal_fault, async { Err::<(), _>(full()) });
+        let met = shared.health.track(Check::Store, checks::journal_fault, async { Err::<(), _>(full()) });
         met.await.unwrap_err();
     }
-    health::after_pass(shared, false);
+    checks::after_pass(shared, false);
     let (head, body) = served.get().await;
     assert!(head.starts_with("http/1.1 503 "));
     let all = checks(&body);
@@ -533,7 +539,7 @@ async fn what_somebody_has_to_change_is_told_apart() {
     let served = Served::new("");
     let shared = &served.shared;
     let said = |check: Check| {
-        health::after_pass(shared, true);
+        checks::after_pass(shared, true);
         shown(&shared.health, &check).1.unwrap_or_default()
     };
     shared.routes.troubles().failed("former", "connect", "refused", Timestamp(0));

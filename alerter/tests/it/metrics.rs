@@ -6,8 +6,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use alerter::counters::OUTCOMES;
 use alerter::metrics::catalogue::{ALL, Kind, Metric};
-use alerter::metrics::{Form, OUTCOMES, counting, write};
+use alerter::metrics::{Form, counting, write};
 use alerter::policy::Hold;
 use journal::{HeldMark, Room, Turned, Verdict};
 use marks::delivery::State;

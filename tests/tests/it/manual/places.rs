@@ -88,7 +88,7 @@ fn paths(page: &str) -> BTreeSet<String> {
 
 fn every_path_in_the_manual_is_one_of_the_program() {
     let journal = site::DEFAULT_STORE;
-    let socket = alerter::daemon::socket_path(Path::new(journal));
+    let socket = alerter::config::control_socket(Path::new(journal));
     let known = [
         alerter::cli::DEFAULT_CONFIG.to_owned(),
         alerter::cli::DEFAULT_CONFIG.replace("alerter.toml", "alerter.d/*.toml"),

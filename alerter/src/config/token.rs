@@ -6,7 +6,7 @@ use marks::host::HostPatterns;
 use secrecy::{ExposeSecret as _, SecretSlice};
 use sha2::{Digest as _, Sha256};
 
-use crate::config::read_private;
+use super::read_private;
 
 /// A shorter token could be found by trying.
 const SHORTEST: usize = 32;
@@ -59,7 +59,7 @@ impl Token {
 }
 
 /// Whose token was given, and which files cannot be used, one sentence each. All are compared, whichever it is.
-pub(super) fn whose<'t>(tokens: &'t [Token], given: &[u8]) -> (Option<&'t Token>, Vec<String>) {
+pub(crate) fn whose<'t>(tokens: &'t [Token], given: &[u8]) -> (Option<&'t Token>, Vec<String>) {
     let (given, mut found, mut unusable) = (digest(given), None, Vec::new());
     for token in tokens {
         match token.is(&given) {

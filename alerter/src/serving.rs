@@ -1,24 +1,26 @@
-//! Runs something for as long as its part of the configuration is the same, and anew with another one.
+//! Serves what the configuration says, where it says so, and elsewhere after a reload that says so.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Settings;
-use crate::shared::Shared;
+use crate::base::Base;
+use crate::config::{Served, Settings};
+use crate::listen::{Endpoint, Names, Unserved, names_only, run};
 
 /// Runs `run` with what `pick` takes of the configuration, if there is anything, until `stop`; where a reload brings
 /// something else, the one that runs is told to stop and has ended before the next one begins.
 pub async fn follow<T: PartialEq, F: Future<Output = ()>>(
-    shared: Arc<Shared>,
+    base: &Base,
     pick: impl Fn(&Settings) -> Option<T>,
     run: impl Fn(&T, CancellationToken) -> F,
     stop: CancellationToken,
 ) {
-    let mut news = shared.base.follow_settings();
+    let mut news = base.follow_settings();
     while !stop.is_cancelled() {
         let wanted = pick(&news.borrow_and_update());
         let own = stop.child_token();
@@ -45,4 +47,22 @@ async fn other(news: &mut Receiver<Arc<Settings>>, is_such: impl FnMut(&Arc<Sett
     if news.wait_for(|settings| is_such(settings)).await.is_err() {
         std::future::pending::<()>().await;
     }
+}
+
+/// Serves `what` until `stop`: `pick` takes of the configuration where, if anywhere, and `router` answers there whoever asks by a
+/// name of ours.
+pub async fn follow_and_run(
+    (base, unserved): (&Base, &Unserved),
+    what: &'static str,
+    pick: impl Fn(&Settings) -> Option<Served>,
+    router: impl Fn() -> Router,
+    stop: CancellationToken,
+) {
+    let serve = |served: &Served, stop| {
+        let Served { addresses, owner, allowed_hosts } = served.clone();
+        let router = names_only(router(), Names::of(&addresses, &allowed_hosts));
+        let unserved = unserved.clone();
+        run(Endpoint { what, addresses, owner, router, unserved }, stop)
+    };
+    follow(base, pick, serve, stop).await;
 }

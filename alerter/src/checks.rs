@@ -6,8 +6,7 @@ use journal::JournalError;
 use marks::delivery::State;
 use marks::time::Timestamp;
 
-use super::check::Check;
-use super::manager::Fault;
+use crate::health::{Check, Fault};
 use crate::intake::account;
 use crate::shared::Shared;
 
