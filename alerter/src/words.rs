@@ -70,6 +70,12 @@ pub(crate) fn plain(text: &str) -> String {
     letters.take_while(fits).collect()
 }
 
+/// A user's name as far as it is safe in a log.
+pub(crate) fn person(name: &str) -> String {
+    let name: String = plain(name).chars().take(64).collect();
+    if name.is_empty() { "root".to_owned() } else { name }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,12 +1,10 @@
 //! What is said over the control socket: HTTP/1.1 with JSON.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
 pub use crate::problem::Kind;
 use crate::steer::groups::GroupStatus;
-
-use super::body::given;
 
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -291,4 +289,9 @@ pub struct ErrorAnswer {
     pub kind: String,
     /// One sentence.
     pub message: String,
+}
+
+/// For a field that may be left out, but not be null.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }

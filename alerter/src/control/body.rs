@@ -8,9 +8,8 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 
-use super::server::Refusal;
+use super::answer::Refusal;
 use crate::shared::Shared;
 use crate::words::plain;
 
@@ -51,9 +50,4 @@ async fn whole(request: Request) -> Result<Bytes, Refusal> {
             Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "timeout", &message))
         }
     }
-}
-
-/// For a field that may be left out, but not be null.
-pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(from).map(Some)
 }

@@ -12,10 +12,10 @@ use marks::mark::Standing;
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
+use super::answer::{Answer, Refusal};
 use super::api::{MarkAnswer, MarkRequest};
 use super::body::Strict;
 use super::caller::Caller;
-use super::server::{Answer, Refusal};
 use crate::delivery::schedule;
 use crate::plain::is_hidden;
 use crate::shared::Shared;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use marks::fencing::Origin;
 use marks::host::HostName;
 
-use super::server::person;
 use crate::config::token::Token;
+use crate::words::person;
 
 /// The header in which a command says who runs it.
 pub(crate) const OPERATOR: &str = "x-operator";

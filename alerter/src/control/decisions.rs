@@ -12,9 +12,9 @@ use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::answer::{Answer, Body, Refusal};
 use super::api::ChangeAnswer;
 use super::caller::Caller;
-use super::server::{Answer, Body, Refusal};
 use crate::config::Settings;
 use crate::shared::Shared;
 use crate::span;

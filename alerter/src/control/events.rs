@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::routing::get;
 use axum::{Json, Router};
 
-use super::server::{Answer, Refusal};
+use super::answer::{Answer, Refusal};
 use crate::log;
 use crate::log::ring::Page;
 use crate::shared::Shared;

@@ -15,11 +15,12 @@ use marks::mark::{Doubt, Standing};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
+use super::answer::{Answer, Refusal};
 use super::api::{HostAnswer, HostRequest};
 use super::body::Strict;
 use super::caller::Caller;
 use super::left;
-use super::server::{Answer, Refusal, is_unfinished};
+use super::marks::is_unfinished;
 use crate::intake::apply::{self, Spoken};
 use crate::shared::Shared;
 use crate::words::plain;

@@ -1,6 +1,7 @@
 //! The control socket: everything that changes something goes through it, as root. And the API, which is served there and, as
 //! configured, at a TCP address.
 
+mod answer;
 pub mod api;
 mod body;
 mod callbacks;
@@ -10,7 +11,10 @@ pub mod decisions;
 pub(crate) mod events;
 mod hosts;
 mod left;
+mod marks;
 mod reload;
 pub mod remote;
 mod retry;
 pub mod server;
+pub(crate) mod status;
+mod test;

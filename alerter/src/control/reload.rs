@@ -9,10 +9,10 @@ use axum::{Extension, Json, Router};
 use journal::Journal;
 use marks::time::Timestamp;
 
+use super::answer::{Answer, Body, Refusal};
 use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
-use super::server::{Answer, Body, Refusal};
 use crate::delivery::stranded;
 use crate::intake::start::{self, Unrouted};
 use crate::reload;

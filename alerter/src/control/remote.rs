@@ -25,8 +25,8 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::answer::Refusal;
 use super::caller::Caller;
-use super::server::Refusal;
 use super::{callbacks, hosts};
 use crate::config::Api;
 use crate::config::token::{self, Token};

@@ -12,9 +12,10 @@ use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
+use super::answer::{Answer, Body};
 use super::api::{ChangeAnswer, RetryRequest};
 use super::caller::Caller;
-use super::server::{Answer, Body, unfinished_marks_of};
+use super::marks::unfinished_marks_of;
 use crate::drivers::is_step;
 use crate::policy;
 use crate::shared::Shared;

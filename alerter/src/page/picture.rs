@@ -10,7 +10,7 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
-use crate::control::server;
+use crate::control::status;
 use crate::metrics::breakers;
 use crate::policy::{self, Hold};
 use crate::shared::Figures;
@@ -117,7 +117,7 @@ fn read(shared: &Shared, kept: &mut Option<Journal>, now: Timestamp) -> Result<R
         Some(journal) => journal,
         None => kept.insert(Journal::open(&shared.base.settings().store.path, Role::Reader)?),
     };
-    let daemon = server::daemon(shared, journal, now)?;
+    let daemon = status::daemon(shared, journal, now)?;
     let unmarked = journal.unfolded_fencings()?.sound.len();
     Ok(Read { daemon, recent: journal.recent(now - SPAN, MOST)?, unmarked })
 }

@@ -1,0 +1,178 @@
+//! `POST /v1/unmark` and `POST /v1/release`: an operator decides about marks.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use journal::{Journal, JournalError};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::time::Timestamp;
+
+use super::answer::{Answer, Body, Refusal};
+use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
+use super::caller::Caller;
+use super::{decisions, left};
+use crate::shared::Shared;
+use crate::words::plain;
+
+pub(super) async fn unmark(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<UnmarkRequest>,
+) -> Answer<ChangeAnswer> {
+    if MarkId::parse(&request.target).is_err() {
+        return Err(Refusal::bad(
+            "mark",
+            "this is no mark's id: a host's marks end with PATCH /v1/hosts/{host}",
+        ));
+    }
+    if request.reason.trim().is_empty() {
+        return Err(Refusal::bad("reason", "unmark needs a reason: it stands in the history"));
+    }
+    let marks = unfinished_marks_of(&shared, &request.target).await?;
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let state = Arc::clone(&shared);
+    let (changed, left) = shared
+        .base
+        .store
+        .run(move |journal| {
+            let now = Timestamp::now();
+            let mut ended = 0;
+            for mark in &marks {
+                // Where nothing is open but its return, that is meant; not one that the first word has just promised.
+                let is_ended = journal.dismiss(*mark, &reason, &user, now)?
+                    || journal.dismiss_returns(*mark, request.returns, (&reason, &user), now)? > 0;
+                ended += usize::from(is_ended);
+                if is_ended {
+                    tracing::info!(%mark, "{user} has ended the mark: nothing more of it is told ({reason})");
+                }
+            }
+            let mut left = left::behind(journal, &state, &marks)?;
+            for mark in marks.iter().filter(|_| ended == 0) {
+                left.push(format!(
+                    "a return that is still to be sent ends with `nova-host-alerter unmark {mark} --return --reason TEXT` alone"
+                ));
+            }
+            Ok((ended, left))
+        })
+        .await?;
+    let waiting = shared.base.store.run(|journal| journal.waiting()).await?;
+    shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
+    shared.poke.notify_one();
+    Ok(Json(ChangeAnswer {
+        changed,
+        message: [format!("{} mark(s) of {} ended by you", changed, plain(&request.target))]
+            .into_iter()
+            .chain(left)
+            .collect::<Vec<_>>()
+            .join("; "),
+    }))
+}
+
+pub(super) async fn release(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<ReleaseRequest>,
+) -> Answer<ChangeAnswer> {
+    if request.reason.trim().is_empty() {
+        return Err(Refusal::bad(
+            "reason",
+            "a release needs a reason: it tells what Pacemaker did not confirm",
+        ));
+    }
+    let target = match (request.target, request.group) {
+        (Some(target), None) => target,
+        (None, Some(group)) => {
+            let user = caller.signed(&request.user);
+            return decisions::release_group(&shared, &group, &request.reason, &user).await;
+        }
+        _ => return Err(Refusal::bad("scope", "name a host, a mark or a group, one of them")),
+    };
+    let marks = newest_mark_of(&shared, &target).await?;
+    let (user, reason) = (caller.signed(&request.user), plain(&request.reason));
+    let is_id = MarkId::parse(&target).is_ok();
+    let release = move |journal: &mut Journal| {
+        let now = Timestamp::now();
+        let (mut released, mut nameless) = (0, false);
+        for mark in marks {
+            let is_new = journal.release(mark, &reason, &user, now)?.is_some();
+            let mut was_held = journal.release_held(mark, &reason, &user, now)? > 0;
+            // To another place a return goes by its mark's id alone: whoever names a host means its failure.
+            was_held |= is_id && journal.release_elsewhere(mark, &reason, &user, now)? > 0;
+            released += usize::from(is_new || was_held);
+            nameless |= journal.mark(mark)?.is_some_and(|row| row.settled.is_none() && row.fqdn.is_none());
+            if is_new || was_held {
+                tracing::info!(%mark, "{user} has released the mark: it may go ({reason})");
+            }
+        }
+        Ok((released, nameless))
+    };
+    let (changed, nameless) = shared.base.store.run(release).await?;
+    shared.base.seen().news = true;
+    shared.poke.notify_one();
+    let target = plain(&target);
+    let message = match changed {
+        _ if nameless => format!(
+            "{target} is held all the same (no-fqdn): set [hosts] domain in {}, or its full name in [hosts.names], then run `nova-host-alerter reload`",
+            shared.base.settings().file.display()
+        ),
+        0 => format!(
+            "the newest mark of {target} is settled, or released already: to release an older one, give its id"
+        ),
+        changed => format!("{changed} mark(s) of {target} released by you"),
+    };
+    Ok(Json(ChangeAnswer { changed, message }))
+}
+
+/// The open marks that a host name or a mark's id stands for, and settled ones that a route which is not required has not
+/// taken yet.
+pub(super) async fn unfinished_marks_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+    those_of(shared, target, is_unfinished).await
+}
+
+/// Whether anything of a mark is open; a damaged row may be.
+pub(super) fn is_unfinished(journal: &Journal, mark: &MarkRow) -> Result<bool, JournalError> {
+    let deliveries = journal.deliveries_of(mark.id)?;
+    let any_open = deliveries.sound.iter().any(|delivery| !delivery.state.is_final());
+    Ok(mark.settled.is_none() || any_open || !deliveries.damaged.is_empty())
+}
+
+/// The mark of an id, or a host's last one: an operator who looks at the host now vouches for no older one.
+async fn newest_mark_of(shared: &Shared, target: &str) -> Result<Vec<MarkId>, Refusal> {
+    let is_id = MarkId::parse(target).is_ok();
+    let is_newest = move |journal: &Journal, mark: &MarkRow| {
+        let all = journal.marks_of(&mark.node)?.sound;
+        let newest = all.iter().map(|other| (other.failure_time, other.id)).max();
+        Ok(is_id || newest == Some((mark.failure_time, mark.id)))
+    };
+    those_of(shared, target, is_newest).await
+}
+
+/// The marks of a host, or the mark of an id, for which `is_meant` holds.
+async fn those_of(
+    shared: &Shared,
+    target: &str,
+    is_meant: impl Fn(&Journal, &MarkRow) -> Result<bool, JournalError> + Send + 'static,
+) -> Result<Vec<MarkId>, Refusal> {
+    let (id, host) = (MarkId::parse(target).ok(), HostName::parse(target).ok());
+    let read = move |journal: &mut Journal| {
+        let by_id = id.map(|id| journal.mark(id)).transpose()?.flatten();
+        let by_host = host.map(|host| journal.marks_of(&host)).transpose()?;
+        let found = by_id.into_iter().chain(by_host.into_iter().flat_map(|rows| rows.sound));
+        let mut marks = Vec::new();
+        for mark in found {
+            if is_meant(journal, &mark)? {
+                marks.push(mark.id);
+            }
+        }
+        Ok(marks)
+    };
+    let marks = shared.base.store.run(read).await?;
+    if marks.is_empty() {
+        Err(Refusal::absent("no open mark has this host name or id: see `nova-host-alerter list`"))
+    } else {
+        Ok(marks)
+    }
+}

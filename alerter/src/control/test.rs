@@ -1,0 +1,154 @@
+//! `POST /v1/send-test`: a message that says that it is a test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use journal::{Journal, JournalError, NewHistory};
+use marks::id::{FencingId, MarkId};
+use marks::time::Timestamp;
+use tokio::task::JoinSet;
+
+use super::answer::{Answer, Body, Refusal};
+use super::api::{TestAnswer, TestRequest};
+use super::caller::Caller;
+use crate::config::{NoticeWay, Route};
+use crate::drivers::{Driver, Message, Outcome, Step};
+use crate::shared::Shared;
+use crate::words::plain;
+
+/// What a test message may take beyond its route's limit.
+const TEST_SLACK: Duration = Duration::from_secs(2);
+
+pub(super) async fn send_test(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Body(request): Body<TestRequest>,
+) -> Answer<Vec<TestAnswer>> {
+    let answers = match &request.notice {
+        Some(name) => vec![test_notice(&shared, name).await?],
+        None => test_routes(&shared, &request).await?,
+    };
+    let actor = caller.signed(&request.user);
+    let (said, reason) = (answers.clone(), plain(&request.reason));
+    shared.base.store.run(move |journal| note_tests(journal, &said, &reason, &actor)).await?;
+    Ok(Json(answers))
+}
+
+/// One row for each: who sent it, and what came of it.
+fn note_tests(
+    journal: &mut Journal,
+    answers: &[TestAnswer],
+    reason: &str,
+    actor: &str,
+) -> Result<(), JournalError> {
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    for answer in answers {
+        let detail = format!("a test message was sent ({}){why}", answer.kind);
+        journal.append_history(&NewHistory {
+            at: Timestamp::now(),
+            event: "test-sent",
+            mark: None,
+            node: None,
+            route: Some(&answer.route),
+            detail: &detail,
+            actor,
+        })?;
+    }
+    Ok(())
+}
+
+/// All routes at once: the slowest decides how long it takes.
+async fn test_routes(shared: &Shared, request: &TestRequest) -> Result<Vec<TestAnswer>, Refusal> {
+    let wanted = |route: &&Arc<Route>| {
+        let is_named = request.route.as_deref().is_none_or(|name| route.name.as_str() == name);
+        is_named && route.step == Step::Failure
+    };
+    let mut tests = JoinSet::new();
+    for (number, route) in shared.base.settings().routes.iter().filter(wanted).cloned().enumerate() {
+        tests.spawn(async move { (number, test(route.name.as_str(), &*route.driver).await) });
+    }
+    if tests.is_empty() {
+        return Err(Refusal::absent("there is no route of this name: see `nova-host-alerter status`"));
+    }
+    let mut answers = tests.join_all().await;
+    answers.sort_by_key(|(number, _)| *number);
+    let rejected = shared.base.store.run(|journal| journal.rejected_hosts()).await?;
+    Ok(answers.into_iter().map(|(_, answer)| with_rejected(answer, &rejected)).collect())
+}
+
+/// So many hosts are named.
+const NAMED: usize = 5;
+
+/// Beside what the endpoint said: what that does not prove.
+fn with_rejected(answer: TestAnswer, rejected: &BTreeMap<String, BTreeSet<String>>) -> TestAnswer {
+    let hosts = rejected.get(&answer.route);
+    let Some(hosts) = hosts.filter(|_| answer.accepted) else { return answer };
+    let (count, named) =
+        (hosts.len(), hosts.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", "));
+    let more = match count.saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let detail = format!(
+        "{}; but the route rejects the marks of {count} host(s) at present: {named}{more}; look at `nova-host-alerter status`",
+        answer.detail
+    );
+    TestAnswer { rejected: count, detail, ..answer }
+}
+
+/// The log takes everything.
+async fn test_notice(shared: &Shared, name: &str) -> Result<TestAnswer, Refusal> {
+    let settings = shared.base.settings();
+    let found = settings.notices.iter().find(|target| target.name.as_str() == name);
+    let target = found.ok_or_else(|| {
+        Refusal::absent("there is no notice target of this name: see [notice] in the configuration")
+    })?;
+    let answer = match &target.way {
+        NoticeWay::Driver(driver) => test(name, &**driver).await,
+        NoticeWay::Syslog => {
+            tracing::warn!(condition = "test", "this is a test of notice target {name}");
+            test_answer(name, &Outcome::Acknowledged { reference: None })
+        }
+    };
+    Ok(answer)
+}
+
+/// One test message. Whoever waits for it knows the limit of one; waiting for a place among other exchanges is not part of it.
+async fn test(name: &str, driver: &dyn Driver) -> TestAnswer {
+    let id = MarkId::from(FencingId::generate());
+    let body = driver.test_body(&id, Timestamp::now());
+    let exchange = driver.deliver(Message { step: Step::Failure, id: &id, body: &body, ambiguous: 0 });
+    match tokio::time::timeout(driver.limit() + TEST_SLACK, exchange).await {
+        Ok(outcome) => test_answer(name, &outcome),
+        Err(_) => TestAnswer {
+            route: name.to_owned(),
+            accepted: false,
+            kind: "busy".into(),
+            detail: "the route was busy with other messages for as long as one may take: try again".into(),
+            rejected: 0,
+        },
+    }
+}
+
+fn test_answer(name: &str, outcome: &Outcome) -> TestAnswer {
+    let route = name.to_owned();
+    match outcome.failure() {
+        None => TestAnswer {
+            route,
+            accepted: true,
+            kind: outcome.as_str().into(),
+            detail: "the endpoint accepted the test message: it can be reached and lets us in, which does not say that it takes the mark of a host".into(),
+            rejected: 0,
+        },
+        Some(failure) => TestAnswer {
+            route,
+            accepted: false,
+            kind: failure.kind.into(),
+            detail: failure.detail.clone(),
+            rejected: 0,
+        },
+    }
+}
