@@ -9,8 +9,8 @@ use nix::sys::stat::fstat;
 
 use super::journald::{self, Journald};
 use super::record::Record;
+use super::rules::{Rules, To};
 use super::syslog::{self, Syslog};
-use super::{Rules, To};
 
 /// The ways that are configured, in the order in which they are tried.
 #[derive(Debug)]

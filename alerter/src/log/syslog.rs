@@ -10,7 +10,7 @@ use tracing::Level;
 
 use super::journald::priority;
 use super::record::Record;
-use super::{Format, Rules};
+use super::rules::{Format, Rules};
 
 /// Where syslog listens.
 pub const SOCKET: &str = "/dev/log";

@@ -10,7 +10,7 @@ use axum::http::HeaderValue;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::picture::Picture;
+use super::picture::{PATIENCE, Picture};
 use super::view::{self, Texts};
 use crate::shared::Shared;
 
@@ -20,8 +20,6 @@ const PACE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
 /// However long one took: what is older is not shown as if it were new.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Who looks does not wait longer than this for a new page.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The page and what changes of it, ready to be sent: to copy it copies no text.
 #[derive(Clone)]

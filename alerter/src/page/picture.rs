@@ -17,6 +17,8 @@ use crate::shared::Figures;
 use crate::shared::Shared;
 use crate::timeline::Episode;
 
+/// Who looks does not wait longer than this for a new page.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// The last days.
 pub(super) const SPAN: Duration = Duration::from_secs(7 * 86_400);
 /// So many marks are read, open ones and others each; the rest is counted.

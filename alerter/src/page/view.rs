@@ -7,8 +7,7 @@ use journal::Damage;
 use marks::delivery::{Delivery, State};
 use marks::time::Timestamp;
 
-use super::desk::PATIENCE;
-use super::picture::{Held, Open, Picture, SPAN};
+use super::picture::{Held, Open, PATIENCE, Picture, SPAN};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::headline::Headline;
 use crate::markup::Markup;

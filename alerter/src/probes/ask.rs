@@ -10,10 +10,8 @@ use marks::host::HostName;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::keeper::CibNow;
 use super::template::Template;
 use super::verdict::{Said, State, conclusion};
-use super::{Probe, Way};
 use crate::drivers::exec::{End, run_program};
 
 /// How often a probe tries.
@@ -53,18 +51,6 @@ impl fmt::Debug for Exec {
     }
 }
 
-impl Probe {
-    /// Asks about a host, with all the tries that it takes. Dropped, it leaves nothing running.
-    pub async fn ask(&self, node: &HostName, cib: &CibNow) -> Said {
-        match &self.way {
-            Way::PollUrl(poll) => poll.tries().of(|| poll.once(node)).await,
-            Way::Tcp(tcp) => tcp.tries.of(|| tcp.once(node)).await,
-            Way::PacemakerState => membership(node, cib),
-            Way::Exec(exec) => exec.once(node).await,
-        }
-    }
-}
-
 impl Tries {
     /// The longest that they all can take.
     pub fn longest(&self) -> Duration {
@@ -72,7 +58,7 @@ impl Tries {
             + self.interval.saturating_mul(self.retries)
     }
 
-    async fn of<F: Future<Output = Said>>(&self, mut once: impl FnMut() -> F) -> Said {
+    pub(super) async fn of<F: Future<Output = Said>>(&self, mut once: impl FnMut() -> F) -> Said {
         let mut said: Vec<Said> = Vec::new();
         loop {
             said.push(once().await);
@@ -97,7 +83,7 @@ fn last_of(said: Vec<Said>, state: State) -> Said {
 }
 
 impl Tcp {
-    async fn once(&self, node: &HostName) -> Said {
+    pub(super) async fn once(&self, node: &HostName) -> Said {
         let deadline = Instant::now() + self.tries.timeout;
         let host = self.host.fill(node.as_str());
         let Some(addresses) = addresses(&host, self.port, deadline).await else { return no_address() };
@@ -132,24 +118,9 @@ pub(super) fn no_address() -> Said {
     Said::new(State::Unknown, "found no address for the host's name")
 }
 
-/// A node that Pacemaker does not know is none that it sees online.
-fn membership(node: &HostName, cib: &CibNow) -> Said {
-    let Some(cib) = cib.borrow().clone() else {
-        return Said::new(State::Unknown, "cannot read what Pacemaker says");
-    };
-    match cib.membership(node) {
-        Some(true) => Said::new(State::Healthy, "sees it online in Pacemaker"),
-        Some(false) => Said::new(State::Unhealthy, "sees it offline in Pacemaker"),
-        None if cib.is_membership_unclear(node) => {
-            Said::new(State::Unknown, "does not understand what Pacemaker says of it")
-        }
-        None => Said::new(State::Unhealthy, "does not see it in Pacemaker"),
-    }
-}
-
 impl Exec {
     /// Only its program's end counts, not what it prints.
-    async fn once(&self, node: &HostName) -> Said {
+    pub(super) async fn once(&self, node: &HostName) -> Said {
         let command: Vec<String> = self.command.iter().map(|part| part.fill(node.as_str())).collect();
         of_end(&run_program(&command, b"", self.timeout).await.end)
     }
@@ -174,10 +145,6 @@ fn of_end(end: &End) -> Said {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use pacemaker::cib::Cib;
-    use tokio::sync::watch;
 
     use super::*;
 
@@ -216,31 +183,6 @@ mod tests {
         {
             assert_eq!(no_connection(kind, State::Unhealthy).state, State::Unknown, "{kind}");
         }
-    }
-
-    /// S0-7: unhealthy unless Pacemaker sees the node online now.
-    #[test]
-    fn pacemaker_is_asked_for_the_node() {
-        let (now, cib) = watch::channel(None);
-        let node = HostName::parse("Compute1").unwrap();
-        assert_eq!(membership(&node, &cib).state, State::Unknown);
-        for (states, expected) in [
-            (r#"<node_state uname="compute1" remote_node="true" in_ccm="true"/>"#, State::Healthy),
-            (r#"<node_state uname="compute1" remote_node="true" in_ccm="false"/>"#, State::Unhealthy),
-            (r#"<node_state uname="compute1" remote_node="true" in_ccm="perhaps"/>"#, State::Unknown),
-            (r#"<node_state uname="compute2" remote_node="true" in_ccm="true"/>"#, State::Unhealthy),
-            ("", State::Unhealthy),
-        ] {
-            let xml = format!("<cib><configuration/><status>{states}</status></cib>");
-            now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
-            assert_eq!(membership(&node, &cib).state, expected, "{states}");
-        }
-        now.send_replace(None);
-        assert_eq!(
-            membership(&node, &cib).state,
-            State::Unknown,
-            "what cannot be read any more says nothing"
-        );
     }
 
     #[test]

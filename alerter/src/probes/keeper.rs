@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
-use super::Confirm;
+use super::confirm::Confirm;
+use super::probe::CibNow;
 use super::verdict::{self, Answer, Decision, Said, State, Verdict};
 
 /// So many hosts are asked at once; the others wait in the order in which they came.
@@ -26,9 +27,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 const SLACK: Duration = Duration::from_secs(10);
 /// After so many rounds without a decision the log says so, and again after as many.
 const ROUNDS: u32 = 3;
-
-/// The newest CIB, and `None` while it cannot be read.
-pub type CibNow = watch::Receiver<Option<Arc<Cib>>>;
 
 /// All probing of a daemon. Nothing of it is stored: another daemon asks anew.
 pub struct Prober {

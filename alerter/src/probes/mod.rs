@@ -1,71 +1,18 @@
 //! Confirm probes: before a mark of a group is told, they ask whether its host is really down.
 
 mod ask;
+mod confirm;
 mod keeper;
 pub mod keys;
 mod poll_url;
+mod probe;
 mod template;
 pub mod verdict;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 pub use self::ask::{Exec, Tcp, Tries};
-pub use self::keeper::{AT_ONCE, CibNow, Prober};
+pub use self::confirm::Confirm;
+pub use self::keeper::{AT_ONCE, Prober};
 pub use self::poll_url::{Options as PollUrlOptions, PollUrl};
+pub use self::probe::{CibNow, Probe, Way};
 pub use self::template::Template;
 pub use self::verdict::{Rule, Said, State, Verdict};
-
-/// What a group asks before a mark of its hosts is told: `[groups.NAME.confirm]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confirm {
-    /// How the probes' answers are taken together.
-    pub rule: Rule,
-    /// `limit`: what is not decided after this time is asked anew from the beginning.
-    pub limit: Duration,
-    /// `again`: a host that was found up is asked anew after this time.
-    pub again: Duration,
-    /// At least one, in the order of their kinds and names.
-    pub probes: Arc<[Probe]>,
-}
-
-/// One question about a host.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// What it is called, as in `poll-url.api`.
-    pub name: String,
-    /// How it asks.
-    pub way: Way,
-}
-
-/// How a probe asks.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Way {
-    /// For a text in what the host's url answers.
-    PollUrl(Box<PollUrl>),
-    /// For a connection.
-    Tcp(Tcp),
-    /// Pacemaker, whether the node is online.
-    PacemakerState,
-    /// A program.
-    Exec(Exec),
-}
-
-impl Confirm {
-    /// Whether it cannot do without a cluster.
-    pub fn asks_pacemaker(&self) -> bool {
-        self.probes.iter().any(|probe| probe.way == Way::PacemakerState)
-    }
-
-    /// What an operator is told at each start: one sentence for each setting that endangers what it is for.
-    pub fn warnings(&self) -> Vec<String> {
-        let unverified = |probe: &&Probe| matches!(&probe.way, Way::PollUrl(poll) if !poll.verifies());
-        let sentence = |probe: &Probe| {
-            let name = &probe.name;
-            format!(
-                "the probe {name} has verify = false: whoever answers in a host's place decides what it says; set ca-file instead"
-            )
-        };
-        self.probes.iter().filter(unverified).map(sentence).collect()
-    }
-}

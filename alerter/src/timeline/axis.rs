@@ -2,9 +2,11 @@
 
 use marks::time::Timestamp;
 
-use super::TOP;
 use crate::markup::Markup;
 use crate::words;
+
+/// Above the first row: the axis.
+pub(super) const TOP: usize = 22;
 
 /// What is kept free at either end, in percent: marks at the very end are drawn whole.
 const MARGIN: f64 = 1.0;

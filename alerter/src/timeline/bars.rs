@@ -3,8 +3,8 @@
 use marks::delivery::State;
 use marks::time::Timestamp;
 
-use super::Episode;
 use super::axis::Axis;
+use super::episode::Episode;
 use super::legend::Shapes;
 use crate::markup::Markup;
 use crate::words;

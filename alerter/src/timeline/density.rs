@@ -1,7 +1,7 @@
 //! Hosts without a row of their own: how many of them were fenced, and when.
 
-use super::Episode;
 use super::axis::{Axis, percent};
+use super::episode::Episode;
 use crate::markup::Markup;
 use crate::words;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use marks::delivery::State;
 
-use super::Episode;
+use super::episode::Episode;
 use crate::markup::Markup;
 
 /// The shapes of routes, around their middle. Where there are more routes, they come again.

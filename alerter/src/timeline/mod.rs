@@ -7,64 +7,21 @@
 mod axis;
 mod bars;
 mod density;
+mod episode;
 mod legend;
 
 use std::collections::BTreeMap;
 
-use marks::delivery::{Delivery, State};
-use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use crate::drivers::is_step;
 use crate::markup::Markup;
 use crate::words;
-use axis::Axis;
+use axis::{Axis, TOP};
+pub use episode::Episode;
 use legend::Shapes;
 
 /// The colours of the picture, for light and dark screens and for paper.
 pub const CSS: &str = include_str!("timeline.css");
-
-/// One outage of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Episode {
-    /// The host.
-    pub host: String,
-    /// When it was fenced.
-    pub failed: Timestamp,
-    /// When its mark was made.
-    pub marked: Timestamp,
-    /// The routes that took it, and when.
-    pub told: Vec<(String, Timestamp)>,
-    /// From when to when it was held; without an end it is held still.
-    pub held: Vec<(Timestamp, Option<Timestamp>)>,
-    /// When it ended; an open one has no end yet.
-    pub settled: Option<Timestamp>,
-    /// How it stands, or how it ended.
-    pub state: State,
-}
-
-impl Episode {
-    /// A mark with its deliveries. A hold without an end is one that it has now.
-    pub fn of(mark: &MarkRow, deliveries: &[Delivery], held: Vec<(Timestamp, Option<Timestamp>)>) -> Self {
-        let is_told =
-            |delivery: &&Delivery| delivery.state == State::Acknowledged && !is_step(&delivery.route);
-        let took = deliveries.iter().filter(is_told);
-        let is_held = held.iter().any(|(_, until)| until.is_none());
-        Self {
-            host: mark.node.to_string(),
-            failed: mark.failure_time,
-            marked: mark.made_at,
-            told: took.filter_map(|delivery| Some((delivery.route.clone(), delivery.ended_at?))).collect(),
-            held,
-            settled: mark.settled.map(|(_, at)| at),
-            state: State::of_mark(mark.settled.map(|(how, _)| how), is_held, deliveries),
-        }
-    }
-
-    fn until(&self, now: Timestamp) -> Timestamp {
-        self.settled.unwrap_or(now)
-    }
-}
 
 /// How much is drawn; the rest is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +38,6 @@ impl Default for Timeline {
     }
 }
 
-/// Above the first row: the axis.
-const TOP: usize = 22;
 /// A row: the host's name, beneath it its bars, and beneath these the routes' signs.
 const ROW: usize = 42;
 

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use marks::delivery::State;
+
 use super::*;
 
 const FROM: Timestamp = Timestamp(1_800_000_000_000);

@@ -1,0 +1,50 @@
+//! How the log is configured: `[log]`.
+
+use tracing::Level;
+
+/// `[log]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// `level`: what says less than this is not said.
+    pub level: Level,
+    /// `to`: where lines go, beside stderr.
+    pub to: To,
+    /// `format`: how they look on the syslog socket.
+    pub format: Format,
+    /// `enterprise-number`: whose structured data it is; without one a line has only what IANA has registered.
+    pub enterprise: Option<u32>,
+    /// `lines-per-minute` of one cause; 0 is without a limit.
+    pub lines_per_minute: u32,
+}
+
+/// Where lines go, beside stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// journald where it listens, else syslog.
+    Auto,
+    /// The syslog socket.
+    Syslog,
+    /// journald's own socket.
+    Journald,
+    /// Nowhere else.
+    Stderr,
+}
+
+/// How a line looks on the syslog socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As syslog(3) writes it, which is what every daemon takes on /dev/log.
+    Rfc3164,
+    /// The newer one, with structured data.
+    Rfc5424,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        let (to, format) = (To::Auto, Format::Rfc3164);
+        Self { level: Level::INFO, to, format, enterprise: None, lines_per_minute: LINES_PER_MINUTE }
+    }
+}
+
+/// Enough for each host of a storm of a hundred.
+pub const LINES_PER_MINUTE: u32 = 100;

@@ -1,0 +1,93 @@
+//! One question about a host.
+
+use std::sync::Arc;
+
+use marks::host::HostName;
+use pacemaker::cib::Cib;
+use tokio::sync::watch;
+
+use super::ask::{Exec, Tcp};
+use super::poll_url::PollUrl;
+use super::verdict::{Said, State};
+
+/// The newest CIB, and `None` while it cannot be read.
+pub type CibNow = watch::Receiver<Option<Arc<Cib>>>;
+
+/// One question about a host.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// What it is called, as in `poll-url.api`.
+    pub name: String,
+    /// How it asks.
+    pub way: Way,
+}
+
+/// How a probe asks.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Way {
+    /// For a text in what the host's url answers.
+    PollUrl(Box<PollUrl>),
+    /// For a connection.
+    Tcp(Tcp),
+    /// Pacemaker, whether the node is online.
+    PacemakerState,
+    /// A program.
+    Exec(Exec),
+}
+
+impl Probe {
+    /// Asks about a host, with all the tries that it takes. Dropped, it leaves nothing running.
+    pub async fn ask(&self, node: &HostName, cib: &CibNow) -> Said {
+        match &self.way {
+            Way::PollUrl(poll) => poll.tries().of(|| poll.once(node)).await,
+            Way::Tcp(tcp) => tcp.tries.of(|| tcp.once(node)).await,
+            Way::PacemakerState => membership(node, cib),
+            Way::Exec(exec) => exec.once(node).await,
+        }
+    }
+}
+
+/// A node that Pacemaker does not know is none that it sees online.
+fn membership(node: &HostName, cib: &CibNow) -> Said {
+    let Some(cib) = cib.borrow().clone() else {
+        return Said::new(State::Unknown, "cannot read what Pacemaker says");
+    };
+    match cib.membership(node) {
+        Some(true) => Said::new(State::Healthy, "sees it online in Pacemaker"),
+        Some(false) => Said::new(State::Unhealthy, "sees it offline in Pacemaker"),
+        None if cib.is_membership_unclear(node) => {
+            Said::new(State::Unknown, "does not understand what Pacemaker says of it")
+        }
+        None => Said::new(State::Unhealthy, "does not see it in Pacemaker"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S0-7: unhealthy unless Pacemaker sees the node online now.
+    #[test]
+    fn pacemaker_is_asked_for_the_node() {
+        let (now, cib) = watch::channel(None);
+        let node = HostName::parse("Compute1").unwrap();
+        assert_eq!(membership(&node, &cib).state, State::Unknown);
+        for (states, expected) in [
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="true"/>"#, State::Healthy),
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="false"/>"#, State::Unhealthy),
+            (r#"<node_state uname="compute1" remote_node="true" in_ccm="perhaps"/>"#, State::Unknown),
+            (r#"<node_state uname="compute2" remote_node="true" in_ccm="true"/>"#, State::Unhealthy),
+            ("", State::Unhealthy),
+        ] {
+            let xml = format!("<cib><configuration/><status>{states}</status></cib>");
+            now.send_replace(Some(Arc::new(Cib::parse(&xml).unwrap())));
+            assert_eq!(membership(&node, &cib).state, expected, "{states}");
+        }
+        now.send_replace(None);
+        assert_eq!(
+            membership(&node, &cib).state,
+            State::Unknown,
+            "what cannot be read any more says nothing"
+        );
+    }
+}
