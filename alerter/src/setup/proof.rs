@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use nix::unistd::mkdtemp;
-use pacemaker::child;
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
+use pacemaker::{child, cib};
 
 pub use fencing::lost;
 use schedule::Schedule;
@@ -158,13 +158,13 @@ impl Before<'_> {
 }
 
 fn tree(xml: &str) -> Result<Element, String> {
-    Element::parse(xml).map_err(|e| e.to_string())
+    cib::tree(xml).map_err(|e| e.to_string())
 }
 
 /// Whether the configuration is still the one that commands were proven on; what runs may have changed.
 pub fn is_same(proven: &str, now: &str) -> bool {
     let configuration =
-        |xml: &str| Some(Element::parse(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
+        |xml: &str| Some(cib::tree(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
     configuration(proven).is_some_and(|was| Some(was) == configuration(now))
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use marks::host::HostName;
-use pacemaker::cib::{Cib, CibError, Element, Target, truth};
+use pacemaker::cib::{self, Cib, CibError, Target, truth};
+use pacemaker::xml::Element;
 
 use super::local::Here;
 use super::location::{self, Condition, Location, Part};
@@ -24,7 +25,7 @@ const NOT_RUNNING: i64 = 7;
 /// # Errors
 /// [`CibError`] when it is malformed, cut off, or something else.
 pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> {
-    let (cib, root) = (Cib::parse(xml)?, Element::parse(xml)?);
+    let (cib, root) = (Cib::parse(xml)?, cib::tree(xml)?);
     let properties = properties(&root);
     let resources = resources(&root);
     let ids = resources.iter().flat_map(|resource| [&resource.id, &resource.top]);

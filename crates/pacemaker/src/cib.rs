@@ -12,7 +12,6 @@ mod pattern;
 mod power;
 pub mod releases;
 mod topology;
-mod tree;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use std::time::Duration;
 
 use marks::host::HostName;
 
+use crate::xml::{Element, XmlError};
 use hosts::Known;
 use index::Index;
 use operations::History;
@@ -28,36 +28,28 @@ pub use hosts::{Membership, truth};
 pub use limit::read as time_limit;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
-pub use tree::Element;
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
 pub const MARK_AGENT: &str = "fence_mark";
 
 /// Why a text is no CIB. The text itself is never part of the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CibError {
-    /// Not well-formed XML.
-    #[error("the CIB is not well-formed XML (at byte {at})")]
-    Syntax {
-        /// Where the parser stopped, in bytes.
-        at: u64,
-    },
-    /// Something else than a CIB, or a CIB that was cut off.
-    #[error("the CIB is not complete ({what})")]
-    Incomplete {
-        /// What is wrong.
-        what: &'static str,
-    },
-}
+#[error("the CIB is {0}")]
+pub struct CibError(#[from] XmlError);
 
 impl CibError {
     /// A stable machine word.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Syntax { .. } => "syntax",
-            Self::Incomplete { .. } => "incomplete",
-        }
+        self.0.kind()
     }
+}
+
+/// Reads a whole CIB with all that is in it, for one who asks once and for more than what [`Cib`] keeps.
+///
+/// # Errors
+/// [`CibError`] when it is malformed, cut off, or something else.
+pub fn tree(xml: &str) -> Result<Element, CibError> {
+    Ok(parse::tree(xml)?)
 }
 
 /// The parts of a CIB that matter here.
@@ -156,7 +148,7 @@ impl Cib {
     /// # Errors
     /// [`CibError`] when it is malformed, cut off, or something else.
     pub fn parse(xml: &str) -> Result<Self, CibError> {
-        parse::cib(xml)
+        Ok(parse::cib(xml)?)
     }
 
     /// All `stonith:fence_mark` devices, also those that take their type from a template.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use alerter::setup::{self, Here, KINDS, Wanted};
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, Installed};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
 
 use crate::setup::plan::Step;
 
