@@ -30,7 +30,6 @@ pub mod probes;
 pub mod pruning;
 pub mod reload;
 pub mod report;
-pub mod setup;
 pub mod shared;
 pub mod span;
 pub mod steer;

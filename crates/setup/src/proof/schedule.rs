@@ -51,8 +51,7 @@ impl Schedule {
             all
         };
         let agents = root.walk().into_iter().filter(|element| element.name == "resource");
-        let is_free =
-            |agent: &str| agent.starts_with("stonith:") || agent == super::super::model::ALERTER_AGENT;
+        let is_free = |agent: &str| agent.starts_with("stonith:") || agent == crate::model::ALERTER_AGENT;
         let free = agents.filter(|resource| is_free(resource.get("resource_agent")));
         let fenced =
             root.at(&["transition", "fencing_action"]).into_iter().filter(|action| action.get("op") != "on");

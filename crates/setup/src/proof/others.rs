@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pacemaker::xml::Element;
 
-use crate::setup::plan::Step;
+use crate::step::Step;
 
 /// What the steps may change.
 #[derive(Default)]

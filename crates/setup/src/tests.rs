@@ -9,8 +9,9 @@ use proptest::prelude::*;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
-use super::location::{Condition, Location, Part};
-use super::model::{ALERTER_AGENT, Alert, Level, Node, NodeKind, Operation, Resource};
+use super::model::{
+    ALERTER_AGENT, Alert, Condition, Level, Location, Node, NodeKind, Operation, Part, Resource,
+};
 use super::patterns::Patterns;
 use super::proof::lost;
 use super::*;

@@ -7,7 +7,7 @@ use pacemaker::cib::{LEVELS, Target, WATCHDOG};
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node, Resource};
-use super::plan::Step;
+use super::step::Step;
 
 /// Lists of devices, the first level first.
 pub(super) type Lists = Vec<Vec<String>>;

@@ -8,8 +8,10 @@ use pacemaker::cib::{self, Cib, CibError, Target, truth};
 use pacemaker::xml::Element;
 
 use super::local::Here;
-use super::location::{self, Condition, Location, Part};
-use super::model::{Alert, Cluster, Failure, Level, Node, NodeKind, Operation, Resource, Wanted};
+use super::location;
+use super::model::{
+    Alert, Cluster, Condition, Failure, Level, Location, Node, NodeKind, Operation, Part, Resource, Wanted,
+};
 use super::patterns::Patterns;
 
 /// The property set that goes before all others.

@@ -17,10 +17,11 @@ use schedule::Schedule;
 
 use super::finding::{Finding, Then};
 use super::model::Cluster;
-use super::plan::{self, Step};
+use super::plan;
 use super::print::on_copy;
 use super::read::read;
 use super::run::run_on_copy;
+use super::step::Step;
 use super::tool::Tool;
 
 /// What is proven as a whole, where not all of the plan is proven at once.
