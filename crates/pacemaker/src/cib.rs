@@ -119,11 +119,15 @@ struct Resource {
     meta: Vec<(String, String)>,
 }
 
+/// An entry of the fencing topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Level {
-    target: Target,
-    index: u32,
-    devices: Vec<String>,
+pub struct Level {
+    /// Of which nodes.
+    pub target: Target,
+    /// Its number.
+    pub index: u32,
+    /// Its devices, in order.
+    pub devices: Vec<String>,
 }
 
 /// Which nodes a fencing level is for.
@@ -160,6 +164,11 @@ impl Cib {
     /// Whether this partition had quorum when the document was written; `None` where it does not say so.
     pub fn quorum(&self) -> Option<bool> {
         self.quorum
+    }
+
+    /// The whole fencing topology, in the order of the document.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
     }
 
     /// The levels with a mark device that the fencer may use for this host.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::host::{HostName, HostPatterns};
 use pacemaker::cib::releases::{FENCING_ENABLED, Release};
-use pacemaker::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
+use pacemaker::cib::{LEVELS, Level, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
 use super::patterns::Patterns;
@@ -117,17 +117,6 @@ pub struct Operation {
     pub interval: String,
     /// What becomes of a failure, where that is said.
     pub on_fail: String,
-}
-
-/// An entry of the fencing topology.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// Of which nodes.
-    pub target: Target,
-    /// Its number.
-    pub index: u32,
-    /// Its devices, in order.
-    pub devices: Vec<String>,
 }
 
 /// A location constraint.
