@@ -7,11 +7,10 @@ use std::time::Instant;
 
 use super::NAME;
 use super::error::RegisterError;
-use super::publish::Published;
+use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::xml::{self, Element};
-use marks::register::Entries;
-use marks::register::{Entry, Held};
+use marks::register::{Entries, Entry, Held};
 
 /// `cibadmin`: an element of that id is there.
 const EXISTS: i32 = 108;
