@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use marks::host::HostPatterns;
 use marks::time::Timestamp;
+use setup::Tool;
 
-use crate::setup::Tool;
 use crate::span;
 
 /// The configuration where `--config` is not given.

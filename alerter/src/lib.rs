@@ -37,7 +37,6 @@ pub mod reload;
 pub mod reloads;
 pub mod report;
 pub mod serving;
-pub mod setup;
 pub mod shared;
 pub mod span;
 pub mod steer;

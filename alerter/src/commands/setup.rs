@@ -10,10 +10,10 @@ use anyhow::{Context as _, ensure};
 use marks::host::HostPatterns;
 use pacemaker::register::Tools;
 use serde::Serialize;
+use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
 use super::{print_json, println_all, say, site};
 use crate::cli::{self, Cli};
-use crate::setup::{self, Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 use crate::{config, intake};
 
 /// How long the cluster may take to say how it is configured.

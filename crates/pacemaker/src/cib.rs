@@ -12,7 +12,6 @@ mod pattern;
 mod power;
 pub mod releases;
 mod topology;
-mod tree;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use std::time::Duration;
 
 use marks::host::HostName;
 
+use crate::xml::{Element, XmlError};
 use hosts::Known;
 use index::Index;
 use operations::History;
@@ -28,36 +28,28 @@ pub use hosts::{Membership, truth};
 pub use limit::read as time_limit;
 pub use power::{POWERLESS, Powerless, WATCHDOG, powerless_device, surely_cuts};
 pub use topology::{LEVELS, LevelFault, MarkLevel};
-pub use tree::Element;
 
 /// The type of our fence device in the CIB (`stonith:fence_mark`).
 pub const MARK_AGENT: &str = "fence_mark";
 
 /// Why a text is no CIB. The text itself is never part of the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CibError {
-    /// Not well-formed XML.
-    #[error("the CIB is not well-formed XML (at byte {at})")]
-    Syntax {
-        /// Where the parser stopped, in bytes.
-        at: u64,
-    },
-    /// Something else than a CIB, or a CIB that was cut off.
-    #[error("the CIB is not complete ({what})")]
-    Incomplete {
-        /// What is wrong.
-        what: &'static str,
-    },
-}
+#[error("the CIB is {0}")]
+pub struct CibError(#[from] XmlError);
 
 impl CibError {
     /// A stable machine word.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Syntax { .. } => "syntax",
-            Self::Incomplete { .. } => "incomplete",
-        }
+        self.0.kind()
     }
+}
+
+/// Reads a whole CIB with all that is in it, for one who asks once and for more than what [`Cib`] keeps.
+///
+/// # Errors
+/// [`CibError`] when it is malformed, cut off, or something else.
+pub fn tree(xml: &str) -> Result<Element, CibError> {
+    Ok(parse::tree(xml)?)
 }
 
 /// The parts of a CIB that matter here.
@@ -127,11 +119,15 @@ struct Resource {
     meta: Vec<(String, String)>,
 }
 
+/// An entry of the fencing topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Level {
-    target: Target,
-    index: u32,
-    devices: Vec<String>,
+pub struct Level {
+    /// Of which nodes.
+    pub target: Target,
+    /// Its number.
+    pub index: u32,
+    /// Its devices, in order.
+    pub devices: Vec<String>,
 }
 
 /// Which nodes a fencing level is for.
@@ -156,7 +152,7 @@ impl Cib {
     /// # Errors
     /// [`CibError`] when it is malformed, cut off, or something else.
     pub fn parse(xml: &str) -> Result<Self, CibError> {
-        parse::cib(xml)
+        Ok(parse::cib(xml)?)
     }
 
     /// All `stonith:fence_mark` devices, also those that take their type from a template.
@@ -168,6 +164,11 @@ impl Cib {
     /// Whether this partition had quorum when the document was written; `None` where it does not say so.
     pub fn quorum(&self) -> Option<bool> {
         self.quorum
+    }
+
+    /// The whole fencing topology, in the order of the document.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
     }
 
     /// The levels with a mark device that the fencer may use for this host.

@@ -10,4 +10,5 @@ pub mod corosync;
 pub mod evidence;
 /// The register: entries of ours in Pacemaker's replicated state.
 pub mod register;
-mod xml;
+/// XML of Pacemaker and its tools.
+pub mod xml;

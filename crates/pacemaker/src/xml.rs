@@ -1,71 +1,188 @@
-//! XML of Pacemaker's tools, read into names and attributes.
+//! XML of Pacemaker and its tools: the one place that goes through a document, and a tree for who wants all of it.
+//!
+//! Elements and their attributes alone: neither a CIB nor what the tools print for machines says anything in text.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-/// Not well-formed, or cut off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+/// No CIB is nested as deeply; who walks a tree does not run out of stack.
+const DEEPEST: usize = 64;
 
-/// An element's attributes, with entities resolved.
-pub(crate) struct Attributes(Vec<(String, String)>);
+/// Why a text is no document. The text itself is never part of the message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum XmlError {
+    /// Not well-formed.
+    #[error("not well-formed XML (at byte {at})")]
+    Syntax {
+        /// Where the parser stopped, in bytes.
+        at: u64,
+    },
+    /// Something else than was asked for, or cut off.
+    #[error("not complete ({what})")]
+    Incomplete {
+        /// What is wrong.
+        what: &'static str,
+    },
+}
 
-impl Attributes {
-    pub(crate) fn read(element: &BytesStart<'_>) -> Result<Self, Malformed> {
-        let mut all = Vec::new();
-        for attribute in element.attributes() {
-            let attribute = attribute.map_err(|_| Malformed)?;
-            let value = attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|_| Malformed)?;
-            all.push((attribute.key.as_ref().to_owned(), value.into_owned()));
+impl XmlError {
+    /// A stable machine word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Syntax { .. } => "syntax",
+            Self::Incomplete { .. } => "incomplete",
         }
-        Ok(Self(all))
-    }
-
-    pub(crate) fn find(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    pub(crate) fn get(&self, name: &str) -> &str {
-        self.find(name).unwrap_or_default()
-    }
-
-    pub(crate) fn into_pairs(self) -> Vec<(String, String)> {
-        self.0
-    }
-
-    pub(crate) fn own(&self, name: &str) -> String {
-        self.get(name).to_owned()
     }
 }
 
-/// The attributes of every element of that name, in order; the document must be whole.
-pub(crate) fn elements(xml: &str, name: &str) -> Result<Vec<Attributes>, Malformed> {
+/// Where an element begins; its attributes are read, and must be right, only where somebody asks for them.
+pub(crate) struct Tag<'x> {
+    start: BytesStart<'x>,
+    at: u64,
+}
+
+impl Tag<'_> {
+    pub(crate) fn name(&self) -> &str {
+        self.start.name().into_inner()
+    }
+
+    /// The element with its attributes, entities resolved, and nothing in it yet.
+    pub(crate) fn read(&self) -> Result<Element, XmlError> {
+        let fault = || XmlError::Syntax { at: self.at };
+        let mut attributes = Vec::new();
+        for attribute in self.start.attributes() {
+            let attribute = attribute.map_err(|_| fault())?;
+            let value = attribute.normalized_value(XmlVersion::Explicit1_0).map_err(|_| fault())?;
+            attributes.push((attribute.key.as_ref().to_owned(), value.into_owned()));
+        }
+        Ok(Element { name: self.name().to_owned(), attributes, children: Vec::new() })
+    }
+}
+
+/// Goes through a whole document: `enter` is given each element with those that are open around it, the outermost first. Says
+/// whether there was any.
+///
+/// # Errors
+/// [`XmlError`] where the document is malformed or cut off, or where `enter` says so.
+pub(crate) fn each<'x>(
+    xml: &'x str,
+    mut enter: impl FnMut(&Tag<'x>, &[Tag<'x>]) -> Result<(), XmlError>,
+) -> Result<bool, XmlError> {
     let mut reader = Reader::from_str(xml);
-    let (mut found, mut open, mut any) = (Vec::new(), 0_usize, false);
+    reader.config_mut().expand_empty_elements = true;
+    let (mut open, mut any) = (Vec::new(), false);
     loop {
-        match reader.read_event().map_err(|_| Malformed)? {
-            Event::Start(element) => {
-                take(&element, name, &mut found)?;
-                (open, any) = (open + 1, true);
-            }
-            Event::Empty(element) => {
-                take(&element, name, &mut found)?;
+        let event = reader.read_event();
+        let at = reader.error_position();
+        match event.map_err(|_| XmlError::Syntax { at })? {
+            Event::Start(start) => {
+                let tag = Tag { start, at };
+                enter(&tag, &open)?;
+                open.push(tag);
                 any = true;
             }
-            Event::End(_) => open = open.saturating_sub(1),
-            Event::DocType(_) => return Err(Malformed),
-            Event::Eof => return if any && open == 0 { Ok(found) } else { Err(Malformed) },
+            Event::End(_) => drop(open.pop()),
+            Event::DocType(_) => return Err(XmlError::Incomplete { what: "a DOCTYPE has no place in it" }),
+            Event::Eof if open.is_empty() => return Ok(any),
+            Event::Eof => return Err(ENDS),
             _ => {}
         }
     }
 }
 
-fn take(element: &BytesStart<'_>, name: &str, found: &mut Vec<Attributes>) -> Result<(), Malformed> {
-    if element.name().as_ref() == name {
-        found.push(Attributes::read(element)?);
+const ENDS: XmlError = XmlError::Incomplete { what: "it ends in the middle" };
+
+/// Every element of that name, whatever is around it, in order and without what is in it.
+///
+/// # Errors
+/// [`XmlError`]; what is odd in any other element is none.
+pub(crate) fn elements(xml: &str, name: &str) -> Result<Vec<Element>, XmlError> {
+    let mut found = Vec::new();
+    let any = each(xml, |tag, _| {
+        if tag.name() == name {
+            found.push(tag.read()?);
+        }
+        Ok(())
+    })?;
+    if any { Ok(found) } else { Err(ENDS) }
+}
+
+/// An element with all that is in it, but for text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// What it is called.
+    pub name: String,
+    attributes: Vec<(String, String)>,
+    /// What is in it, in the order of the document.
+    pub children: Vec<Element>,
+}
+
+impl Element {
+    /// Reads a whole document; this is then its outermost element.
+    ///
+    /// # Errors
+    /// [`XmlError`] when it is malformed or cut off.
+    pub fn parse(xml: &str) -> Result<Self, XmlError> {
+        let mut roots = Vec::new();
+        each(xml, |tag, around| {
+            if around.len() >= DEEPEST {
+                return Err(XmlError::Incomplete { what: "it is nested too deeply" });
+            }
+            let innermost = around.iter().fold(&mut roots, |list: &mut Vec<Self>, _| {
+                &mut list.last_mut().expect("what is open was put there").children
+            });
+            innermost.push(tag.read()?);
+            Ok(())
+        })?;
+        roots.into_iter().next().ok_or(ENDS)
     }
-    Ok(())
+
+    /// What an attribute says.
+    pub fn find(&self, attribute: &str) -> Option<&str> {
+        self.attributes.iter().find(|(name, _)| name == attribute).map(|(_, value)| value.as_str())
+    }
+
+    /// The same, and nothing where there is no such attribute.
+    pub fn get(&self, attribute: &str) -> &str {
+        self.find(attribute).unwrap_or_default()
+    }
+
+    pub(crate) fn own(&self, attribute: &str) -> String {
+        self.get(attribute).to_owned()
+    }
+
+    /// The elements of that name right in it.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+        self.children.iter().filter(move |child| child.name == name)
+    }
+
+    /// Everything that is reached by these names, one in the other.
+    pub fn at<'a>(&'a self, path: &[&str]) -> Vec<&'a Element> {
+        path.iter().fold(vec![self], |found, name| {
+            found
+                .into_iter()
+                .flat_map(|one| one.children.iter().filter(|child| child.name == *name))
+                .collect()
+        })
+    }
+
+    /// The same without what is dropped, which is asked with the element around it, and with its attributes by their names.
+    #[must_use]
+    pub fn without(&self, is_dropped: &impl Fn(&Self, &Self) -> bool) -> Self {
+        let left = self.children.iter().filter(|child| !is_dropped(self, child));
+        let children = left.map(|child| child.without(is_dropped)).collect();
+        let mut attributes = self.attributes.clone();
+        attributes.sort();
+        Self { name: self.name.clone(), attributes, children }
+    }
+
+    /// Itself and all that is in it, in the order of the document.
+    pub fn walk(&self) -> Vec<&Element> {
+        let mut found = vec![self];
+        found.extend(self.children.iter().flat_map(Self::walk));
+        found
+    }
 }
 
 #[cfg(test)]
@@ -73,11 +190,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tree_is_read_in_the_order_of_the_document() {
+        let xml = "<?xml version='1.0'?><cib a='1'><x><y v='&lt;'/><z/><y v='2'/></x><x><y v='3'/></x></cib>";
+        let cib = Element::parse(xml).unwrap();
+        let values: Vec<&str> = cib.at(&["x", "y"]).into_iter().map(|y| y.get("v")).collect();
+        assert_eq!((values, cib.get("a"), cib.find("b")), (vec!["<", "2", "3"], "1", None));
+        let names: Vec<&str> = cib.walk().into_iter().map(|e| e.name.as_str()).collect();
+        assert_eq!(names, ["cib", "x", "y", "z", "y", "x", "y"]);
+    }
+
+    #[test]
     fn only_a_whole_document_counts() {
         let values = |xml| Some(elements(xml, "a").ok()?.iter().map(|a| a.own("v")).collect::<Vec<_>>());
         assert_eq!(values("<x><a v='1'/><b v='2'/><a v='&lt;'></a></x>"), Some(vec!["1".into(), "<".into()]));
-        for broken in ["", "text", "<x><a v='1'/>", "<x><a v=1/></x>", "<!DOCTYPE x><x/>", "<x></y>"] {
+        let deep = "<a>".repeat(DEEPEST) + &"</a>".repeat(DEEPEST);
+        assert!(Element::parse(&deep).is_ok() && Element::parse(&format!("<a>{deep}</a>")).is_err());
+        for broken in
+            ["", "text", "<x><a v='1'/>", "<x><a></x>", "<x><a v=1/></x>", "<!DOCTYPE x><x/>", "<x></y>"]
+        {
             assert_eq!(values(broken), None, "{broken}");
+            assert!(Element::parse(broken).is_err(), "{broken}");
+        }
+    }
+
+    /// What an agent says stands in the CIB, and Pacemaker writes a control character of it as it is, or as `&#x1B;` (2.1.8 and
+    /// later). The broken variant keeps to XML 1.0, which has neither: then one agent with a coloured message hides the cluster.
+    #[test]
+    fn a_control_character_hides_nothing() {
+        for reason in ["\u{1b}[31mfailed", "&#x1B;[31mfailed"] {
+            let read = Element::parse(&format!("<lrm_rsc_op exit-reason='{reason}'/>")).unwrap();
+            assert_eq!(read.get("exit-reason"), "\u{1b}[31mfailed");
         }
     }
 }

@@ -58,13 +58,14 @@ fn own_parts(manifest: &str) -> BTreeSet<&str> {
 }
 
 /// Which crate may know which. Pure rules know nobody; the agent is built without the alerter, and the alerter without the agent.
-const PARTS: [(&str, &[&str]); 6] = [
+const PARTS: [(&str, &[&str]); 7] = [
     ("crates/marks", &[]),
     ("crates/site", &[]),
     ("crates/journal", &["marks"]),
     ("crates/pacemaker", &["marks"]),
+    ("crates/setup", &["marks", "pacemaker"]),
     ("fence-agent", &["journal", "marks", "pacemaker", "site"]),
-    ("alerter", &["journal", "marks", "pacemaker", "site"]),
+    ("alerter", &["journal", "marks", "pacemaker", "setup", "site"]),
 ];
 
 /// S1-11: what agent and alerter both keep to is in crates of its own.

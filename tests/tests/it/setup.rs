@@ -7,9 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use alerter::setup::{self, Here, KINDS, Wanted};
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
 use serde_json::Value;
+use setup::{Here, KINDS, Wanted};
 use tempfile::TempDir;
 use tests::installed::{self, Installed};
 use tests::trials::Group;

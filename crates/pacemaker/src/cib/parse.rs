@@ -2,203 +2,164 @@
 
 use std::sync::Arc;
 
-use quick_xml::events::{BytesStart, Event};
-use quick_xml::reader::Reader;
-
 use super::hosts::{Known, truth};
 use super::index::Index;
 use super::operations::{History, Operation};
 use super::releases::FENCING_TIMEOUT;
-use super::{Cib, CibError, Level, Node, NodeState, Resource, Target};
-use crate::xml::Attributes;
+use super::{Cib, Level, Node, NodeState, Resource, Target};
+use crate::xml::{self, Element, Tag, XmlError};
 use marks::host::HostName;
 
 /// OCF's exit code of a monitor for what does not run.
 const NOT_RUNNING: &str = "7";
 /// Pacemaker's status of an operation that has not ended.
 const UNDER_WAY: &str = "-1";
+/// What the outermost element of a CIB is called.
+const ROOT: &str = "cib";
+const OTHER_ROOT: XmlError = XmlError::Incomplete { what: "its outermost element is not cib" };
 
-/// The elements that are open, by name.
-#[derive(Default)]
-struct Builder {
-    cib: Cib,
-    open: Vec<String>,
+pub(super) fn cib(xml: &str) -> Result<Cib, XmlError> {
+    let mut cib = Cib::default();
+    let any = xml::each(xml, |tag, around| cib.enter(tag, around))?;
+    cib.index = Arc::new(Index::new(&cib.resources, &cib.states, &cib.histories));
+    cib.known = Arc::new(Known::of(&cib));
+    any.then_some(cib).ok_or(XmlError::Incomplete { what: "there is no cib element" })
 }
 
-pub(super) fn cib(xml: &str) -> Result<Cib, CibError> {
-    let mut reader = Reader::from_str(xml);
-    let mut builder = Builder::default();
-    let mut complete = false;
-    loop {
-        let event = reader.read_event();
-        let at = reader.error_position();
-        match event.map_err(|_| CibError::Syntax { at })? {
-            Event::Start(element) => {
-                complete |= builder.enter(&element, at)?;
-                builder.open.push(element.name().as_ref().to_owned());
-            }
-            Event::Empty(element) => complete |= builder.enter(&element, at)?,
-            Event::End(_) => drop(builder.open.pop()),
-            Event::DocType(_) => return Err(CibError::Incomplete { what: "a DOCTYPE has no place in it" }),
-            Event::Eof => break,
-            _ => {}
-        }
-    }
-    match (complete, builder.open.is_empty()) {
-        (false, _) => Err(CibError::Incomplete { what: "there is no cib element" }),
-        (true, false) => Err(CibError::Incomplete { what: "it ends in the middle" }),
-        (true, true) => Ok(builder.finish()),
-    }
+/// See [`super::tree`].
+pub(super) fn tree(xml: &str) -> Result<Element, XmlError> {
+    Some(Element::parse(xml)?).filter(|root| root.name == ROOT).ok_or(OTHER_ROOT)
 }
 
-impl Builder {
-    fn finish(self) -> Cib {
-        let mut cib = self.cib;
-        cib.index = Arc::new(Index::new(&cib.resources, &cib.states, &cib.histories));
-        cib.known = Arc::new(Known::of(&cib));
-        cib
-    }
-
-    /// Takes what matters from an element. True for the root element.
-    fn enter(&mut self, element: &BytesStart<'_>, at: u64) -> Result<bool, CibError> {
-        let name = element.name();
-        if self.open.is_empty() {
-            if name.as_ref() != "cib" {
-                return Err(CibError::Incomplete { what: "its outermost element is not cib" });
-            }
-            let attributes = read(element, at)?;
-            self.cib.quorum = truth(attributes.get("have-quorum"));
-            self.cib.dc = attributes.own("dc-uuid");
-            self.cib.feature_set = attributes.own("crm_feature_set");
-            return Ok(true);
-        }
-        match name.as_ref() {
-            "node" if self.parent_is("nodes") => self.node(node(&read(element, at)?)),
-            "primitive" => self.cib.resources.push(resource(&read(element, at)?, false)),
-            "template" if self.parent_is("resources") => {
-                self.cib.resources.push(resource(&read(element, at)?, true));
-            }
-            "nvpair" => self.nvpair(&read(element, at)?),
-            "fencing-level" => self.cib.levels.extend(level(&read(element, at)?)),
-            "node_state" => self.cib.states.push(node_state(&read(element, at)?)),
+impl Cib {
+    /// Takes what matters from an element.
+    fn enter(&mut self, tag: &Tag<'_>, around: &[Tag<'_>]) -> Result<(), XmlError> {
+        let mut outwards = around.iter().rev().map(Tag::name);
+        let Some(parent) = outwards.next() else { return self.root(tag) };
+        match tag.name() {
+            "node" if parent == "nodes" => self.node(node(&tag.read()?)),
+            "primitive" => self.resources.push(resource(&tag.read()?, false)),
+            "template" if parent == "resources" => self.resources.push(resource(&tag.read()?, true)),
+            "nvpair" => self.nvpair(outwards.next().unwrap_or_default(), parent, &tag.read()?),
+            "fencing-level" => self.levels.extend(level(&tag.read()?)),
+            "node_state" => self.states.push(node_state(&tag.read()?)),
             "lrm_resource" => {
-                let history = self.history(&read(element, at)?);
-                self.cib.histories.push(history);
+                let history = self.history(&tag.read()?);
+                self.histories.push(history);
             }
-            "lrm_rsc_op" => self.operation(&read(element, at)?),
+            "lrm_rsc_op" => self.operation(&tag.read()?),
             _ => {}
         }
-        Ok(false)
+        Ok(())
     }
 
-    fn parent_is(&self, name: &str) -> bool {
-        self.open.last().is_some_and(|open| open == name)
+    fn root(&mut self, tag: &Tag<'_>) -> Result<(), XmlError> {
+        if tag.name() != ROOT {
+            return Err(OTHER_ROOT);
+        }
+        let root = tag.read()?;
+        self.quorum = truth(root.get("have-quorum"));
+        self.dc = root.own("dc-uuid");
+        self.feature_set = root.own("crm_feature_set");
+        Ok(())
     }
 
     fn node(&mut self, node: Node) {
         if let Ok(name) = HostName::parse(&node.name) {
-            self.cib.places.entry(name).or_default().push(self.cib.nodes.len());
+            self.places.entry(name).or_default().push(self.nodes.len());
         }
-        self.cib.nodes.push(node);
+        self.nodes.push(node);
     }
 
     /// An nvpair belongs to the nearest node, resource or property set that is open.
-    fn nvpair(&mut self, attributes: &Attributes) {
-        let mut outwards = self.open.iter().rev().map(String::as_str);
-        let Some(set) = outwards.next() else { return };
-        let owner = outwards.next().unwrap_or_default();
-        let cib = &mut self.cib;
+    fn nvpair(&mut self, owner: &str, set: &str, pair: &Element) {
         let list = match (owner, set) {
-            ("node", "instance_attributes") => cib.nodes.last_mut().map(|node| &mut node.attributes),
+            ("node", "instance_attributes") => self.nodes.last_mut().map(|node| &mut node.attributes),
             ("transient_attributes", "instance_attributes") => {
-                cib.states.last_mut().map(|state| &mut state.attributes)
+                self.states.last_mut().map(|state| &mut state.attributes)
             }
             ("primitive" | "template", "instance_attributes") => {
-                cib.resources.last_mut().map(|resource| &mut resource.parameters)
+                self.resources.last_mut().map(|resource| &mut resource.parameters)
             }
             ("primitive" | "template", "meta_attributes") => {
-                cib.resources.last_mut().map(|resource| &mut resource.meta)
+                self.resources.last_mut().map(|resource| &mut resource.meta)
             }
-            ("rsc_defaults", "meta_attributes") => Some(&mut cib.resource_defaults),
-            (_, "cluster_property_set") => return self.property(attributes),
+            ("rsc_defaults", "meta_attributes") => Some(&mut self.resource_defaults),
+            (_, "cluster_property_set") => return self.property(pair),
             _ => None,
         };
-        list.into_iter().for_each(|list| list.push((attributes.own("name"), attributes.own("value"))));
+        list.into_iter().for_each(|list| list.push((pair.own("name"), pair.own("value"))));
     }
 
-    fn property(&mut self, attributes: &Attributes) {
-        match attributes.get("name") {
-            "dc-version" => self.cib.dc_version = attributes.own("value"),
+    fn property(&mut self, pair: &Element) {
+        match pair.get("name") {
+            "dc-version" => self.dc_version = pair.own("value"),
             name if FENCING_TIMEOUT.contains(&name) => {
-                self.cib.stonith_timeouts.push(attributes.own("value"));
+                self.stonith_timeouts.push(pair.own("value"));
             }
-            "maintenance-mode" => self.cib.maintenance_modes.push(attributes.own("value")),
+            "maintenance-mode" => self.maintenance_modes.push(pair.own("value")),
             _ => {}
         }
     }
 
-    fn history(&self, attributes: &Attributes) -> History {
-        let agent = ["class", "provider", "type"].map(|name| attributes.get(name));
+    fn history(&self, element: &Element) -> History {
+        let agent = ["class", "provider", "type"].map(|name| element.get(name));
         History {
-            resource: attributes.own("id"),
+            resource: element.own("id"),
             agent: agent.join(":"),
-            node: self.cib.states.last().map(|state| state.name.clone()).unwrap_or_default(),
+            node: self.states.last().map(|state| state.name.clone()).unwrap_or_default(),
             operations: Vec::new(),
             is_starting: false,
         }
     }
 
     /// What is under way has no call id yet; of that only a start says something.
-    fn operation(&mut self, attributes: &Attributes) {
-        let Some(history) = self.cib.histories.last_mut() else { return };
+    fn operation(&mut self, element: &Element) {
+        let Some(history) = self.histories.last_mut() else { return };
         if history.node.is_empty() {
-            history.node = attributes.own("on_node");
+            history.node = element.own("on_node");
         }
-        let (kind, code) = (attributes.own("operation"), attributes.get("rc-code"));
-        history.is_starting |= kind == "start" && attributes.get("op-status") == UNDER_WAY;
-        let seconds = attributes.get("last-rc-change").parse();
-        let (Ok(call_id), Ok(seconds)) = (attributes.get("call-id").parse(), seconds) else { return };
+        let (kind, code) = (element.own("operation"), element.get("rc-code"));
+        history.is_starting |= kind == "start" && element.get("op-status") == UNDER_WAY;
+        let seconds = element.get("last-rc-change").parse();
+        let (Ok(call_id), Ok(seconds)) = (element.get("call-id").parse(), seconds) else { return };
         let (succeeded, found_nothing) = (code == "0", code == NOT_RUNNING);
         history.operations.push(Operation { kind, succeeded, found_nothing, call_id, seconds });
     }
 }
 
-fn node_state(attributes: &Attributes) -> NodeState {
+fn node_state(element: &Element) -> NodeState {
     NodeState {
-        id: attributes.own("id"),
-        name: attributes.own("uname"),
-        in_ccm: attributes.own("in_ccm"),
-        crmd: attributes.own("crmd"),
-        fenced: attributes.own("node_fenced"),
+        id: element.own("id"),
+        name: element.own("uname"),
+        in_ccm: element.own("in_ccm"),
+        crmd: element.own("crmd"),
+        fenced: element.own("node_fenced"),
         attributes: Vec::new(),
     }
 }
 
-fn node(attributes: &Attributes) -> Node {
-    Node { name: attributes.own("uname"), kind: attributes.own("type"), attributes: Vec::new() }
+fn node(element: &Element) -> Node {
+    Node { name: element.own("uname"), kind: element.own("type"), attributes: Vec::new() }
 }
 
-fn resource(attributes: &Attributes, is_template: bool) -> Resource {
+fn resource(element: &Element, is_template: bool) -> Resource {
     Resource {
-        id: attributes.own("id"),
+        id: element.own("id"),
         is_template,
-        class: attributes.own("class"),
-        provider: attributes.own("provider"),
-        agent: attributes.own("type"),
-        template: attributes.own("template"),
+        class: element.own("class"),
+        provider: element.own("provider"),
+        agent: element.own("type"),
+        template: element.own("template"),
         parameters: Vec::new(),
         meta: Vec::new(),
     }
 }
 
 /// `None` for an entry without a target, which the fencer passes over too.
-fn level(attributes: &Attributes) -> Option<Level> {
-    let target = Target::read(|name| attributes.find(name))?;
-    let index = attributes.get("index").parse().ok()?;
-    let devices = attributes.get("devices").split(',').map(str::trim).filter(|id| !id.is_empty());
+fn level(element: &Element) -> Option<Level> {
+    let target = Target::read(|name| element.find(name))?;
+    let index = element.get("index").parse().ok()?;
+    let devices = element.get("devices").split(',').map(str::trim).filter(|id| !id.is_empty());
     Some(Level { target, index, devices: devices.map(str::to_owned).collect() })
-}
-
-fn read(element: &BytesStart<'_>, at: u64) -> Result<Attributes, CibError> {
-    Attributes::read(element).map_err(|_| CibError::Syntax { at })
 }

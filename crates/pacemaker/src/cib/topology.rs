@@ -108,17 +108,28 @@ fn joined(cib: &Cib, key: &(String, u32), entries: &[&[String]], certain: bool) 
     Some(MarkLevel { target: key.0.clone(), index: key.1, devices, fault, certain })
 }
 
-/// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is off.
 fn fault(cib: &Cib, devices: &[String]) -> Option<LevelFault> {
-    let first_mark = devices.iter().position(|id| cib.is_mark_device(id))?;
-    if first_mark + 1 < devices.len() {
-        return Some(LevelFault::NotLast);
+    LevelFault::of(devices, |id| cib.is_mark_device(id), |id| power::weakness(cib, id))
+}
+
+impl LevelFault {
+    /// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is
+    /// off. `weakness` says why a device cannot cut power.
+    pub fn of(
+        devices: &[String],
+        is_mark: impl Fn(&str) -> bool,
+        weakness: impl Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
+        let first_mark = devices.iter().position(|id| is_mark(id))?;
+        if first_mark + 1 < devices.len() {
+            return Some(Self::NotLast);
+        }
+        if first_mark == 0 {
+            return Some(Self::Alone);
+        }
+        let weak: Option<Vec<String>> = devices[..first_mark].iter().map(|id| weakness(id)).collect();
+        weak.map(Self::NoPower)
     }
-    if first_mark == 0 {
-        return Some(LevelFault::Alone);
-    }
-    let weak: Option<Vec<String>> = devices[..first_mark].iter().map(|id| power::weakness(cib, id)).collect();
-    weak.map(LevelFault::NoPower)
 }
 
 impl Target {

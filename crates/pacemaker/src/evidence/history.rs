@@ -2,8 +2,7 @@
 
 use super::{Action, clock, is_human};
 use crate::cib::Cib;
-use crate::xml;
-use crate::xml::Attributes;
+use crate::xml::{self, Element};
 use marks::host::HostName;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
@@ -31,7 +30,7 @@ pub fn history(xml: &str) -> Result<Vec<Sighting>, HistoryError> {
     Ok(events.iter().filter_map(done).collect())
 }
 
-fn done(event: &Attributes) -> Option<Sighting> {
+fn done(event: &Element) -> Option<Sighting> {
     let fenced = matches!(Action::parse(event.get("action"))?, Action::Off | Action::Reboot);
     let at = clock::read(event.get("completed")).filter(|at| *at >= UNKNOWN)?;
     let node = HostName::parse(event.get("target")).ok()?;

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::NAME;
 use super::error::RegisterError;
-use super::publish::Published;
+use super::published::Published;
 use super::tools::{Tool, Tools};
 use crate::cib::releases::NO_SUCH_OPTION;
 use crate::xml;
-use marks::register::Entries;
-use marks::register::{Entry, Held};
+use marks::register::{Entries, Entry, Held};
 
 /// `attrd_updater`: nobody ever wrote an attribute of that name; a later Pacemaker says "no such".
 const ABSENT: [i32; 2] = [78, 105];

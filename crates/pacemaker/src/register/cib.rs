@@ -7,12 +7,10 @@ use std::time::Instant;
 
 use super::NAME;
 use super::error::RegisterError;
-use super::publish::Published;
+use super::published::Published;
 use super::tools::{Tool, Tools};
-use crate::xml;
-use crate::xml::Attributes;
-use marks::register::Entries;
-use marks::register::{Entry, Held};
+use crate::xml::{self, Element};
+use marks::register::{Entries, Entry, Held};
 
 /// `cibadmin`: an element of that id is there.
 const EXISTS: i32 = 108;
@@ -180,7 +178,7 @@ fn values(xml: &str) -> Result<Vec<(String, String)>, RegisterError> {
     Ok(pairs.iter().filter_map(own).collect())
 }
 
-fn own(pair: &Attributes) -> Option<(String, String)> {
+fn own(pair: &Element) -> Option<(String, String)> {
     let key = pair.get("name").strip_prefix(NAME)?.strip_prefix('.')?;
     Some((key.to_owned(), pair.own("value")))
 }

@@ -7,10 +7,9 @@ use super::attrd::PAUSE;
 use super::error::RegisterError;
 use super::tools::Tools;
 use super::{attrd, cib, publish};
-use marks::register::Key;
-use marks::register::Register;
+use marks::register::{Key, Register};
 
-/// See [`Register::clear`].
+/// See [`super::clear`].
 pub(super) fn clear(
     register: Register,
     tools: &Tools,

@@ -5,6 +5,7 @@ mod cib;
 mod clear;
 mod error;
 mod publish;
+mod published;
 mod tools;
 
 use std::time::Instant;
@@ -12,7 +13,7 @@ use std::time::Instant;
 use marks::register::{Entries, Entry, Key, Register};
 
 pub use error::RegisterError;
-pub use publish::Published;
+pub use published::Published;
 pub use tools::Tools;
 
 /// The name of the attribute, and the beginning of the ids in the CIB.

@@ -6,24 +6,12 @@ use std::time::Instant;
 
 use super::attrd::PAUSE;
 use super::error::RegisterError;
+use super::published::Published;
 use super::tools::Tools;
 use super::{attrd, cib};
-use marks::register::Key;
-use marks::register::Register;
-use marks::register::{Entry, Held};
+use marks::register::{Entry, Register};
 
-/// What became of entries that were to be published.
-#[derive(Debug, Default)]
-pub struct Published {
-    /// They stand there.
-    pub standing: Vec<Key>,
-    /// They do not, each with the reason.
-    pub failed: Vec<(Key, RegisterError)>,
-    /// Why nothing can be said of all others.
-    pub stopped: Option<RegisterError>,
-}
-
-/// See [`Register::publish_all`].
+/// See [`super::publish_all`].
 pub(super) fn all(register: Register, tools: &Tools, entries: &[Entry], deadline: Instant) -> Published {
     let mut published = Published::default();
     published.stopped = publish(register, tools, entries, deadline, &mut published).err();
@@ -81,36 +69,6 @@ fn confirm(
     });
     published.failed.extend(lost);
     Ok(())
-}
-
-impl Published {
-    /// Notes what stands and what stands in the way; gives back what is not there.
-    fn sort<'a>(&mut self, entries: Vec<&'a Entry>, values: &BTreeMap<String, String>) -> Vec<&'a Entry> {
-        let mut missing = Vec::new();
-        for entry in entries {
-            let key = entry.key();
-            match entry.held(values.get(&key.to_string()).map_or("", String::as_str)) {
-                Held::Absent => missing.push(entry),
-                Held::Counts => self.standing.push(key),
-                Held::Other => {
-                    let error = RegisterError::Other { key: key.to_string() };
-                    self.failed.push((key, error));
-                }
-            }
-        }
-        missing
-    }
-
-    /// A tool that fails by its own account may have something against this one entry; any other fault ends all.
-    pub(super) fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
-        match error {
-            RegisterError::Tool { ref source, .. } if source.code().is_some() => {
-                self.failed.push((entry.key(), error));
-                Ok(())
-            }
-            error => Err(error),
-        }
-    }
 }
 
 /// Everything that stands there, as it is.

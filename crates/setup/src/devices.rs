@@ -8,7 +8,7 @@ use pacemaker::cib::{Target, time_limit};
 use super::finding::{Finding, Kind, Then};
 use super::levels::served;
 use super::model::{Cluster, Node, NodeKind, Resource};
-use super::plan::Step;
+use super::step::Step;
 
 /// What a new mark device has, beside its hosts.
 pub(super) const MARK_PARAMETERS: [(&str, &str); 4] = [

@@ -6,7 +6,7 @@ use pacemaker::cib::releases::CONCURRENT_BY_ITSELF;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Resource};
-use super::plan::Step;
+use super::step::Step;
 
 pub(super) fn check(cluster: &Cluster, found: &mut Vec<Finding>) {
     let set =

@@ -11,7 +11,7 @@ use pacemaker::cib::Target;
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
 use super::model::Cluster;
-use super::plan::Step;
+use super::step::Step;
 use super::tool::Tool;
 
 /// A command, and what it is for.

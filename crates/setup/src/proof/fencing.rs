@@ -1,7 +1,7 @@
 //! Whether every node keeps the fencing that it had: pure, from one configuration to the next.
 
-use crate::setup::levels::{Lists, distinct, eligible, holding, keeps, without_marks};
-use crate::setup::model::{Cluster, Node, NodeKind, Resource};
+use crate::levels::{Lists, distinct, eligible, holding, keeps, without_marks};
+use crate::model::{Cluster, Node, NodeKind, Resource};
 use pacemaker::cib::{LEVELS, Target};
 
 /// The levels of one target that holds for a node.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pacemaker::child;
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
 
 /// How long one of Pacemaker's tools may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ impl Schedule {
     }
 
     fn read(xml: &str) -> Option<Self> {
-        let root = Element::parse_any(xml).ok()?;
+        let root = Element::parse(xml).ok()?;
         let places = |section: &str| {
             let found = root.at(&[section, "resources"]).into_iter().flat_map(Element::walk);
             let mut all = Places::new();
@@ -51,8 +51,7 @@ impl Schedule {
             all
         };
         let agents = root.walk().into_iter().filter(|element| element.name == "resource");
-        let is_free =
-            |agent: &str| agent.starts_with("stonith:") || agent == super::super::model::ALERTER_AGENT;
+        let is_free = |agent: &str| agent.starts_with("stonith:") || agent == crate::model::ALERTER_AGENT;
         let free = agents.filter(|resource| is_free(resource.get("resource_agent")));
         let fenced =
             root.at(&["transition", "fencing_action"]).into_iter().filter(|action| action.get("op") != "on");

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use pacemaker::cib::Target;
 
 use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, settings};
-use crate::setup::alert::FENCING;
-use crate::setup::model::Cluster;
-use crate::setup::plan::Step;
+use crate::alert::FENCING;
+use crate::model::Cluster;
+use crate::step::Step;
 
 pub(super) fn commands(cluster: &Cluster, steps: &[Step]) -> Vec<Command> {
     let (mut input, mut does) = (String::new(), Vec::new());

@@ -6,7 +6,7 @@ use super::devices::{monitor, stopped};
 use super::finding::{Finding, Kind, Then};
 use super::location;
 use super::model::{Cluster, Node, Resource};
-use super::plan::Step;
+use super::step::Step;
 
 /// What a new alerter has.
 pub(super) const ALERTER_META: [(&str, &str); 4] = [

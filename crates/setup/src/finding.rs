@@ -1,6 +1,6 @@
 //! What is wrong with a cluster, each by a stable word, and what puts it right.
 
-use super::plan::Step;
+use super::step::Step;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

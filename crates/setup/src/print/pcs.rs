@@ -3,9 +3,9 @@
 use pacemaker::cib::Target;
 
 use super::{ALERTER_META, ALERTER_MONITOR, Command, MARK_MONITOR, mark_settings, owned, settings};
-use crate::setup::alert::FENCING;
-use crate::setup::model::Cluster;
-use crate::setup::plan::Step;
+use crate::alert::FENCING;
+use crate::model::Cluster;
+use crate::step::Step;
 
 /// Root's alone: the configuration holds passwords.
 pub(super) const ROOM: &str = "/run/nova-host-alerter-setup";
@@ -82,7 +82,7 @@ fn edits(cluster: &Cluster, step: &Step) -> Vec<Vec<String>> {
 }
 
 fn kind(cluster: &Cluster, resource: &str) -> &'static str {
-    let is_device = cluster.resource(resource).is_some_and(crate::setup::model::Resource::is_fence_device);
+    let is_device = cluster.resource(resource).is_some_and(crate::model::Resource::is_fence_device);
     if is_device { "stonith" } else { "resource" }
 }
 

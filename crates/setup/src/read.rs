@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use marks::host::HostName;
-use pacemaker::cib::{Cib, CibError, Element, Target, truth};
+use pacemaker::cib::{self, Cib, CibError, truth};
+use pacemaker::xml::Element;
 
 use super::local::Here;
-use super::location::{self, Condition, Location, Part};
-use super::model::{Alert, Cluster, Failure, Level, Node, NodeKind, Operation, Resource, Wanted};
+use super::location;
+use super::model::{
+    Alert, Cluster, Condition, Failure, Location, Node, NodeKind, Operation, Part, Resource, Wanted,
+};
 use super::patterns::Patterns;
 
 /// The property set that goes before all others.
@@ -24,7 +27,7 @@ const NOT_RUNNING: i64 = 7;
 /// # Errors
 /// [`CibError`] when it is malformed, cut off, or something else.
 pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> {
-    let (cib, root) = (Cib::parse(xml)?, Element::parse(xml)?);
+    let (cib, root) = (Cib::parse(xml)?, cib::tree(xml)?);
     let properties = properties(&root);
     let resources = resources(&root);
     let ids = resources.iter().flat_map(|resource| [&resource.id, &resource.top]);
@@ -33,7 +36,7 @@ pub fn read(xml: &str, here: Here, wanted: Wanted) -> Result<Cluster, CibError> 
     let patterns = patterns(&root, &nodes, &ids);
     Ok(Cluster {
         pacemaker: cib.release(),
-        levels: all(&root, "fencing-level").filter_map(level).collect(),
+        levels: cib.levels().to_vec(),
         alerts: all(&root, "alert").map(alert).collect(),
         locations: all(&root, "rsc_location").map(|element| location(element, &ids, &patterns)).collect(),
         failures: failures(&root),
@@ -148,15 +151,6 @@ fn is_around(element: &Element, primitive: &Element) -> bool {
 fn operation(op: &Element) -> Operation {
     let own = |name| op.get(name).to_owned();
     Operation { name: own("name"), interval: own("interval"), on_fail: own("on-fail") }
-}
-
-fn level(element: &Element) -> Option<Level> {
-    let devices = element.get("devices").split(',').map(str::trim).filter(|id| !id.is_empty());
-    Some(Level {
-        target: Target::read(|name| element.find(name))?,
-        index: element.get("index").parse().ok()?,
-        devices: devices.map(str::to_owned).collect(),
-    })
 }
 
 fn alert(element: &Element) -> Alert {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pacemaker::cib::releases::WATCHDOG_TIMEOUT;
-use pacemaker::cib::{LEVELS, Target, WATCHDOG};
+use pacemaker::cib::{LEVELS, LevelFault, Target, WATCHDOG};
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{Cluster, Node, Resource};
-use super::plan::Step;
+use super::step::Step;
 
 /// Lists of devices, the first level first.
 pub(super) type Lists = Vec<Vec<String>>;
@@ -410,39 +410,38 @@ fn misplaced(cluster: &Cluster, target: &Target, name: &str) -> Vec<(Kind, Strin
     cluster.levels_of(target).into_keys().filter_map(of_level).collect()
 }
 
-/// A mark device must be the last of at least two, and one before it must cut power: so it is asked only when the host is off.
 fn fault(cluster: &Cluster, index: u32, devices: &[String], name: &str) -> Option<(Kind, String)> {
-    let first = devices.iter().position(|id| cluster.is_mark(id))?;
-    if first + 1 < devices.len() {
-        let what = format!(
-            "the mark device is not the last of level {index} of {name}, so it would be asked before the host is fenced"
-        );
-        return Some((Kind::MarkNotLast, what));
-    }
-    if first == 0 {
-        let what = format!(
-            "the mark device is alone in level {index} of {name}, so it would be asked although nothing has fenced the host"
-        );
-        return Some((Kind::MarkAlone, what));
-    }
-    let before = &devices[..first];
-    (!cluster.cuts_power(before)).then(|| {
-        let what = format!(
-            "the mark device stands behind no device that cuts power in level {index} of {name} ({}), so it would be asked while the host runs, and refuses",
-            weak(cluster, before).join("; ")
-        );
-        (Kind::MarkWithoutPower, what)
-    })
+    let fault = LevelFault::of(devices, |id| cluster.is_mark(id), |id| weakness(cluster, id))?;
+    let (kind, what) = match fault {
+        LevelFault::NotLast => (
+            Kind::MarkNotLast,
+            format!(
+                "the mark device is not the last of level {index} of {name}, so it would be asked before the host is fenced"
+            ),
+        ),
+        LevelFault::Alone => (
+            Kind::MarkAlone,
+            format!(
+                "the mark device is alone in level {index} of {name}, so it would be asked although nothing has fenced the host"
+            ),
+        ),
+        LevelFault::NoPower(weak) => (
+            Kind::MarkWithoutPower,
+            format!(
+                "the mark device stands behind no device that cuts power in level {index} of {name} ({}), so it would be asked while the host runs, and refuses",
+                weak.join("; ")
+            ),
+        ),
+    };
+    Some((kind, what))
 }
 
-/// What each of these does instead of cutting power.
-fn weak(cluster: &Cluster, devices: &[String]) -> Vec<String> {
-    let why = |id: &String| match cluster.resource(id).and_then(|device| Some((device, device.powerless()?)))
-    {
-        Some((device, powerless)) => does(device, powerless.does),
-        None => format!("{id} is no fence device of this cluster"),
-    };
-    devices.iter().map(why).collect()
+/// What a device does instead of cutting power.
+fn weakness(cluster: &Cluster, id: &str) -> Option<String> {
+    match cluster.resource(id).filter(|device| device.is_fence_device()) {
+        Some(device) => device.powerless().map(|powerless| does(device, powerless.does)),
+        None => Some(format!("{id} is no fence device of this cluster")),
+    }
 }
 
 /// Levels that hold for no compute host, or for others too: wherever a mark device stands it must be last. And nodes that no

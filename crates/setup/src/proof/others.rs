@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
 
-use crate::setup::plan::Step;
+use crate::step::Step;
 
 /// What the steps may change.
 #[derive(Default)]

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::host::{HostName, HostPatterns};
 use pacemaker::cib::releases::{FENCING_ENABLED, Release};
-use pacemaker::cib::{LEVELS, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
+use pacemaker::cib::{LEVELS, Level, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
-use super::location::Location;
 use super::patterns::Patterns;
 
 /// `class:provider:type` of the alerter's resource.
@@ -120,15 +119,50 @@ pub struct Operation {
     pub on_fail: String,
 }
 
-/// An entry of the fencing topology.
+/// A location constraint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Its id.
+    pub id: String,
+    /// Whether it is one resource and one node by their names, and nothing more.
+    pub is_plain: bool,
+    /// The resources that it is about.
+    pub resources: Vec<String>,
+    /// `resource-discovery`, as it is written.
+    pub discovery: String,
+    /// What it says of which nodes.
+    pub parts: Vec<Part>,
+}
+
+/// A score for the nodes that a condition holds for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct Part {
+    /// From minus to plus one million.
+    pub score: i64,
     /// Of which nodes.
-    pub target: Target,
-    /// Its number.
-    pub index: u32,
-    /// Its devices, in order.
-    pub devices: Vec<String>,
+    pub condition: Condition,
+}
+
+/// What must hold for a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// That it is called so.
+    Named(String),
+    /// All of these.
+    All(Vec<Condition>),
+    /// One of these.
+    Any(Vec<Condition>),
+    /// What an expression says of one of its attributes.
+    Attribute {
+        /// Its name, such as `#kind`.
+        name: String,
+        /// `eq`, `ne`, `defined`, `not_defined`; others are not judged.
+        operation: String,
+        /// What it is compared with.
+        value: String,
+    },
+    /// Something that is not judged here, such as a date.
+    Other,
 }
 
 /// An alert.
@@ -224,14 +258,6 @@ impl Cluster {
             Target::Pattern(text) => self.patterns.matches(text, node.name.as_str()),
             Target::Name(_) | Target::Attribute { .. } => target.covers(node.name.as_str(), attributes),
         }
-    }
-
-    /// Whether the fencer may choose a device for a node; `None` where only the device itself can say.
-    pub(super) fn serves(&self, device: &Resource, node: &Node) -> Option<bool> {
-        if device.is_stopped() || self.bans(device).is_some() {
-            return Some(false);
-        }
-        device.is_for(node)
     }
 
     /// Whether Pacemaker starts, stops and fences what a resource is.

@@ -1,55 +1,9 @@
 //! Where location constraints let a resource run, and where Pacemaker looks for it.
 
-use super::model::{Cluster, Node, NodeKind, Resource};
+use super::model::{Cluster, Condition, Location, Node, NodeKind, Part, Resource};
 
 /// Pacemaker's INFINITY.
 const INFINITY: i64 = 1_000_000;
-
-/// A location constraint.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Location {
-    /// Its id.
-    pub id: String,
-    /// Whether it is one resource and one node by their names, and nothing more.
-    pub is_plain: bool,
-    /// The resources that it is about.
-    pub resources: Vec<String>,
-    /// `resource-discovery`, as it is written.
-    pub discovery: String,
-    /// What it says of which nodes.
-    pub parts: Vec<Part>,
-}
-
-/// A score for the nodes that a condition holds for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// From minus to plus one million.
-    pub score: i64,
-    /// Of which nodes.
-    pub condition: Condition,
-}
-
-/// What must hold for a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition {
-    /// That it is called so.
-    Named(String),
-    /// All of these.
-    All(Vec<Condition>),
-    /// One of these.
-    Any(Vec<Condition>),
-    /// What an expression says of one of its attributes.
-    Attribute {
-        /// Its name, such as `#kind`.
-        name: String,
-        /// `eq`, `ne`, `defined`, `not_defined`; others are not judged.
-        operation: String,
-        /// What it is compared with.
-        value: String,
-    },
-    /// Something that is not judged here, such as a date.
-    Other,
-}
 
 impl Condition {
     /// Whether it holds; `None` where that cannot be said.
@@ -146,6 +100,14 @@ impl Cluster {
         let controllers = self.nodes.iter().filter(|node| node.kind == NodeKind::Cluster);
         let bans: Option<Vec<&Location>> = controllers.map(|node| self.ban(resource, node)).collect();
         bans.filter(|bans| !bans.is_empty())
+    }
+
+    /// Whether the fencer may choose a device for a node; `None` where only the device itself can say.
+    pub(super) fn serves(&self, device: &Resource, node: &Node) -> Option<bool> {
+        if device.is_stopped() || self.bans(device).is_some() {
+            return Some(false);
+        }
+        device.is_for(node)
     }
 
     /// Whether any constraint on it has a rule.

@@ -6,7 +6,7 @@ use pacemaker::cib::releases::MISSES_A_FIRST_ALERT;
 
 use super::finding::{Finding, Kind, Then};
 use super::model::{ALERT_PROGRAM, Alert, Cluster};
-use super::plan::Step;
+use super::step::Step;
 
 /// What it must be told of.
 pub(super) const FENCING: &str = "fencing";

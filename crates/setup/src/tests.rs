@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use marks::host::{HostName, HostPatterns};
-use pacemaker::cib::{Cib, Target};
+use pacemaker::cib::{Cib, Level, Target};
 use pacemaker::evidence;
 use proptest::prelude::*;
 
 use super::alerter::{ALERTER_META, ALERTER_MONITOR};
 use super::devices::{MARK_MONITOR, MARK_PARAMETERS};
-use super::location::{Condition, Location, Part};
-use super::model::{ALERTER_AGENT, Alert, Level, Node, NodeKind, Operation, Resource};
+use super::model::{ALERTER_AGENT, Alert, Condition, Location, Node, NodeKind, Operation, Part, Resource};
 use super::patterns::Patterns;
 use super::proof::lost;
 use super::*;

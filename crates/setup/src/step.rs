@@ -1,11 +1,8 @@
-//! What is done about the findings: steps in an order in which no host is ever without a level, or its mark alone.
+//! One change of the configuration: what it is, what guards it, and its place among others.
 
 use std::collections::BTreeMap;
 
 use pacemaker::cib::Target;
-
-use super::finding::Finding;
-use crate::writes::{What, Write};
 
 /// One change of the configuration, whichever tool makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,62 +85,71 @@ pub enum Step {
     },
 }
 
+/// What a step changes, what guards it, and how it is undone: `docs/writes.md` shows all of them.
+#[derive(Debug)]
+pub struct Write {
+    /// What is done.
+    pub what: &'static str,
+    /// What must hold before it is done.
+    pub guard: &'static str,
+    /// How an operator undoes it.
+    pub undo: &'static str,
+}
+
 /// What each kind of step changes, by its place.
 pub static WRITES: [Write; 11] = [
     Write {
-        what: What::Other("creates the mark device"),
+        what: "creates the mark device",
         guard: "only for compute hosts that have levels with power, or get them by the same change",
         undo: "undo the levels first, then `pcs stonith delete ID`",
     },
     Write {
-        what: What::Other("sets the fencing levels of a target"),
+        what: "sets the fencing levels of a target",
         guard: "every node keeps each of its lists of devices, in its order; a node that is no compute host keeps its levels as they are",
         undo: "`cibadmin --replace --scope fencing-topology --xml-file FILE` with what `cibadmin --query --scope fencing-topology` gave before",
     },
     Write {
-        what: What::Other("creates the alerter, for controllers alone"),
+        what: "creates the alerter, for controllers alone",
         guard: "there is none",
         undo: "`pcs resource delete ID`; marks wait",
     },
     Write {
-        what: What::Other("keeps the alerter to controllers"),
+        what: "keeps the alerter to controllers",
         guard: "it stands alone, in no group and no clone; constraints of yours stay as they are",
         undo: "`pcs constraint delete ID`",
     },
     Write {
-        what: What::Other("creates or corrects the alert"),
+        what: "creates or corrects the alert",
         guard: "recipients of yours stay",
         undo: "`pcs alert remove ID`",
     },
     Write {
-        what: What::Other("sets `concurrent-fencing`"),
+        what: "sets `concurrent-fencing`",
         guard: "`stonith-enabled` and its like are never set",
         undo: "`pcs property set concurrent-fencing=` where it was not set, else with the former value",
     },
     Write {
-        what: What::Other("sets parameters of the mark device"),
+        what: "sets parameters of the mark device",
         guard: "every host that it is for stays in its list",
         undo: "`pcs stonith update ID NAME=VALUE` with the former value",
     },
     Write {
-        what: What::Other("sets meta attributes of the alerter"),
+        what: "sets meta attributes of the alerter",
         guard: "no resource of yours is touched",
         undo: "`pcs resource meta ID NAME=VALUE` with the former value",
     },
     Write {
-        what: What::Other("adds a monitor operation to the mark device or the alerter"),
+        what: "adds a monitor operation to the mark device or the alerter",
         guard: "it has none",
         undo: "`pcs resource op remove ID monitor`",
     },
     Write {
-        what: What::Other("printed for you alone: enables a fence device or the alerter"),
+        what: "printed for you alone: enables a fence device or the alerter",
         guard: "proven on a copy; `setup` does not run it",
         undo: "`pcs resource disable ID`",
     },
     Write {
-        what: What::Other(
-            "printed for you alone: removes a constraint that keeps the mark device from a controller",
-        ),
+        what: "printed for you alone: removes a constraint that keeps the mark device from a controller",
         guard: "proven on a copy: it is about nothing else; `setup` does not run it",
         undo: "`pcs constraint location ID avoids NODE`",
     },
@@ -169,7 +175,7 @@ impl Step {
     }
 
     /// Takes another step of the same kind about the same thing into this one; gives it back where it is another matter.
-    fn join(&mut self, other: Self) -> Option<Self> {
+    pub(super) fn join(&mut self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::SetProperties(own), Self::SetProperties(more)) => own.extend(more),
             (
@@ -181,25 +187,4 @@ impl Step {
         }
         None
     }
-}
-
-/// The steps that put right what was found, as far as they do; none where nothing is wrong that they could put right.
-pub fn steps(findings: &[Finding]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for step in findings.iter().filter_map(Finding::step) {
-        if !steps.contains(step) {
-            add(&mut steps, step.clone());
-        }
-    }
-    steps.sort_by_key(Step::place);
-    steps
-}
-
-fn add(steps: &mut Vec<Step>, step: Step) {
-    let place = step.place();
-    let mut left = Some(step);
-    for own in steps.iter_mut().filter(|own| own.place() == place) {
-        left = left.and_then(|step| own.join(step));
-    }
-    steps.extend(left);
 }

@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use nix::unistd::mkdtemp;
-use pacemaker::child;
-use pacemaker::cib::Element;
+use pacemaker::xml::Element;
+use pacemaker::{child, cib};
 
 pub use fencing::lost;
 use schedule::Schedule;
 
 use super::finding::{Finding, Then};
 use super::model::Cluster;
-use super::plan::{self, Step};
+use super::plan;
 use super::print::on_copy;
 use super::read::read;
 use super::run::run_on_copy;
+use super::step::Step;
 use super::tool::Tool;
 
 /// What is proven as a whole, where not all of the plan is proven at once.
@@ -158,13 +159,13 @@ impl Before<'_> {
 }
 
 fn tree(xml: &str) -> Result<Element, String> {
-    Element::parse(xml).map_err(|e| e.to_string())
+    cib::tree(xml).map_err(|e| e.to_string())
 }
 
 /// Whether the configuration is still the one that commands were proven on; what runs may have changed.
 pub fn is_same(proven: &str, now: &str) -> bool {
     let configuration =
-        |xml: &str| Some(Element::parse(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
+        |xml: &str| Some(cib::tree(xml).ok()?.at(&["configuration"]).first().map(|e| (*e).clone()));
     configuration(proven).is_some_and(|was| Some(was) == configuration(now))
 }
 

@@ -1,0 +1,51 @@
+//! What becomes of several entries, as it is known so far.
+
+use std::collections::BTreeMap;
+
+use super::error::RegisterError;
+use marks::register::{Entry, Held, Key};
+
+/// What became of entries that were to be published.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// They stand there.
+    pub standing: Vec<Key>,
+    /// They do not, each with the reason.
+    pub failed: Vec<(Key, RegisterError)>,
+    /// Why nothing can be said of all others.
+    pub stopped: Option<RegisterError>,
+}
+
+impl Published {
+    /// Notes what stands and what stands in the way; gives back what is not there.
+    pub(super) fn sort<'a>(
+        &mut self,
+        entries: Vec<&'a Entry>,
+        values: &BTreeMap<String, String>,
+    ) -> Vec<&'a Entry> {
+        let mut missing = Vec::new();
+        for entry in entries {
+            let key = entry.key();
+            match entry.held(values.get(&key.to_string()).map_or("", String::as_str)) {
+                Held::Absent => missing.push(entry),
+                Held::Counts => self.standing.push(key),
+                Held::Other => {
+                    let error = RegisterError::Other { key: key.to_string() };
+                    self.failed.push((key, error));
+                }
+            }
+        }
+        missing
+    }
+
+    /// A tool that fails by its own account may have something against this one entry; any other fault ends all.
+    pub(super) fn note(&mut self, entry: &Entry, error: RegisterError) -> Result<(), RegisterError> {
+        match error {
+            RegisterError::Tool { ref source, .. } if source.code().is_some() => {
+                self.failed.push((entry.key(), error));
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
