@@ -1,49 +1,52 @@
-//! nova-host-alerter: takes marks from the journal and tells the recovery controllers until they acknowledge.
+//! nova-host-alerter: takes marks from the journal and notifies the recovery controllers until they acknowledge.
 
+/// What every part of the daemon stands on: the configuration in force, the journal's thread, what is seen of the cluster.
 pub mod base;
-pub mod checks;
+/// The command line.
 pub mod cli;
+/// Pacemaker as it is polled, and what was seen of it.
 pub mod cluster;
+/// What each command does.
 pub mod commands;
+/// The configuration: every table, read and judged.
 pub mod config;
+/// The API, at the control socket and over TCP.
 pub mod control;
-pub mod counters;
+/// The daemon: start and stop, its loop, and what it does now and then.
 pub mod daemon;
-pub mod damage;
+/// Attempts: endpoints, lanes, the schedule, what goes on record.
 pub mod delivery;
 pub mod drivers;
-pub mod engine;
-pub mod headline;
+/// Whether the process is well: the checks, and `/health`.
 pub mod health;
+/// Records in, marks out.
 pub mod intake;
+/// Addresses of our own, and plain HTTP with bounds.
 pub mod listen;
+/// The one way to a mutex.
 pub mod lock;
+/// The log: journald, syslog, stderr.
 pub mod log;
-pub mod lookout;
-pub mod markup;
-pub mod metrics;
+/// A point in time by both clocks.
 pub mod moment;
-pub mod notice;
-pub mod online;
 pub mod openstack;
-pub mod page;
-pub mod percentile;
 mod plain;
+/// Which marks may not go now, and why: the plan (pure), and what writes it down.
 pub mod policy;
+/// Probes that ask whether a host is really down.
 pub mod probes;
+/// What may be wrong.
 pub mod problem;
-pub mod pruning;
+/// A new configuration in a running daemon.
 pub mod reload;
-pub mod reloads;
-pub mod report;
+/// Serves what the configuration says, where it says so.
 pub mod serving;
-pub mod shared;
+/// Lengths of time as people write them.
 pub mod span;
-pub mod steer;
-pub mod store;
-pub mod supervisor;
-pub mod timeline;
-pub mod unproven;
-pub mod watch;
+/// The daemon's state, for those who show it.
+pub mod state;
+/// What shows that state: metrics, the page, notices, reports.
+pub mod surface;
+/// Texts and times as people read them.
 pub mod words;
 pub mod writes;

@@ -8,9 +8,10 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
-use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
-use crate::reloads::{Reloaded, Signed};
-use crate::shared::Shared;
+use crate::config;
+use crate::config::{ConfigErrors, NoticeTarget, Route, Settings};
+use crate::state::Shared;
+use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;
 
 /// Reads the configuration afresh and puts it in force. `file` is another main file than that of the last time. What came of

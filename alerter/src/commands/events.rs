@@ -15,7 +15,8 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{journal_path, reader, say};
-use crate::cli::{self, Cli};
+use crate::cli;
+use crate::cli::Cli;
 use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};
 use crate::control::events::WAIT;

@@ -14,10 +14,12 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use super::{controller, reader, say};
-use crate::cli::{self, Cli, Format};
+use crate::cli;
+use crate::cli::{Cli, Format};
 use crate::plain::is_hidden;
-use crate::report::{self, Numbers};
-use crate::timeline::Timeline;
+use crate::surface::report;
+use crate::surface::report::Numbers;
+use crate::surface::timeline::Timeline;
 
 /// The first line of CSV.
 const HEADER: &str = "seq,at,time,event,mark,node,route,detail,actor";

@@ -15,8 +15,10 @@ use pacemaker::register::Tools;
 
 use super::merged::LIMIT;
 use super::report::MarkReport;
-use crate::cli::{self, Cli};
-use crate::config::{self, Members, Settings, suggest};
+use crate::cli;
+use crate::cli::Cli;
+use crate::config;
+use crate::config::{Members, Settings, suggest};
 use crate::policy::Hold;
 use crate::span;
 

@@ -10,6 +10,7 @@ mod export;
 mod filter;
 mod merged;
 mod near;
+pub mod online;
 mod origin;
 pub(crate) mod progress;
 mod read;
@@ -40,8 +41,10 @@ use site::Site;
 use merged::{Found, Look};
 use report::MarkReport;
 
-use crate::cli::{self, Cli, Command};
-use crate::config::{self, Settings};
+use crate::cli;
+use crate::cli::{Cli, Command};
+use crate::config;
+use crate::config::Settings;
 use crate::control::client;
 use crate::{daemon, log};
 

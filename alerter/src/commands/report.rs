@@ -12,7 +12,8 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::merged::{self, Found, Look};
-use crate::policy::{self, Hold};
+use crate::policy;
+use crate::policy::Hold;
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]

@@ -8,8 +8,8 @@ use super::terminal::{Colour, Look, clean};
 use super::text::{self, span, time};
 use super::trouble::{Level, Trouble};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
-use crate::headline::Headline;
-use crate::steer::groups::GroupStatus;
+use crate::policy::groups::GroupStatus;
+use crate::surface::headline::Headline;
 
 /// So many troubles fit on one screen.
 const TROUBLES: usize = 6;

@@ -13,7 +13,8 @@ use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
 use super::{print_json, println_all, say, site};
-use crate::cli::{self, Cli};
+use crate::cli;
+use crate::cli::Cli;
 use crate::{config, intake};
 
 /// How long the cluster may take to say how it is configured.

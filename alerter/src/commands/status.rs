@@ -21,7 +21,8 @@ use super::{
     controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
     watch,
 };
-use crate::cli::{self, Cli};
+use crate::cli;
+use crate::cli::Cli;
 use crate::config;
 use crate::config::control_socket;
 use crate::control::api::{Daemon, Health};

@@ -875,9 +875,9 @@ pub(super) mod tests {
     use marks::mark::{Doubt, Proof, Source, Standing};
 
     use super::*;
+    use crate::config::rules::Rules;
     use crate::control::api::{ClusterStatus, Health, Reason};
     use crate::policy;
-    use crate::policy::rules::Rules;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
     static NO_SECRETS: std::sync::OnceLock<BTreeMap<String, String>> = std::sync::OnceLock::new();

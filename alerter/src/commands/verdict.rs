@@ -8,7 +8,8 @@ use super::status::{self, Status};
 use super::terminal::clean;
 use super::trouble::{Level, Limits};
 use super::{println_all, wait_for};
-use crate::cli::{self, Cli};
+use crate::cli;
+use crate::cli::Cli;
 
 /// So many troubles stand in the line; the others are counted.
 const SAID: usize = 3;

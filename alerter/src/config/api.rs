@@ -14,7 +14,8 @@ use super::settings::{is_plain_name, only_tables, patterns};
 use crate::config::token::{Digest, Token};
 use crate::drivers::Step;
 use crate::drivers::http::absolute;
-use crate::listen::tls::{self, TlsFiles};
+use crate::listen::tls;
+use crate::listen::tls::TlsFiles;
 
 /// The address with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use super::problem::Place;
 use super::reader::{Section, shown, unknown_word};
 use super::routes::Reach;
 use super::settings::{is_plain_name, only_tables};
-use crate::policy::rules::Rules;
-use crate::probes::{self, Confirm};
+use crate::config::rules::Rules;
+use crate::probes;
+use crate::probes::Confirm;
 
 pub use members::{Attributes, Members};
 pub use told::{Link, Told};

@@ -3,7 +3,8 @@
 use nix::unistd::{Group, User};
 
 use super::reader::Section;
-use crate::listen::{self, Address, Owner};
+use crate::listen;
+use crate::listen::{Address, Owner};
 
 /// Where something is served, by its table.
 #[derive(Clone, Debug, PartialEq, Eq)]

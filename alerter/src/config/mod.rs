@@ -11,6 +11,7 @@ mod notice;
 mod problem;
 mod reader;
 mod routes;
+pub mod rules;
 mod settings;
 pub(crate) mod suggest;
 pub mod token;

@@ -13,7 +13,8 @@ use super::problem::Place;
 use super::reader::{Section, shown};
 use super::settings::{SECONDS, is_plain_name, only_tables, patterns};
 use super::written::Written;
-use crate::drivers::{self, Driver, Step};
+use crate::drivers;
+use crate::drivers::{Driver, Step};
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
 const AFTER_LIMIT: u32 = 60;

@@ -19,9 +19,11 @@ use super::problem::Problem;
 use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
 use super::written::Written;
-use crate::drivers::{self, Step};
+use crate::drivers;
+use crate::drivers::Step;
 use crate::listen::{Address, Host, PATH_MAX};
-use crate::log::{self, Format, To};
+use crate::log;
+use crate::log::{Format, To};
 use crate::probes::Confirm;
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.

@@ -11,7 +11,7 @@ use journal::JournalError;
 use serde::de::DeserializeOwned;
 
 use super::api::ErrorAnswer;
-use crate::shared::Shared;
+use crate::state::Shared;
 
 /// An answer that is no success.
 pub(super) struct Refusal(StatusCode, ErrorAnswer);

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
+use crate::policy::groups::GroupStatus;
 pub use crate::problem::Kind;
-use crate::steer::groups::GroupStatus;
 
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_LENGTH;
 use serde::de::DeserializeOwned;
 
 use super::answer::Refusal;
-use crate::shared::Shared;
+use crate::state::Shared;
 use crate::words::plain;
 
 /// No request of the API is larger.

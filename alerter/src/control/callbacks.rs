@@ -18,7 +18,7 @@ use super::body::Strict;
 use super::caller::Caller;
 use crate::delivery::schedule;
 use crate::plain::is_hidden;
-use crate::shared::Shared;
+use crate::state::Shared;
 use crate::words::plain;
 
 /// Longest reference in characters.

@@ -16,8 +16,8 @@ use super::answer::{Answer, Body, Refusal};
 use super::api::ChangeAnswer;
 use super::caller::Caller;
 use crate::config::Settings;
-use crate::shared::Shared;
 use crate::span;
+use crate::state::Shared;
 use crate::words::plain;
 use crate::words::utc;
 

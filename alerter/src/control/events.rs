@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use super::answer::{Answer, Refusal};
 use crate::log;
 use crate::log::ring::Page;
-use crate::shared::Shared;
+use crate::state::Shared;
 
 /// How long an answer waits for something to say: shorter than a command's patience.
 pub(crate) const WAIT: Duration = Duration::from_secs(20);

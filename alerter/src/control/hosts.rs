@@ -21,8 +21,9 @@ use super::body::Strict;
 use super::caller::Caller;
 use super::left;
 use super::marks::is_unfinished;
-use crate::intake::apply::{self, Spoken};
-use crate::shared::Shared;
+use crate::intake::apply;
+use crate::intake::apply::Spoken;
+use crate::state::Shared;
 use crate::words::plain;
 
 /// What is on record where nobody said why a host was marked.

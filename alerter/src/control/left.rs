@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 
 use crate::config::Route;
 use crate::drivers::{Named, Step};
-use crate::shared::Shared;
+use crate::state::Shared;
 
 /// One sentence for each route that may have been notified of these marks.
 pub(super) fn behind(

@@ -14,7 +14,7 @@ use super::answer::{Answer, Body, Refusal};
 use super::api::{ChangeAnswer, ReleaseRequest, UnmarkRequest};
 use super::caller::Caller;
 use super::{decisions, left};
-use crate::shared::Shared;
+use crate::state::Shared;
 use crate::words::plain;
 
 pub(super) async fn unmark(

@@ -14,10 +14,11 @@ use super::api::{ChangeAnswer, DismissRequest, ReloadAnswer, ReloadRequest};
 use super::caller::Caller;
 use super::left;
 use crate::delivery::stranded;
-use crate::intake::start::{self, Unrouted};
+use crate::intake::start;
+use crate::intake::start::Unrouted;
 use crate::reload;
-use crate::reloads::{Reloaded, Signed};
-use crate::shared::Shared;
+use crate::state::Shared;
+use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;
 
 pub(super) fn routes() -> Router<Arc<Shared>> {

@@ -29,12 +29,13 @@ use super::answer::Refusal;
 use super::caller::Caller;
 use super::{callbacks, hosts};
 use crate::config::Api;
-use crate::config::token::{self, Token};
+use crate::config::token;
+use crate::config::token::Token;
 use crate::drivers::http::{Files, Kept, Unusable};
 use crate::listen::tls;
 use crate::lock::lock;
 use crate::serving;
-use crate::shared::Shared;
+use crate::state::Shared;
 
 /// The document of the API.
 pub const DOCUMENT: &str = include_str!("../../../docs/openapi.json");

@@ -18,7 +18,7 @@ use super::caller::Caller;
 use super::marks::unfinished_marks_of;
 use crate::drivers::is_step;
 use crate::policy;
-use crate::shared::Shared;
+use crate::state::Shared;
 use crate::words::plain;
 
 pub(super) async fn retry(

@@ -27,7 +27,7 @@ use super::test::send_test;
 use super::{decisions, events, reload, remote};
 use crate::config::check_control_socket;
 use crate::listen;
-use crate::shared::Shared;
+use crate::state::Shared;
 
 /// The bound socket; its file goes with it.
 pub struct ControlSocket {

@@ -15,8 +15,8 @@ use super::decisions;
 use crate::cluster::Cluster;
 use crate::config::Route;
 use crate::intake::{account, roll};
-use crate::shared::Shared;
-use crate::steer::groups;
+use crate::policy::groups;
+use crate::state::Shared;
 
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
     Json(health_of(&shared))

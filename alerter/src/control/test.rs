@@ -16,7 +16,7 @@ use super::api::{TestAnswer, TestRequest};
 use super::caller::Caller;
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
-use crate::shared::Shared;
+use crate::state::Shared;
 use crate::words::plain;
 
 /// What a test message may take beyond its route's limit.

@@ -19,8 +19,9 @@ use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
-use crate::openstack::{self, ORCHESTRATION, Session};
+use crate::openstack;
 pub use crate::openstack::{ByHost, WhichName};
+use crate::openstack::{ORCHESTRATION, Session};
 use crate::writes::{Request, What, Write};
 use body::Told;
 use round::Round;

@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome};
-use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
+use crate::openstack;
+use crate::openstack::{Ask, CLUSTERING, Place, Session, found, is_known, place_of};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;

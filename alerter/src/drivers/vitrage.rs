@@ -16,8 +16,9 @@ use super::event::doctor;
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
 use crate::config::TableReader;
+use crate::openstack;
 pub use crate::openstack::WhichName;
-use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+use crate::openstack::{Ask, ROOT_CAUSE_ANALYSIS, Session};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.

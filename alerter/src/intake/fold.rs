@@ -18,7 +18,8 @@ use pacemaker::cib::Cib;
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
 use super::outage::{self, Connections, Joined, Reach};
-use crate::config::{self, Group, HostRules, IntakeRules};
+use crate::config;
+use crate::config::{Group, HostRules, IntakeRules};
 
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
 /// which another controller takes a connection over, and than an alert takes.

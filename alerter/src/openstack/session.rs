@@ -18,7 +18,8 @@ use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
 use super::usual::is_absent;
 use super::wire;
-use crate::drivers::http::{self, Files, Kept, Unusable, fault};
+use crate::drivers::http;
+use crate::drivers::http::{Files, Kept, Unusable, fault};
 use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");

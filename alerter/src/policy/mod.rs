@@ -1,10 +1,13 @@
 //! Which marks may not go now, and why. Pure: no I/O, no clock. What is held is delivery, and never marking, ending, returns
 //! or notices.
 
+pub mod groups;
 pub mod hold;
+mod orders;
 pub mod plan;
-pub mod rules;
+mod roster;
 pub mod state;
+pub mod steer;
 mod storm;
 mod tally;
 #[cfg(test)]

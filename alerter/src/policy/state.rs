@@ -11,10 +11,10 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 
 use super::hold::{Held, Hold, SKIP};
-use super::rules::{Limit, Rules};
 use super::storm::Storm;
 use super::tally::{Span, Tally};
 use super::why;
+use crate::config::rules::{Limit, Rules};
 
 /// What the policy knows of one mark.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
-use super::rules::Rules;
 use super::storm::Storm;
+use crate::config::rules::Rules;
 
 /// From when to when a mark's host counts as down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use proptest::prelude::*;
 
 use super::hold::{Held, Hold};
 use super::plan::{Holds, Planner, plan};
-use super::rules::{Amount, Limit, Rounding, Rules};
 use super::state::{GroupState, Order, Probe, Stage, State, Subject, Whom};
+use crate::config::rules::{Amount, Limit, Rounding, Rules};
 
 const START: Timestamp = Timestamp(1_000_000_000);
 const HOSTS: usize = 8;

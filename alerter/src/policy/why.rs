@@ -4,7 +4,7 @@
 use marks::host::HostName;
 use marks::register::{About, Decision, Scope};
 
-use super::rules::{Limit, Rules};
+use crate::config::rules::{Limit, Rules};
 
 const PAUSED: &str = "paused";
 const IN_MAINTENANCE: &str = "in maintenance";
@@ -81,7 +81,7 @@ mod tests {
     use marks::time::Timestamp;
 
     use super::*;
-    use crate::policy::rules::{Amount, Rounding};
+    use crate::config::rules::{Amount, Rounding};
 
     #[test]
     fn who_is_held_can_be_read_in_what_was_said() {

@@ -12,7 +12,8 @@ use super::template::{Template, percent_encoded, same_for_all};
 use super::{Confirm, Exec, Probe, Rule, Tcp, Tries, Way};
 use crate::config::{TableReader, is_plain_name, only_tables};
 use crate::drivers::exec::command;
-use crate::drivers::http::{self, IdentityFiles};
+use crate::drivers::http;
+use crate::drivers::http::IdentityFiles;
 
 /// Stands for a host's name while a text is checked.
 const SOMEBODY: &str = "nodename";

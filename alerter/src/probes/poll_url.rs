@@ -10,7 +10,8 @@ use tokio::time::{Instant, timeout_at};
 use super::ask::{Tries, addresses, no_address, no_connection};
 use super::template::{Template, percent_encoded};
 use super::verdict::{Said, State};
-use crate::drivers::http::{self, Fault, Files, IdentityFiles, Kept, Unusable, fault};
+use crate::drivers::http;
+use crate::drivers::http::{Fault, Files, IdentityFiles, Kept, Unusable, fault};
 
 /// No more of an answer is read.
 const BODY_BYTES: usize = 64 * 1024;

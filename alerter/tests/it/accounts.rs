@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use alerter::cli::Cli;
 use alerter::commands;
-use alerter::markup::Markup;
-use alerter::report::{Numbers, page, read};
+use alerter::surface::markup::Markup;
+use alerter::surface::report::{Numbers, page, read};
 use clap::Parser as _;
 use journal::{Journal, NewHistory, Role};
 use marks::host::HostName;

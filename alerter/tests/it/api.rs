@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alerter::base::Base;
+use alerter::base::store::Store;
 use alerter::config::Settings;
 use alerter::control::api::{HostAnswer, HostRequest};
-use alerter::control::client::{self, ClientError};
+use alerter::control::client;
+use alerter::control::client::ClientError;
 use alerter::control::remote;
 use alerter::control::server::ControlSocket;
 use alerter::drivers::http::{Http, Options};
-use alerter::shared::Shared;
-use alerter::store::Store;
+use alerter::state::Shared;
 use journal::{DueDelivery, Ended, HistoryFilter, HistoryRow, Journal, JournalError, Role, Room, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::fencing::{Fencing, Origin};

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use alerter::drivers::http::{self, Http};
+use alerter::commands::online;
+use alerter::drivers::http;
+use alerter::drivers::http::Http;
 use alerter::drivers::masakari::{Masakari, Options, WhichName};
 use alerter::drivers::{Driver, Named};
-use alerter::online;
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 use reqwest::Url;

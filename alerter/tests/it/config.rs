@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::config::{self, ConfigErrors, Settings};
+use alerter::config;
+use alerter::config::{ConfigErrors, Settings};
 use alerter::drivers::KINDS;
 use marks::host::HostName;
 use marks::register::Register;

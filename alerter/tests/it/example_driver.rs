@@ -5,8 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::thread;
 
-use alerter::config::{self, TableReader};
-use alerter::drivers::event::{self, TimeFormat};
+use alerter::config;
+use alerter::config::TableReader;
+use alerter::drivers::event;
+use alerter::drivers::event::TimeFormat;
 use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use marks::time::Timestamp;
 use nix::mount::{MsFlags, mount};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use alerter::base::Base;
+use alerter::base::store::Store;
 use alerter::cluster::{Cluster, View};
+use alerter::commands::online;
+use alerter::config::rules::{Amount, Limit, Rounding, Rules};
 use alerter::config::{Group, Link, Members, Recipients, RouteName, Settings, Told};
 use alerter::intake::{apply, start};
-use alerter::online;
-use alerter::policy::rules::{Amount, Limit, Rounding, Rules};
-use alerter::shared::Shared;
-use alerter::store::Store;
+use alerter::state::Shared;
 use journal::{Journal, Role};
 use marks::host::{HostName, HostPatterns};
 use marks::id::MarkId;

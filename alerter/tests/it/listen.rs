@@ -7,7 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
-use alerter::listen::{self, Endpoint, Owner, Unserved};
+use alerter::listen;
+use alerter::listen::{Endpoint, Owner, Unserved};
 use axum::Router;
 use axum::routing::get;
 use tempfile::TempDir;

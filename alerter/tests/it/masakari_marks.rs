@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alerter::base::Base;
+use alerter::base::store::Store;
 use alerter::delivery;
 use alerter::intake::apply;
-use alerter::shared::Shared;
-use alerter::store::Store;
+use alerter::state::Shared;
 use journal::{Journal, Role, Room};
 use marks::delivery::{Delivery, State};
 use marks::mark::Standing;

@@ -6,10 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use alerter::counters::OUTCOMES;
-use alerter::metrics::catalogue::{ALL, Kind, Metric};
-use alerter::metrics::{Form, counting, write};
 use alerter::policy::Hold;
+use alerter::state::counters::OUTCOMES;
+use alerter::surface::metrics::catalogue::{ALL, Kind, Metric};
+use alerter::surface::metrics::{Form, counting, write};
 use journal::{HeldMark, Room, Turned, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -173,7 +173,7 @@ fn a_scrape_waits_for_no_disk() {
     let (counted, groups) = mpsc::channel();
     let asked = Arc::clone(&shared);
     thread::spawn(move || {
-        let mut all = alerter::steer::groups::Groups::default();
+        let mut all = alerter::policy::groups::Groups::default();
         counted.send(all.count(asked.policy(), &BTreeMap::new()).len()).unwrap();
     });
     assert!(groups.try_recv().is_err(), "nobody has let go of the plan");

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Instant;
 
 use alerter::base::Base;
+use alerter::base::store::Store;
 use alerter::config::Settings;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
 use alerter::delivery::lane::Lane;
-use alerter::notice;
-use alerter::shared::Shared;
-use alerter::store::Store;
+use alerter::state::Shared;
+use alerter::surface::notice;
 use journal::{Journal, Role, Taken, Told};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;

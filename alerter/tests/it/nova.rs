@@ -2,7 +2,8 @@
 
 use alerter::drivers::nova::{Nova, Options};
 use alerter::drivers::{Driver, Outcome, Step};
-use alerter::openstack::{self, WhichName};
+use alerter::openstack;
+use alerter::openstack::WhichName;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use alerter::pruning;
+use alerter::daemon::pruning;
 use journal::Round;
 use marks::id::MarkId;
 use marks::mark::{Doubt, Standing};

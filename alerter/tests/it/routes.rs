@@ -3,11 +3,12 @@
 use std::process::Command;
 
 use alerter::base::Base;
+use alerter::base::store::Store;
 use alerter::intake::apply;
-use alerter::intake::start::{self, Serving};
+use alerter::intake::start;
+use alerter::intake::start::Serving;
 use alerter::moment::Moment;
-use alerter::shared::Shared;
-use alerter::store::Store;
+use alerter::state::Shared;
 use journal::{Ended, Journal, PAGE, Role, Room, Taken, Verdict};
 use marks::delivery::State;
 use marks::fencing::{Fencing, Origin};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use alerter::policy::{groups, steer};
 use alerter::probes::Verdict;
-use alerter::steer::{self, groups};
 use journal::{Ended, Room, Verdict as Came};
 use marks::delivery::State;
 use marks::host::HostName;

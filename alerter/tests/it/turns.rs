@@ -5,7 +5,7 @@ use std::time::Duration;
 use alerter::delivery::endpoint::Endpoint;
 use alerter::delivery::lane::{FRESH, Lane};
 use alerter::moment::Moment;
-use alerter::steer;
+use alerter::policy::steer;
 use journal::{Callback, Heard, Room, Says};
 use marks::host::HostName;
 use marks::id::NoteId;

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 
-use alerter::metrics::catalogue::{ALL, Kind};
+use alerter::surface::metrics::catalogue::{ALL, Kind};
 use serde_json::Value;
 use tempfile::TempDir;
 use tests::installed::{self, source};

@@ -1,9 +1,12 @@
 //! The `nova` and `mistral` drivers against the real services.
 
-use alerter::drivers::mistral::{self, Mistral};
-use alerter::drivers::nova::{self, Nova};
+use alerter::drivers::mistral;
+use alerter::drivers::mistral::Mistral;
+use alerter::drivers::nova;
+use alerter::drivers::nova::Nova;
 use alerter::drivers::{Driver, Message, Named, Outcome, Step};
-use alerter::openstack::{self, WhichName};
+use alerter::openstack;
+use alerter::openstack::WhichName;
 use anyhow::{Context as _, ensure};
 use marks::id::MarkId;
 use marks::mark::Mark;

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use alerter::drivers::heat::{self, ByHost, Heat, Resource, WhichName};
-use alerter::drivers::mistral::{self, Mistral};
-use alerter::drivers::nova::{self, Nova};
+use alerter::drivers::heat;
+use alerter::drivers::heat::{ByHost, Heat, Resource, WhichName};
+use alerter::drivers::mistral;
+use alerter::drivers::mistral::Mistral;
+use alerter::drivers::nova;
+use alerter::drivers::nova::Nova;
 use alerter::drivers::{Outcome, Step};
 use anyhow::{Context as _, anyhow, ensure};
 use marks::host::HostPatterns;

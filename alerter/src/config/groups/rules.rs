@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::members::Members;
 use crate::config::reader::Section;
-use crate::policy::rules::{Amount, Limit, Rounding, Rules};
+use crate::config::rules::{Amount, Limit, Rounding, Rules};
 
 /// The longest time, in seconds: a day is longer than anything that makes sense.
 const DAY: u32 = 86_400;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Heat, Options, Resource, Stack, WhichName};
 use crate::config::TableReader;
 use crate::drivers::{Driver, usable};
-use crate::openstack::{self, ByHost};
+use crate::openstack;
+use crate::openstack::ByHost;
 
 /// Reads the route's table.
 pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {

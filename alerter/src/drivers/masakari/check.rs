@@ -5,7 +5,8 @@ use tokio::time::Instant;
 use super::Masakari;
 use super::lookup::{Host, Hosts, Look, too_many};
 use crate::drivers::{Driver as _, Failure, Finding, Named};
-use crate::openstack::{self, INSTANCE_HA};
+use crate::openstack;
+use crate::openstack::INSTANCE_HA;
 
 /// Token, catalog and role first, with a notification of a host that does not exist; then what Masakari has of each host, if it
 /// shows that.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use alerter::config::rules::{Amount, Limit, Rounding, Rules};
 use alerter::policy::Hold;
 use alerter::policy::plan::{Planner, plan};
-use alerter::policy::rules::{Amount, Limit, Rounding, Rules};
 use alerter::policy::state::{GroupState, Probe, Stage, State, Subject};
 use anyhow::ensure;
 use marks::host::HostName;

@@ -1,0 +1,136 @@
+//! What every part of the daemon stands on: the configuration in force, the journal, and what is seen of the cluster.
+
+pub mod damage;
+pub mod store;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use marks::host::HostName;
+use marks::mark::MarkRow;
+use marks::returning::Look;
+use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use tokio::sync::watch;
+use tracing::warn;
+
+use crate::base::damage::Damages;
+use crate::base::store::Store;
+use crate::cluster::{Cluster, Seen};
+use crate::config::{Attributes, Group, Members, Route, Settings};
+
+/// The ground of the daemon.
+pub struct Base {
+    settings: watch::Sender<Arc<Settings>>,
+    /// The journal.
+    pub store: Store,
+    /// The damaged rows of the journal that were met.
+    pub damages: Damages,
+    /// The cluster; none where `register = "none"`.
+    pub cluster: Option<Cluster>,
+    /// The controller that this daemon runs on.
+    pub controller: String,
+    /// The directory of evidence.
+    pub evidence: PathBuf,
+    started: Mutex<Timestamp>,
+    seen: Mutex<Seen>,
+    /// Hosts of which it was said that they are in more than one group.
+    grouped_twice: Mutex<HashSet<HostName>>,
+}
+
+impl Base {
+    /// A new one; nothing was seen yet.
+    pub fn new(settings: Settings, store: Store, cluster: Option<Cluster>) -> Self {
+        Self {
+            evidence: settings.store.path.with_file_name("evidence"),
+            settings: watch::Sender::new(Arc::new(settings)),
+            store,
+            damages: Damages::default(),
+            cluster,
+            controller: controller(),
+            started: Mutex::new(Timestamp::now()),
+            seen: Mutex::default(),
+            grouped_twice: Mutex::default(),
+        }
+    }
+
+    /// The configuration as it is now. Another one may be in its place at the next call: what belongs together is taken from
+    /// one call.
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.borrow())
+    }
+
+    /// The configuration as it is at each time, for those who have to hear of a new one.
+    pub fn follow_settings(&self) -> watch::Receiver<Arc<Settings>> {
+        self.settings.subscribe()
+    }
+
+    /// Puts another configuration in the place of the one there is. Only as work of the journal's thread: what runs there
+    /// sees one of the two from its beginning to its end.
+    pub fn put_settings(&self, settings: Arc<Settings>) {
+        self.settings.send_replace(settings);
+    }
+
+    /// Since when this daemon has been there, by the clock as it goes now.
+    pub fn started(&self) -> MutexGuard<'_, Timestamp> {
+        self.started.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// What was seen of the cluster.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("a panic anywhere ends the whole daemon")
+    }
+
+    /// The newest CIB that could be read.
+    pub fn cib(&self) -> Option<Arc<Cib>> {
+        self.seen().cib.clone()
+    }
+
+    /// Who is a member of the cluster by the last look, where that could read the CIB.
+    pub fn members(&self, now: Timestamp) -> Option<Arc<Look>> {
+        self.seen().view.as_ref()?.members(now).map(Arc::new)
+    }
+
+    /// Whether an alerter on another controller may have had a mark: one that this daemon has not made itself.
+    pub fn was_elsewhere(&self, row: &MarkRow) -> bool {
+        self.cluster.is_some() && (row.made_by != self.controller || row.made_at < *self.started())
+    }
+
+    /// A configured route.
+    pub fn route(&self, name: &str) -> Option<Arc<Route>> {
+        self.settings().routes.iter().find(|route| route.name.as_str() == name).cloned()
+    }
+
+    /// What the newest CIB says of a node's permanent attributes.
+    pub fn attributes(&self) -> impl Fn(&HostName, &str) -> Option<String> + use<> {
+        let cib = self.cib();
+        move |node, name| cib.as_ref()?.node_attribute(node, name).map(str::to_owned)
+    }
+
+    /// Whether it is known which group a host is in: groups by attribute wait for the first look at the cluster.
+    pub fn knows_groups(&self) -> bool {
+        let by_attribute = |group: &Group| matches!(group.members, Members::Attribute { .. });
+        self.cluster.is_none() || self.cib().is_some() || !self.settings().groups.iter().any(by_attribute)
+    }
+
+    /// Says once of a host that it is in more than one group: the first of these counts.
+    pub fn report_groups(&self, node: &HostName, attribute: Attributes<'_>) {
+        let settings = self.settings();
+        let groups: Vec<&str> =
+            settings.groups_of(node, attribute).iter().map(|group| group.name.as_str()).collect();
+        let mut reported = self.grouped_twice.lock().expect("a panic anywhere ends the whole daemon");
+        if groups.len() > 1 && reported.insert(node.clone()) {
+            warn!(
+                "{node} is in more than one group ({}), and the first of these counts: let it be in one of them",
+                groups.join(", ")
+            );
+        }
+    }
+}
+
+fn controller() -> String {
+    nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
+}

@@ -1,0 +1,159 @@
+//! What the endpoints of all routes say of the configuration and of the cluster's hosts, before any mark is made.
+
+use std::time::Duration;
+
+use marks::host::HostName;
+use marks::register::Register;
+use marks::time::Timestamp;
+use pacemaker::cib::Cib;
+use serde::Serialize;
+
+use crate::config::{Route, Settings};
+use crate::drivers::{Finding, Named};
+use crate::intake::roll;
+use crate::intake::roll::Roll;
+use crate::words::rfc3339;
+
+/// A certificate that ends within this time is warned of.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
+/// What was learnt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answers {
+    /// How many hosts of the cluster were asked about; none where no cluster could be asked.
+    pub hosts: Option<usize>,
+    /// How many of them each group has; nothing where no cluster could be asked.
+    pub groups: Vec<OfGroup>,
+    /// What an operator should know of groups of these sizes; nothing stands in the way for it.
+    pub warnings: Vec<String>,
+    /// Why no cluster could be asked.
+    pub no_cluster: Option<String>,
+    /// Whether there is one to ask, by the configuration.
+    pub wants_cluster: bool,
+    /// The hosts of which only `fence_mark` may know the full name: no endpoint was asked about them.
+    pub unnamed: Vec<HostName>,
+    /// What stands in the way of telling hosts to anybody.
+    pub findings: Vec<Obstacle>,
+    /// What each route's endpoint says.
+    pub routes: Vec<OfRoute>,
+}
+
+/// How large a group is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfGroup {
+    /// The group.
+    pub group: String,
+    /// How many hosts of the cluster are in it.
+    pub hosts: usize,
+}
+
+/// What stands in the way of telling one host, or all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Obstacle {
+    /// The only host that it is about.
+    pub host: Option<HostName>,
+    /// Its word.
+    pub kind: &'static str,
+    /// The same for people.
+    pub detail: String,
+}
+
+/// What the endpoint of a route says.
+#[derive(Clone, Debug, Serialize)]
+pub struct OfRoute {
+    /// The route.
+    pub route: String,
+    /// Its driver.
+    pub driver: &'static str,
+    /// For people.
+    pub endpoint: String,
+    /// Whether its driver can ask it without telling it anything.
+    pub asked: bool,
+    /// When the endpoint's certificate ends, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_ends: Option<Timestamp>,
+    /// What stands in the way.
+    pub findings: Vec<Obstacle>,
+}
+
+impl OfRoute {
+    /// A certificate that ends soon is no obstacle yet.
+    fn warning(&self, now: Timestamp) -> Option<String> {
+        let end = self.certificate_ends.filter(|end| end.since(now) < SOON)?;
+        let days = end.since(now).as_secs() / 86_400;
+        Some(format!(
+            "{}: the endpoint's certificate ends {} (in {days} day(s)): renew it",
+            self.route,
+            rfc3339(end)
+        ))
+    }
+}
+
+impl Answers {
+    /// Whether nothing stands in the way, and every host was looked at.
+    pub fn is_clear(&self) -> bool {
+        let is_complete = self.unnamed.is_empty() && !(self.wants_cluster && self.no_cluster.is_some());
+        is_complete && self.findings.is_empty() && self.routes.iter().all(|route| route.findings.is_empty())
+    }
+}
+
+impl From<Finding> for Obstacle {
+    fn from(Finding { host, why }: Finding) -> Self {
+        Self { host, kind: why.kind, detail: why.detail }
+    }
+}
+
+/// Asks all at once. `cib` is the cluster as it stands, or why there is none.
+pub async fn ask(settings: &Settings, cib: Result<Cib, String>) -> Answers {
+    let roll = cib.as_ref().map(|cib| roll::of(&settings.hosts, cib));
+    let Roll { named, clashes, unnamed } = roll.as_ref().cloned().unwrap_or_default();
+    let grouped = cib.as_ref().map(|cib| roll::grouped(settings, cib)).unwrap_or_default();
+    let under_way: Vec<_> = settings
+        .own_routes()
+        .map(|route| tokio::spawn(of_route(route.clone(), told(settings, route, &named, cib.as_ref().ok()))))
+        .collect();
+    let mut routes = Vec::new();
+    for route in under_way {
+        routes.push(route.await.expect("a panic anywhere ends the whole program"));
+    }
+    let ending = routes.iter().filter_map(|route: &OfRoute| route.warning(Timestamp::now()));
+    let warnings = grouped.warnings.into_iter().chain(ending).collect();
+    let guests = cib.as_ref().map(|cib| roll::guests(&settings.hosts, cib)).unwrap_or_default();
+    Answers {
+        hosts: roll.is_ok().then_some(named.len() + clashes.len() + unnamed.len()),
+        groups: if roll.is_ok() { of_groups(settings, &grouped.sizes) } else { Vec::new() },
+        warnings,
+        no_cluster: cib.err(),
+        wants_cluster: settings.store.register != Register::None,
+        unnamed,
+        findings: clashes.into_iter().chain(grouped.twice).chain(guests).map(Obstacle::from).collect(),
+        routes,
+    }
+}
+
+fn of_groups(settings: &Settings, sizes: &[usize]) -> Vec<OfGroup> {
+    let groups = settings.groups.iter().zip(sizes);
+    groups.map(|(group, size)| OfGroup { group: group.name.clone(), hosts: *size }).collect()
+}
+
+/// The hosts that a route is told of.
+fn told(settings: &Settings, route: &Route, hosts: &[Named], cib: Option<&Cib>) -> Vec<Named> {
+    let attribute = |node: &HostName, name: &str| cib?.node_attribute(node, name).map(str::to_owned);
+    let is_told = |host: &&Named| {
+        let routes = settings.routes_for(&host.node, &attribute).routes();
+        routes.iter().any(|own| own.name == route.name)
+    };
+    hosts.iter().filter(is_told).cloned().collect()
+}
+
+async fn of_route(route: Route, hosts: Vec<Named>) -> OfRoute {
+    let answer = route.driver.check(&hosts).await;
+    OfRoute {
+        route: route.name.as_str().to_owned(),
+        driver: route.driver.kind(),
+        endpoint: route.driver.endpoint(),
+        asked: answer.is_some(),
+        certificate_ends: route.driver.certificate_end(),
+        findings: answer.into_iter().flatten().map(Obstacle::from).collect(),
+    }
+}

@@ -1,0 +1,802 @@
+//! The daemon's loop: fold what was fenced, begin what is due, put on record what came of it, wait for the next reason to
+//! look.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use journal::{DueDelivery, Ended, Journal, JournalError, Room, Tried};
+use marks::id::MarkId;
+use marks::time::Timestamp;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, warn};
+
+use crate::cluster::View;
+use crate::config::{Route, Settings};
+use crate::daemon::checks;
+use crate::daemon::lookout;
+use crate::daemon::lookout::Lookout;
+use crate::daemon::pruning::Pruner;
+use crate::daemon::unproven;
+use crate::daemon::watch::{Identity, Watch};
+use crate::delivery;
+use crate::delivery::answers::{Answer, Answers};
+use crate::delivery::endpoint::Endpoint;
+use crate::delivery::lane::{FRESH, Lane};
+use crate::delivery::trouble::Troubles;
+use crate::delivery::{schedule, stranded};
+use crate::health::Check;
+use crate::intake::apply;
+use crate::intake::start;
+use crate::intake::start::Serving;
+use crate::log;
+use crate::moment::Moment;
+use crate::policy::state::Probe;
+use crate::policy::steer;
+use crate::probes::{Prober, Verdict};
+use crate::reload;
+use crate::reload::RouteChanges;
+use crate::state::Shared;
+use crate::state::reloads::{Postponed, Reloaded, Signed};
+
+/// How long the engine waits before it looks again at a journal that it could not write.
+const JOURNAL_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often it is seen that a route waits no longer for another one, where no look at the cluster does it.
+const ORDER: Duration = Duration::from_secs(1);
+
+/// How often what has become too old is looked for, and what has no delivery.
+const HOUSEKEEPING: Duration = Duration::from_secs(60);
+
+/// The loop with the attempts that are under way.
+pub struct Engine {
+    shared: Arc<Shared>,
+    watch: Watch,
+    identity: Identity,
+    /// None where there is no cluster to ask.
+    lookout: Option<Lookout>,
+    /// One task for each exchange that may be under way at once.
+    exchanges: JoinSet<()>,
+    coming: UnboundedReceiver<Answer>,
+    sender: UnboundedSender<Answer>,
+    answers: Answers,
+    /// Begun in the journal, not sent, and still to be taken back.
+    unsent: Vec<DueDelivery>,
+    /// Nothing was done yet.
+    is_new: bool,
+    /// Something may be new in the journal or in the cluster.
+    look: bool,
+    /// Something went on record since the last look: the register is behind.
+    told: bool,
+    looked: Option<Instant>,
+    kept_house: Option<Instant>,
+    /// What removes what nothing needs any more.
+    pruner: Pruner,
+    /// A new configuration is in force, and marks have not got what it brings: the routes whose drivers are others now.
+    renewed: Option<Vec<String>>,
+    /// Open marks may lack what the configuration brings, from here on.
+    serving: Option<Serving>,
+    /// The daemon is told to stop: what may take long is left to the next one.
+    stop: CancellationToken,
+    /// What asks hosts whether they are really down.
+    prober: Prober,
+    /// Both clocks at the last pass.
+    clocks: Moment,
+}
+
+impl Engine {
+    /// Takes up what a former daemon left.
+    ///
+    /// # Errors
+    /// The journal cannot be read or written.
+    pub async fn start(
+        shared: Arc<Shared>,
+        watch: Watch,
+        identity: Identity,
+        lookout: Option<Lookout>,
+    ) -> Result<Self, JournalError> {
+        let clocks = Moment::now();
+        let now = clocks.wall;
+        let tried = shared.base.store.run(move |journal| {
+            let newest = journal.newest_at()?;
+            let unknown = journal.recover(now)?;
+            journal.put_off_no_longer_than(now + schedule::CAP)?;
+            Ok((newest, unknown, journal.tried()?))
+        });
+        let (newest, unknown, tried) = tried.await?;
+        if unknown > 0 {
+            warn!(
+                unknown,
+                "attempts were cut off when the last daemon ended; they may have arrived and are made again"
+            );
+        }
+        let new_lanes = lanes(&shared, &tried, now);
+        *shared.routes.lanes() = new_lanes;
+        // No mark waits for a route that was not required and is not configured any more.
+        let tried =
+            tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());
+        *shared.routes.troubles() = Troubles::from_former(tried);
+        let (sender, coming) = mpsc::unbounded_channel();
+        let answers = Answers::new(shared.base.settings().ack_batch);
+        let exchanges = JoinSet::new();
+        Ok(Self {
+            shared,
+            watch,
+            identity,
+            lookout,
+            exchanges,
+            coming,
+            sender,
+            answers,
+            unsent: Vec::new(),
+            is_new: true,
+            look: true,
+            told: false,
+            looked: None,
+            kept_house: None,
+            pruner: Pruner::new(clocks.instant, newest),
+            renewed: None,
+            serving: Some(Serving::default()),
+            stop: CancellationToken::new(),
+            prober: Prober::default(),
+            clocks,
+        })
+    }
+
+    /// Runs until `stop`, or until the journal is beyond use.
+    ///
+    /// # Errors
+    /// A journal that cannot be trusted any more: Pacemaker starts a new daemon, which looks at it afresh.
+    pub async fn run(&mut self, stop: &CancellationToken) -> Result<(), JournalError> {
+        self.stop = stop.clone();
+        while !stop.is_cancelled() {
+            self.reload().await;
+            let shared = Arc::clone(&self.shared);
+            let passed = shared.health.track(Check::Store, checks::journal_fault, self.pass()).await;
+            checks::after_pass(&shared, passed.is_ok());
+            self.shared.looked.notify_one();
+            self.shared.passed.notify_one();
+            self.tell_supervisor(passed.is_err());
+            let next = match passed {
+                Ok(next) => {
+                    *self.shared.journal_trouble() = None;
+                    next
+                }
+                Err(error) => {
+                    // What was to be done is still to be done.
+                    self.look = true;
+                    let pause = self.survive(error)?;
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => continue,
+                        () = stop.cancelled() => return Ok(()),
+                    }
+                }
+            };
+            let again = self.shared.reloads.is_postponed().then_some(JOURNAL_PAUSE);
+            let next = next.into_iter().chain(self.shared.supervisor.rest()).chain(again).min();
+            self.wait(next, stop).await;
+        }
+        Ok(())
+    }
+
+    /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
+    fn tell_supervisor(&self, failed: bool) {
+        let is_up = failed || !self.look || self.lookout.is_some();
+        self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
+    }
+
+    /// Takes up the configurations that were read since the last pass.
+    async fn reload(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        if let Some((Postponed { settings, signed }, _turn)) = shared.reloads.take_postponed()
+            && let Reloaded::Changed(changes) = self.put_or_postpone(settings, signed.clone()).await
+        {
+            reload::note(&shared, &changes, signed).await;
+        }
+        while let Some(asked) = shared.reloads.take() {
+            shared.reloads.forget();
+            let came = self.put_or_postpone(asked.settings, Signed::default()).await;
+            let _nobody_waits_any_more = asked.answer.send(came);
+        }
+    }
+
+    /// Puts it in force, or keeps it for the next pass where the journal is in the way.
+    async fn put_or_postpone(&mut self, settings: Settings, signed: Signed) -> Reloaded {
+        let (file, again) = (settings.file.clone(), settings.clone());
+        let came = match self.put(settings).await {
+            Ok(what) => Reloaded::Changed(what),
+            Err(NotPut::Obstacle(why)) => Reloaded::Refused(vec![why]),
+            Err(NotPut::Journal(error)) => {
+                self.shared.reloads.postpone(Postponed { settings: again, signed });
+                Reloaded::Postponed(error.to_string())
+            }
+        };
+        reload::report(&self.shared, &file, &came);
+        came
+    }
+
+    /// Puts a configuration in the place of the one there is; gives what has changed, or why nothing has. Exchanges under way
+    /// go on, and end with the driver that they began with.
+    async fn put(&mut self, mut new: Settings) -> Result<Vec<String>, NotPut> {
+        let old = self.shared.base.settings();
+        if let Some(obstacle) = reload::obstacle(&old, &new) {
+            return Err(NotPut::Obstacle(obstacle));
+        }
+        let orders =
+            self.shared.base.store.run(|journal: &mut Journal| journal.decisions_in_force(Timestamp::now()));
+        let orders = orders.await?;
+        if let Some(obstacle) = reload::homeless(&orders.sound, &new) {
+            return Err(NotPut::Obstacle(obstacle));
+        }
+        // What was to be told by the old rules and was not sent yet is judged by the new ones.
+        self.take_back(Lane::remove_all).await?;
+        let routes = reload::keep_what_is_same(&old, &mut new);
+        let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
+        let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
+        let now = Timestamp::now();
+        let swap = move |journal: &mut Journal| {
+            let tried = journal.tried()?;
+            state.base.put_settings(new);
+            renew_lanes(&state, &routes, &tried, now);
+            // Names, groups and routes are looked at as after a start.
+            state.base.seen().named = false;
+            Ok(())
+        };
+        self.shared.base.store.run(swap).await?;
+        let settings = self.shared.base.settings();
+        self.answers.set_batch(settings.ack_batch);
+        log::put(settings.log);
+        settings.warn();
+        self.renewed.get_or_insert_default().extend(renewed);
+        self.serving = Some(Serving::default());
+        (self.look, self.kept_house) = (true, None);
+        Ok(said)
+    }
+
+    /// What a new configuration brings to the marks that are there, as a start does.
+    async fn bring_what_is_new(&mut self) -> Result<(), JournalError> {
+        if self.serving.is_some() {
+            self.serve_open_marks().await?;
+        }
+        if self.stop.is_cancelled() {
+            return Ok(());
+        }
+        let Some(renewed) = self.renewed.clone() else { return Ok(()) };
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            // Whoever refused them is not asked any more.
+            renewed.iter().try_for_each(|route| journal.wake_parked(route, now).map(drop))?;
+            let waiting = journal.waiting()?;
+            state
+                .routes
+                .troubles()
+                .keep_only(|route| waiting.contains_key(route) && state.base.route(route).is_some());
+            stranded::look(journal, &state.base, &state.routes)
+        };
+        self.shared.base.store.run(work).await?;
+        self.renewed = None;
+        Ok(())
+    }
+
+    /// Gives open marks what the configuration brings, a page at a time: there may be very many, and between two pages others
+    /// have the journal, the supervisor hears that the engine gets on, and a stop is a stop.
+    async fn serve_open_marks(&mut self) -> Result<(), JournalError> {
+        let state = Arc::clone(&self.shared);
+        let name =
+            move |journal: &mut Journal| start::name_without_cluster(journal, &state.base, Timestamp::now());
+        self.shared.base.store.run(name).await?;
+        while let Some(at) = self.serving.clone().filter(|_| self.shared.base.knows_groups()) {
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let state = Arc::clone(&self.shared);
+            let page =
+                move |journal: &mut Journal| start::serve_page(journal, &state.base, at, Timestamp::now());
+            self.serving = self.shared.base.store.run(page).await?;
+            self.shared.supervisor.gets_on();
+        }
+        Ok(())
+    }
+
+    /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
+    pub async fn drain(&mut self, grace: Duration) {
+        let taken_back = self.take_back(Lane::remove_all).await;
+        let ended = async { while self.exchanges.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, ended).await.is_err() {
+            warn!(
+                under_way = self.exchanges.len(),
+                "attempts were cut off by the stop; they are made again at the next start"
+            );
+            self.exchanges.shutdown().await;
+        }
+        if let Err(error) = taken_back.and(self.record_all().await) {
+            let kind = error.kind();
+            error!(kind, "{error}; what could not be written down is told once more by the next daemon");
+        }
+    }
+
+    async fn record_all(&mut self) -> Result<(), JournalError> {
+        self.gather();
+        while !self.answers.is_empty() {
+            self.turn(Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    /// Before the daemon ends: what was acknowledged last goes into the register, so that the next alerter does not tell
+    /// it again. Whatever comes of it, the daemon ends.
+    pub async fn leave(&mut self, grace: Duration) {
+        self.shared.base.seen().news = true;
+        let Some(lookout) = &mut self.lookout else { return };
+        let kept = tokio::time::timeout(grace, async {
+            lookout.look(&self.shared).await;
+            lookout.keep_up(&self.shared).await
+        });
+        if !matches!(kept.await, Ok(Ok(()))) {
+            warn!("the register may lack what was acknowledged last: the next alerter may tell it once more");
+        }
+    }
+
+    /// One look at what may have changed; gives the wait until the next thing is due.
+    async fn pass(&mut self) -> Result<Option<Duration>, JournalError> {
+        if !self.identity.holds() {
+            let reason = "the file was replaced or removed while the daemon ran".to_owned();
+            return Err(JournalError::Damaged {
+                path: self.shared.base.settings().store.path.clone(),
+                reason,
+            });
+        }
+        self.mind_the_clock().await?;
+        self.bring_what_is_new().await?;
+        if self.stop.is_cancelled() {
+            return Ok(None);
+        }
+        self.gather();
+        // What an older daemon left needs no look where there is no cluster to ask.
+        let looks = self.looks_now() && !(self.is_new && self.lookout.is_none());
+        while looks && self.record_is_due() {
+            // A look may take long.
+            self.turn(Vec::new()).await?;
+        }
+        // Before the look, not behind it: on a slow disk the look would be too old to act on.
+        let now = Moment::now();
+        self.take_back(|lane| lane.remove_stale(now)).await?;
+        if looks && !self.take_in().await? {
+            self.take_back(Lane::remove_all).await?;
+            return Ok(self.lookout.as_ref().map(Lookout::rest));
+        }
+        // Which group a host is in may be known by that look alone.
+        self.bring_what_is_new().await?;
+        if self.stop.is_cancelled() {
+            return Ok(None);
+        }
+        let mut next = self.turn(self.room()).await?;
+        while self.record_is_due() {
+            next = self.turn(self.room()).await?;
+        }
+        self.is_new = false;
+        self.ask_hosts();
+        self.keep_house().await?;
+        self.pruner.pass(&self.shared).await?;
+        let (rest, moment) = (self.rest(), Moment::now());
+        // Before the lanes are held: the journal's thread may keep it for a while.
+        let planned = self.shared.policy.steering().next().map(|at| at.since(moment.wall));
+        let lanes = self.shared.routes.lanes();
+        let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
+        let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
+        let ordered = self.shared.base.settings().routes.iter().any(|route| route.terms.after.is_some());
+        let order = (ordered && self.lookout.is_none()).then_some(ORDER);
+        let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
+        let beat = checks::beat(self.shared.base.settings().healthcheck.ttl);
+        Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
+    }
+
+    /// Whether answers wait that are to go on record now.
+    fn record_is_due(&self) -> bool {
+        self.answers.rest(Instant::now(), !self.exchanges.is_empty()) == Some(Duration::ZERO)
+    }
+
+    /// The schedule is written in the wall clock's time: where that was set back, nothing may wait for it to come round
+    /// again. Set forward, everything is due, and each endpoint's window is what it gets.
+    async fn mind_the_clock(&mut self) -> Result<(), JournalError> {
+        let (then, now) = (self.clocks, Moment::now());
+        let set = now.set_since(then).unwrap_or_default();
+        self.pruner.mind_the_clock(set, now.instant);
+        if set < 0 {
+            let limit = now.wall + schedule::CAP;
+            self.shared.base.store.run(move |journal| journal.put_off_no_longer_than(limit)).await?;
+            let seconds = schedule::CAP.as_secs();
+            warn!("the clock was set back: what was put off by its old time is tried within {seconds} s");
+        }
+        // What was written before the start stays so, whatever the clock said then.
+        let mut started = self.shared.base.started();
+        *started = Timestamp(started.0.saturating_add(set));
+        self.clocks = now;
+        Ok(())
+    }
+
+    /// Takes up the answers that have come.
+    fn gather(&mut self) {
+        while let Ok(answer) = self.coming.try_recv() {
+            self.answers.add(answer, Instant::now());
+        }
+        while self.exchanges.try_join_next().is_some() {}
+    }
+
+    /// Puts the first answers on record and begins what is due and has room, together, and sends that; gives the wait until
+    /// the next thing is due. After an error the answers are still there.
+    async fn turn(&mut self, room: Vec<Room>) -> Result<Option<Duration>, JournalError> {
+        let is_due = self.record_is_due() || room.is_empty();
+        let group = if is_due { self.answers.group() } else { &[] };
+        let count = group.len();
+        let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
+        let (gate, asked) = (self.lookout.as_ref().map(Lookout::gate), room.clone());
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            // What has ended makes way for others: in a group that is told a few at a time, who they are is decided behind it.
+            let comes_first = room.is_empty() || state.policy.steering().is_limited();
+            let (first, then) = if comes_first { (ended, Vec::new()) } else { (Vec::new(), ended) };
+            let mut turned = journal.turn(&first, &[], gate, now)?;
+            if !room.is_empty() {
+                steer::keep_up(journal, state.policy(), (&room, gate), now)?;
+                turned.add(journal.turn(&then, &room, gate, now)?);
+            }
+            // What is due now but has no room, or stands behind another mark of its host, waits for an attempt to end.
+            let next = journal.next_due(now, &room);
+            Ok((turned, next.map(|next| next.map(|at| at.since(now).min(schedule::LONGEST_ASKED)))))
+        };
+        // What has begun is sent or taken back, whatever else fails.
+        let (turned, next) = self.shared.base.store.run(work).await?;
+        self.answers.group().iter().zip(&turned.recorded).for_each(|(answer, recorded)| {
+            self.shared.metrics.answered(answer, *recorded);
+        });
+        self.answers.remove(count, Instant::now());
+        self.shared.supervisor.gets_on();
+        self.told |= count > 0;
+        self.shared.base.damages.report(&turned.damaged);
+        turned.kept.iter().for_each(delivery::report_kept);
+        self.take_up(turned.begun, &asked);
+        self.send();
+        match turned.kept.is_empty() {
+            true => next,
+            false => self.forget_troubles().await.and(Ok(Some(Duration::ZERO))),
+        }
+    }
+
+    /// What was kept back or ended may have been the last that a route in trouble had.
+    async fn forget_troubles(&self) -> Result<(), JournalError> {
+        let waiting = self.shared.base.store.run(|journal| journal.waiting()).await?;
+        self.shared.routes.troubles().keep_only(|route| waiting.contains_key(route));
+        Ok(())
+    }
+
+    fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room]) {
+        let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
+        if left.is_zero() && !begun.is_empty() {
+            warn!(
+                "until it is on disk that marks are being told, the look at the cluster is too old: look at the disk of the journal, and at the load of this controller"
+            );
+        }
+        let mut lanes = self.shared.routes.lanes();
+        for Room { route, places, .. } in asked {
+            let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
+            if let Some(lane) = lanes.get_mut(route) {
+                lane.take_up(own, *places, left, now);
+            }
+        }
+    }
+
+    /// Whether something may be new.
+    fn looks_now(&self) -> bool {
+        self.look || self.rest().is_some_and(|rest| rest.is_zero())
+    }
+
+    /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
+    /// may be told now.
+    async fn take_in(&mut self) -> Result<bool, JournalError> {
+        let permitted = match &mut self.lookout {
+            Some(lookout) => {
+                let is_permitted = look(&self.shared, lookout).await?;
+                is_permitted && !steer::waits_for_cib(self.shared.policy(), Timestamp::now())
+            }
+            None => fold(&self.shared, None).await.map(|()| true)?,
+        };
+        (self.look, self.told, self.looked) = (false, false, Some(Instant::now()));
+        Ok(permitted)
+    }
+
+    /// How long until the cluster is to be looked at.
+    fn rest(&self) -> Option<Duration> {
+        let lookout = self.lookout.as_ref()?;
+        if !lookout.permits() {
+            return Some(Duration::ZERO);
+        }
+        let since = self.looked.map_or(Duration::MAX, |at| at.elapsed());
+        let upkeep = self.told.then(|| lookout::UPKEEP.saturating_sub(since));
+        Some(upkeep.into_iter().fold(lookout.rest(), Duration::min))
+    }
+
+    /// What began in the journal and cannot be sent now begins anew later. After an error it is still to be taken back.
+    async fn take_back(
+        &mut self,
+        remove: impl FnMut(&mut Lane) -> Vec<DueDelivery>,
+    ) -> Result<(), JournalError> {
+        self.unsent.extend(self.shared.routes.lanes().values_mut().flat_map(remove));
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let unsent = self.unsent.clone();
+        self.shared
+            .base
+            .store
+            .run(move |journal| journal.take_back(&keys(&unsent), Timestamp::now()))
+            .await?;
+        self.unsent.clear();
+        Ok(())
+    }
+
+    /// Has the hosts asked whose marks wait for it, and nobody else.
+    fn ask_hosts(&mut self) {
+        let wanted = self.shared.policy.steering().to_probe();
+        self.prober.see(self.shared.base.seen().cib_now());
+        for (mark, host, confirm) in &wanted {
+            self.prober.want(*mark, host, confirm);
+        }
+        self.prober.keep_only(&wanted.iter().map(|(mark, ..)| *mark).collect());
+        self.post_verdicts();
+    }
+
+    /// A verdict that was taken and could not be acted on is taken once more.
+    fn post_verdicts(&mut self) {
+        let steering = self.shared.policy.steering();
+        let is_news = |(mark, verdict): &(MarkId, Verdict)| {
+            let known = steering.probe_of(*mark);
+            *verdict == Verdict::Confirmed && known.is_some_and(|probe| *probe != Probe::Confirmed)
+        };
+        let news: HashMap<MarkId, Verdict> = self.prober.verdicts().into_iter().filter(is_news).collect();
+        self.look |= !news.is_empty();
+        self.shared.policy.verdicts().extend(news);
+    }
+
+    /// What need not be done at once.
+    async fn keep_house(&mut self) -> Result<(), JournalError> {
+        if self.kept_house.is_some_and(|done| done.elapsed() < HOUSEKEEPING) {
+            return Ok(());
+        }
+        let state = Arc::clone(&self.shared);
+        let work = move |journal: &mut Journal| {
+            let now = Timestamp::now();
+            start::serve_unserved(journal, &state.base, now)?;
+            stranded::look(journal, &state.base, &state.routes)?;
+            unproven::look(journal, &state, now)?;
+            for route in &state.base.settings().routes {
+                if let Some(limit) = route.terms.stale_after {
+                    journal.free_stale(route.name.as_str(), now - limit, now)?;
+                }
+            }
+            journal.cancel_unrequired(now - state.base.settings().intake.horizon, now)
+        };
+        let cancelled = self.shared.base.store.run(work).await?;
+        self.kept_house = Some(Instant::now());
+        if cancelled > 0 {
+            warn!(
+                cancelled,
+                "settled marks are not told any more to routes that are not required: see [intake] horizon"
+            );
+        }
+        Ok(())
+    }
+
+    /// How many more attempts each route may have begun, in the order of the configuration.
+    fn room(&self) -> Vec<Room> {
+        let (now, mut lanes) = (Instant::now(), self.shared.routes.lanes());
+        let settings = self.shared.base.settings();
+        let look = self.shared.base.members(Timestamp::now());
+        let ask = |route: &Arc<Route>| {
+            let room = lanes.get_mut(route.name.as_str())?.ask(route, now);
+            Some(Room { look: look.clone(), ..room })
+        };
+        settings.routes.iter().filter_map(ask).collect()
+    }
+
+    /// Starts as many exchanges as there is room for.
+    fn send(&mut self) {
+        let now = Moment::now();
+        let mut lanes = self.shared.routes.lanes();
+        for lane in lanes.values_mut() {
+            while let Some(due) = lane.next(now) {
+                let route = self.shared.base.route(&due.delivery.route);
+                let route = route.expect("a route's lane goes with it");
+                let exchange = delivery::serve(self.shared.sending(), route, due, self.sender.clone());
+                self.exchanges.spawn(exchange);
+            }
+        }
+    }
+
+    /// Returns when there is a reason for another pass.
+    async fn wait(&mut self, next: Option<Duration>, stop: &CancellationToken) {
+        if self.look {
+            return;
+        }
+        let next = next.map(|wait| Instant::now() + wait);
+        loop {
+            let record = self.answers.rest(Instant::now(), !self.exchanges.is_empty());
+            if record == Some(Duration::ZERO) {
+                return;
+            }
+            let record = record.map(|rest| Instant::now() + rest);
+            match self.event(next.into_iter().chain(record).min(), stop).await {
+                Event::Look => {
+                    self.look = true;
+                    return;
+                }
+                Event::Time => return,
+                Event::Answer(answer) => self.answers.add(answer, Instant::now()),
+                Event::Ended => {}
+            }
+            let now = Instant::now();
+            if self.shared.routes.lanes().values().any(|lane| lane.is_running_dry(now)) {
+                return;
+            }
+        }
+    }
+
+    async fn event(&mut self, next: Option<Instant>, stop: &CancellationToken) -> Event {
+        let timer = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let timer = pin!(timer);
+        let cluster = async {
+            match &mut self.lookout {
+                Some(lookout) => lookout.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let cluster = pin!(cluster);
+        tokio::select! {
+            () = stop.cancelled() => Event::Time,
+            () = cluster => Event::Look,
+            () = self.watch.changed() => Event::Look,
+            () = self.shared.poke.notified() => Event::Look,
+            () = timer => Event::Time,
+            () = self.prober.changed() => {
+                *self.shared.policy.verdicts() = self.prober.verdicts();
+                Event::Time
+            }
+            Some(answer) = self.coming.recv() => Event::Answer(answer),
+            Some(_) = self.exchanges.join_next() => Event::Ended,
+        }
+    }
+
+    /// Some faults pass (a full disk, a stuck lock): say so once and go on. Others do not.
+    fn survive(&self, error: JournalError) -> Result<Duration, JournalError> {
+        if !error.may_pass() {
+            return Err(error);
+        }
+        let sentence = error.to_string();
+        let mut trouble = self.shared.journal_trouble();
+        if trouble.as_deref() != Some(&sentence) {
+            error!(kind = error.kind(), "{sentence}; marks and answers are kept and tried again");
+            *trouble = Some(sentence);
+        }
+        Ok(JOURNAL_PAUSE)
+    }
+}
+
+/// Why the engine wakes.
+enum Event {
+    /// Something may be new.
+    Look,
+    /// Something is due.
+    Time,
+    /// An attempt has ended.
+    Answer(Answer),
+    /// A lane has nothing more to send.
+    Ended,
+}
+
+fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
+    due.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect()
+}
+
+/// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
+/// oftener than once a second.
+fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Lane> {
+    let settings = shared.base.settings();
+    let new = |route: &Arc<Route>| {
+        let name = route.name.as_str().to_owned();
+        let limit = limit(route, &settings);
+        let endpoint = match tried.iter().find(|tried| tried.route == name) {
+            None => Endpoint::new(limit),
+            Some(tried) => {
+                let wait = schedule::FLOOR.saturating_sub(now.since(tried.last.at));
+                Endpoint::in_trouble(limit, Instant::now() + wait)
+            }
+        };
+        (name, Lane::new(endpoint))
+    };
+    settings.routes.iter().map(new).collect()
+}
+
+/// Routes that go on keep their lanes with all that is known of their endpoints; the others begin as after a start.
+fn renew_lanes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
+    let mut new = lanes(shared, tried, now);
+    let (settings, mut current) = (shared.base.settings(), shared.routes.lanes());
+    for route in &settings.routes {
+        let name = route.name.as_str();
+        let is_kept = routes.kept.iter().any(|kept| kept == name);
+        if let Some(mut lane) = current.remove(name).filter(|_| is_kept) {
+            lane.endpoint.set_limit(limit(route, &settings));
+            new.insert(name.to_owned(), lane);
+        }
+    }
+    *current = new;
+}
+
+/// How many exchanges a route may have under way.
+fn limit(route: &Route, settings: &Settings) -> usize {
+    route.driver.at_once().unwrap_or(usize::MAX).min(settings.max_in_flight)
+}
+
+/// Why a configuration is not in force.
+enum NotPut {
+    /// It cannot be.
+    Obstacle(String),
+    /// It can as soon as the journal is well.
+    Journal(JournalError),
+}
+
+impl From<JournalError> for NotPut {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+/// Says whether marks may be told now.
+async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, JournalError> {
+    let view = lookout.look(shared).await;
+    fold(shared, Some(view)).await?;
+    let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
+    if wanted {
+        let view = lookout.look_now(shared, true).await;
+        fold(shared, Some(view)).await?;
+    }
+    lookout.keep_up(shared).await?;
+    if !lookout.permits() {
+        // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
+        let view = lookout.look(shared).await;
+        fold(shared, Some(view)).await?;
+    }
+    Ok(lookout.permits())
+}
+
+async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {
+    let state = Arc::clone(shared);
+    let work = move |journal: &mut Journal| {
+        apply::take_in(journal, (&state.base, &state.accounts), view.as_deref())?;
+        let now = Timestamp::now();
+        steer::steer(journal, state.policy(), now)?;
+        let is_permitted = view.as_ref().is_none_or(|view| view.permits().is_ok());
+        if is_permitted { Ok(()) } else { steer::stop_chains(journal, state.policy(), now) }
+    };
+    shared.base.store.run(work).await
+}
+
+/// How the daemon is, in one sentence; from memory.
+fn sentence(shared: &Shared, now: Timestamp) -> String {
+    let routes = shared.base.settings().own_routes().count();
+    let reasons = shared.reasons(now);
+    match reasons.as_slice() {
+        [] => format!("tells {routes} route(s), and nothing is wrong"),
+        [only] => format!("degraded: {only}"),
+        [first, more @ ..] => format!("degraded: {first}; and {} more reason(s), see `status`", more.len()),
+    }
+}

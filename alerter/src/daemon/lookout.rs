@@ -1,0 +1,241 @@
+//! When the engine looks at the cluster, and what it writes into the register.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use journal::{Gate, Journal, JournalError};
+use marks::register::{Entry, Key};
+use marks::time::Timestamp;
+
+use crate::cluster;
+use crate::cluster::{Cluster, POLL, Trust, View};
+use crate::daemon::checks;
+use crate::daemon::watch::Watch;
+use crate::intake::start;
+use crate::moment::Moment;
+use crate::state::Shared;
+
+/// How often Pacemaker's fencing history is read where nothing waits for it.
+const HISTORY: Duration = Duration::from_secs(10);
+/// How often it is noted that this process runs, while it waits for the register.
+const BEAT: Duration = Duration::from_secs(1);
+/// Two looks are not closer than this, however often something changes.
+const SPACING: Duration = Duration::from_millis(50);
+/// How often the register is compared with the journal where no mark is new.
+pub const UPKEEP: Duration = Duration::from_millis(100);
+/// A mark that cannot be written into the register for so long is told all the same (design, section 6).
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often what has had its time is looked for.
+const CLEARING: Duration = Duration::from_secs(60);
+
+/// The engine's eyes and hands in the cluster.
+pub struct Lookout {
+    cluster: Cluster,
+    watch: Watch,
+    view: Option<Arc<View>>,
+    trust: Trust,
+    woken: bool,
+    history_read: Option<Instant>,
+    upkept: Option<Instant>,
+    cleared: Option<Instant>,
+    /// The comparison was put off.
+    deferred: bool,
+    /// What should stand in the register, as of a version of the journal.
+    wanted: Option<((i64, i64), Vec<Entry>)>,
+    /// Marks of an older daemon were compared with the register.
+    settled_in: bool,
+}
+
+impl Lookout {
+    /// Nothing was seen yet.
+    pub fn new(cluster: Cluster, watch: Watch) -> Self {
+        Self {
+            cluster,
+            watch,
+            view: None,
+            trust: Trust::default(),
+            woken: false,
+            history_read: None,
+            upkept: None,
+            cleared: None,
+            deferred: false,
+            wanted: None,
+            settled_in: false,
+        }
+    }
+
+    /// A look that is not older than [`POLL`], and newer than whatever woke the engine.
+    pub async fn look(&mut self, shared: &Shared) -> Arc<View> {
+        if let Some(view) = self.view.as_ref().filter(|_| !self.is_due()) {
+            return Arc::clone(view);
+        }
+        self.look_now(shared, false).await
+    }
+
+    /// A look at this moment.
+    pub async fn look_now(&mut self, shared: &Shared, with_history: bool) -> Arc<View> {
+        self.woken = false;
+        self.trust.note(Moment::now());
+        let with_history = with_history || self.history_read.is_none_or(|read| read.elapsed() >= HISTORY);
+        let view = self.cluster.look(with_history).await;
+        if with_history {
+            self.history_read = Some(view.taken);
+        }
+        if view.entries.is_err() {
+            shared.metrics.register_unread();
+        }
+        shared.base.seen().note(&view, shared.base.settings().hosts.audit_after);
+        checks::after_look(shared);
+        self.view = Some(Arc::clone(&view));
+        view
+    }
+
+    fn is_due(&self) -> bool {
+        let age = self.view.as_ref().map(|view| view.taken.elapsed());
+        age.is_none_or(|age| age >= if self.woken { SPACING } else { POLL })
+    }
+
+    /// How long the engine may sleep.
+    pub fn rest(&self) -> Duration {
+        let age = self.view.as_ref().map_or(POLL, |view| view.taken.elapsed());
+        let look = if self.woken { SPACING } else { POLL }.saturating_sub(age);
+        let upkeep = self.upkept.map_or(Duration::ZERO, |done| UPKEEP.saturating_sub(done.elapsed()));
+        if self.deferred { look.min(upkeep) } else { look }
+    }
+
+    /// Returns when something in the cluster may have changed.
+    pub async fn changed(&mut self) {
+        self.watch.changed().await;
+        self.woken = true;
+    }
+
+    /// Whether marks may be told now: with quorum, on a register that was read a moment ago.
+    pub fn permits(&self) -> bool {
+        let view =
+            self.view.as_ref().filter(|view| view.is_fresh() && self.trust.allows(view.taken, Moment::now()));
+        view.is_some_and(|view| view.permits().is_ok())
+    }
+
+    /// How much longer they may.
+    pub fn permitted_for(&self) -> Duration {
+        self.view.as_ref().filter(|_| self.permits()).map_or(Duration::ZERO, |view| view.stays_fresh())
+    }
+
+    /// Marks that are not in the register yet stay back for a while.
+    pub fn gate(&self) -> Gate {
+        Gate { register: self.cluster.register(), waited_since: Timestamp::now() - PATIENCE }
+    }
+
+    /// Writes what the register lacks, and removes what has had its time.
+    ///
+    /// # Errors
+    /// As any read of the journal; what the register does is no error here.
+    pub async fn keep_up(&mut self, shared: &Arc<Shared>) -> Result<(), JournalError> {
+        let Some(view) = self.view.clone() else { return Ok(()) };
+        let Ok(entries) = view.permits() else { return Ok(()) };
+        if !self.settled_in {
+            let (state, found, register) = (Arc::clone(shared), entries.clone(), self.cluster.register());
+            let settle = move |journal: &mut Journal| {
+                start::settle_strangers(journal, &state.base, register, &found, Timestamp::now())
+            };
+            shared.base.store.run(settle).await?;
+            self.settled_in = true;
+        }
+        let news = std::mem::take(&mut shared.base.seen().news);
+        self.deferred = !news && self.upkept.is_some_and(|done| done.elapsed() < UPKEEP);
+        if self.deferred {
+            return Ok(());
+        }
+        self.upkept = Some(Instant::now());
+        let wanted = self.wanted(shared).await?;
+        let lacking = cluster::missing(&wanted, entries);
+        let mut standing: Vec<Key> =
+            wanted.iter().map(Entry::key).filter(|key| entries.sound.contains_key(key)).collect();
+        if !lacking.is_empty() {
+            standing.extend(self.write(shared, lacking).await);
+        }
+        self.note(shared, standing).await?;
+        self.clear(shared, &wanted, &view).await
+    }
+
+    /// What should stand in the register: read again only when the journal has changed.
+    async fn wanted(&mut self, shared: &Arc<Shared>) -> Result<Vec<Entry>, JournalError> {
+        let (by, known) = (shared.base.controller.clone(), self.wanted.as_ref().map(|(version, _)| *version));
+        let read = move |journal: &mut Journal| {
+            let version = journal.version()?;
+            if known == Some(version) {
+                return Ok(None);
+            }
+            let wanted = journal.entries(Timestamp::now() - cluster::KEPT, &by)?;
+            Ok(Some((version, cluster::bounded(wanted))))
+        };
+        if let Some(new) = shared.base.store.run(read).await? {
+            self.wanted = Some(new);
+        }
+        Ok(self.wanted.as_ref().map(|(_, wanted)| wanted.clone()).unwrap_or_default())
+    }
+
+    /// Waits for what may take long, and notes all the while that this process runs.
+    async fn attending<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let (mut work, mut beat) = (pin!(work), tokio::time::interval(BEAT));
+        loop {
+            let done = tokio::select! {
+                done = &mut work => Some(done),
+                _ = beat.tick() => None,
+            };
+            self.trust.note(Moment::now());
+            if let Some(done) = done {
+                return done;
+            }
+        }
+    }
+
+    /// Gives the keys of those that stand there now.
+    async fn write(&mut self, shared: &Shared, lacking: Vec<Entry>) -> Vec<Key> {
+        let cluster = self.cluster.clone();
+        let written = self.attending(cluster.publish(lacking)).await;
+        if written.stopped.is_some() || !written.failed.is_empty() {
+            shared.metrics.register_unwritten();
+        }
+        let fault = written.stopped.or_else(|| written.failed.into_iter().next().map(|(_, error)| error));
+        shared.base.seen().note_writing(fault.map(|error| error.to_string()));
+        written.standing
+    }
+
+    async fn note(&self, shared: &Shared, standing: Vec<Key>) -> Result<(), JournalError> {
+        let register = self.cluster.register();
+        let write = move |journal: &mut Journal| {
+            let mut new = Vec::new();
+            for key in standing {
+                if !journal.is_published(register, &key.to_string())? {
+                    new.push(key.to_string());
+                }
+            }
+            if new.is_empty() { Ok(()) } else { journal.note_published(register, &new) }
+        };
+        shared.base.store.run(write).await
+    }
+
+    async fn clear(&mut self, shared: &Shared, wanted: &[Entry], view: &View) -> Result<(), JournalError> {
+        let (Ok(entries), false) =
+            (view.permits(), self.cleared.is_some_and(|done| done.elapsed() < CLEARING))
+        else {
+            return Ok(());
+        };
+        self.cleared = Some(Instant::now());
+        let now = Timestamp::now();
+        shared.base.store.run(move |journal| journal.forget_sightings(now - cluster::KEPT, now)).await?;
+        let over = cluster::over(wanted, entries, now);
+        if over.is_empty() {
+            return Ok(());
+        }
+        let count = over.len();
+        let cluster = self.cluster.clone();
+        match self.attending(cluster.clear(over)).await {
+            Ok(()) => tracing::info!(count, "entries of marks that were settled long ago left the register"),
+            Err(error) => tracing::warn!(kind = error.kind(), "old entries stay in the register: {error}"),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! Marks that the register alone knows of, and that Pacemaker has not confirmed in time: said once each.
+
+use std::collections::BTreeSet;
+
+use journal::{Journal, JournalError};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::time::Timestamp;
+use tracing::error;
+
+use crate::policy;
+use crate::policy::Hold;
+use crate::state::Shared;
+
+/// More are not looked at: where there are so many, one sentence more says nothing.
+const LIMIT: u32 = 100;
+
+/// Says what is new among them.
+///
+/// # Errors
+/// As any read.
+pub fn look(journal: &Journal, shared: &Shared, now: Timestamp) -> Result<(), JournalError> {
+    let held = journal.held_marks(LIMIT)?.rows.sound;
+    let overdue: Vec<&MarkRow> = held.iter().filter(|mark| is_overdue(mark, now)).collect();
+    let mut said = shared.unproven();
+    for mark in overdue.iter().filter(|mark| !said.contains(&mark.id)) {
+        let advice = Hold::Unproven.advice(&mark.id.to_string(), None);
+        error!(mark = %mark.id, host = %mark.node, "the mark of {} is held (unproven): {advice}", mark.node);
+    }
+    *said = overdue.iter().map(|mark| mark.id).collect::<BTreeSet<MarkId>>();
+    Ok(())
+}
+
+fn is_overdue(mark: &MarkRow, now: Timestamp) -> bool {
+    let is_news = Hold::Unproven.not_yet_news(mark.made_at, now).is_none();
+    is_news && policy::doubts(mark).contains(&Hold::Unproven)
+}

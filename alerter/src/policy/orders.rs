@@ -1,0 +1,96 @@
+//! What operators decided that is in force, in the policy's words.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use journal::{Journal, JournalError};
+use marks::register::{About, Decision, Scope};
+use marks::time::Timestamp;
+
+use crate::base::damage::Damages;
+use crate::config::Settings;
+use crate::policy::state::{Order, Whom};
+use crate::policy::why;
+
+/// Controllers' clocks may differ by so much.
+const SKEW: Duration = Duration::from_secs(60);
+
+/// What operators decided.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) maintenance: Vec<Order>,
+    pub(super) pauses: Vec<Order>,
+    /// When each group was released last, by its index.
+    pub(super) released: HashMap<usize, Timestamp>,
+    /// Of those that are about a group which is not configured, a sentence for each: they hold every host.
+    pub(super) strays: Vec<String>,
+}
+
+impl Orders {
+    pub(super) fn read(
+        journal: &Journal,
+        (damages, settings): (&Damages, &Settings),
+        now: Timestamp,
+    ) -> Result<Self, JournalError> {
+        let found = journal.decisions_in_force(now)?;
+        damages.report(&found.damaged);
+        let mut orders = Self::default();
+        found.sound.iter().for_each(|decision| orders.add(settings, decision, now));
+        Ok(orders)
+    }
+
+    fn add(&mut self, settings: &Settings, decision: &Decision, now: Timestamp) {
+        match &decision.about {
+            About::Pause { scope, until } => {
+                let order = self.order(settings, decision, scope, *until);
+                self.pauses.extend(order);
+            }
+            About::Maintenance { scope, until } => {
+                let order = self.order(settings, decision, scope, Some(*until));
+                self.maintenance.extend(order);
+            }
+            // One that is dated later than now would release what nobody has seen yet.
+            About::ReleaseGroup(_) if decision.at > now + SKEW => {}
+            About::ReleaseGroup(name) => {
+                if let Some(index) = index_of(settings, name) {
+                    let at = self.released.entry(index).or_insert(decision.at);
+                    *at = (*at).max(decision.at);
+                }
+            }
+            About::Release(_) => {}
+        }
+    }
+
+    /// Which hosts a group had that has another name now, or that another controller's configuration has, nobody can say here:
+    /// in doubt an order about it holds every host.
+    fn order(
+        &mut self,
+        settings: &Settings,
+        decision: &Decision,
+        scope: &Scope,
+        until: Option<Timestamp>,
+    ) -> Option<Order> {
+        let why = why::of_decision(decision)?;
+        let (whom, why) = match scope {
+            Scope::All => (Whom::All, why),
+            Scope::Host(host) => (Whom::Host(host.clone()), why),
+            Scope::Group(name) => match index_of(settings, name) {
+                Some(index) => (Whom::Group(index), why),
+                None => {
+                    self.strays.push(why::of_stray(&why, decision, name));
+                    (Whom::All, format!("{why}{}", why::STRAY))
+                }
+            },
+        };
+        Some(Order { whom, until, why: why.into() })
+    }
+
+    /// Whether there is none that holds anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.maintenance.is_empty() && self.pauses.is_empty()
+    }
+}
+
+fn index_of(settings: &Settings, name: &str) -> Option<usize> {
+    settings.groups.iter().position(|group| group.name == name)
+}

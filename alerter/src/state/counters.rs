@@ -1,0 +1,167 @@
+//! What only grows while the daemon runs: counted where an outcome is put on record, and read by whoever asks.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use journal::{Recorded, Verdict};
+use marks::delivery::ACCEPTED;
+use marks::time::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::delivery::answers::Answer;
+use crate::lock::lock;
+
+/// What became of an attempt whose delivery had ended in another way when its answer came.
+const LATE: &str = "late";
+/// The words of [`crate::drivers::Outcome`], and the one of an answer that came too late to count.
+pub const OUTCOMES: [&str; 10] = [
+    "acknowledged",
+    ACCEPTED,
+    "unreachable",
+    "retry",
+    "refused",
+    "rejected",
+    "held",
+    "unknown",
+    "wait",
+    LATE,
+];
+
+/// From one exchange on loopback to a day, in seconds.
+const BUCKETS: [f64; 17] = [
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0,
+    86_400.0,
+];
+
+/// The counters of one daemon; all begin at zero with it.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    /// By route and outcome.
+    attempts: Mutex<BTreeMap<(String, &'static str), u64>>,
+    /// By route.
+    told: Mutex<BTreeMap<String, Histogram>>,
+    register_reads: AtomicU64,
+    register_writes: AtomicU64,
+    /// By notice target: how many notices it still has to be told.
+    notices: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Metrics {
+    /// An attempt's outcome is on record.
+    pub fn answered(&self, answer: &Answer, recorded: Recorded) {
+        let route = &answer.ended.route;
+        let outcome = if recorded.failed.is_some() { answer.outcome } else { LATE };
+        *lock(&self.attempts).entry((route.clone(), outcome)).or_default() += 1;
+        if let (Some(failed), Verdict::Acknowledged { .. }) = (recorded.failed, &answer.ended.verdict) {
+            self.acknowledged(route, failed, answer.ended.at);
+        }
+    }
+
+    /// A route has a mark, which it never had before: so it is on record. What a route does behind that tells nobody anything.
+    pub fn acknowledged(&self, route: &str, failed: Timestamp, at: Timestamp) {
+        if !route.contains('.') {
+            let mut told = lock(&self.told);
+            let histogram = told.entry(route.to_owned()).or_insert_with(empty);
+            histogram.observe(at.since(failed).as_secs_f64());
+        }
+    }
+
+    /// The register could not be read.
+    pub fn register_unread(&self) {
+        self.register_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The register could not be written.
+    pub fn register_unwritten(&self) {
+        self.register_writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many notices wait for each target; of no other target anything is said from now on.
+    pub fn notices_wait(&self, counts: BTreeMap<String, u64>) {
+        *lock(&self.notices) = counts;
+    }
+
+    pub(crate) fn attempts(&self) -> BTreeMap<(String, &'static str), u64> {
+        lock(&self.attempts).clone()
+    }
+
+    /// A histogram of a route; the clone is the same one.
+    pub(crate) fn told(&self, route: &str) -> Histogram {
+        lock(&self.told).get(route).cloned().unwrap_or_else(empty)
+    }
+
+    pub(crate) fn register_errors(&self) -> [(&'static str, u64); 2] {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [("read", read(&self.register_reads)), ("write", read(&self.register_writes))]
+    }
+
+    pub(crate) fn notices(&self) -> BTreeMap<String, u64> {
+        lock(&self.notices).clone()
+    }
+}
+
+fn empty() -> Histogram {
+    Histogram::new(BUCKETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use journal::Ended;
+    use marks::id::FencingId;
+
+    use super::*;
+    use crate::drivers::{Failure, Outcome};
+
+    #[test]
+    fn every_outcome_has_its_word() {
+        let failure = || Failure::new("x", "x");
+        let all = [
+            Outcome::Acknowledged { reference: None },
+            Outcome::Accepted { within: Duration::ZERO },
+            Outcome::Unreachable(failure()),
+            Outcome::Retry(failure()),
+            Outcome::Refused(failure()),
+            Outcome::Rejected(failure()),
+            Outcome::Held(failure()),
+            Outcome::Unknown(failure()),
+            Outcome::Wait(failure()),
+        ];
+        let words: Vec<&str> = all.iter().map(Outcome::as_str).chain([LATE]).collect();
+        assert_eq!(words, OUTCOMES);
+    }
+
+    fn answer(route: &str, outcome: &'static str) -> Answer {
+        let verdict = match outcome {
+            "acknowledged" => {
+                Verdict::Acknowledged { reference: None, detail: "taken".into(), then: Vec::new() }
+            }
+            _ => Verdict::Again {
+                state: marks::delivery::State::Pending,
+                ambiguous: false,
+                kind: "connect".into(),
+                detail: "refused".into(),
+                next_due: Timestamp(0),
+            },
+        };
+        let (mark, route) = (FencingId::generate().into(), route.to_owned());
+        Answer { ended: Ended { mark, route, verdict, at: Timestamp(7_000) }, outcome }
+    }
+
+    /// The broken variant counts an answer as it comes, whatever became of its delivery.
+    #[test]
+    fn what_came_too_late_is_an_attempt_and_no_acknowledgement() {
+        let metrics = Metrics::default();
+        let counts = |failed| Recorded { failed };
+        metrics.answered(&answer("a", "unreachable"), counts(Some(Timestamp(0))));
+        metrics.answered(&answer("a", "acknowledged"), counts(Some(Timestamp(0))));
+        metrics.answered(&answer("a", "acknowledged"), counts(None));
+        metrics.answered(&answer("a.confirm", "acknowledged"), counts(Some(Timestamp(0))));
+        let of = |route: &str, outcome| metrics.attempts().get(&(route.to_owned(), outcome)).copied();
+        assert_eq!([of("a", "unreachable"), of("a", "acknowledged"), of("a", LATE)], [Some(1); 3]);
+        assert_eq!(of("a.confirm", "acknowledged"), Some(1));
+        assert_eq!(lock(&metrics.told).keys().collect::<Vec<_>>(), ["a"], "a further step tells nobody");
+    }
+}

@@ -1,0 +1,233 @@
+//! The list of all metrics: name, type, unit, labels, meaning, and where the values come from. `docs/metrics.md`, the dashboard
+//! and the alert rules are tested against it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use marks::delivery::State;
+use marks::time::Timestamp;
+
+use super::samples::Samples;
+use super::sight::{STATES, Sight};
+use crate::policy::Hold;
+use crate::policy::groups::GroupFigures;
+
+/// What every name begins with.
+pub const PREFIX: &str = "nova_host_alerter";
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It goes up and down.
+    Gauge,
+    /// It only grows while the daemon runs; its samples end with `_total`.
+    Counter,
+    /// How many were how long; its samples end with `_bucket`, `_sum` and `_count`.
+    Histogram,
+}
+
+/// One metric.
+pub struct Metric {
+    /// Its name without prefix, unit and suffix.
+    name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its unit, which ends the name; none where it is a plain number.
+    pub unit: Option<&'static str>,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+    /// One sentence.
+    pub help: &'static str,
+    pub(super) values: fn(&Sight, &mut Samples<'_>) -> fmt::Result,
+}
+
+impl Metric {
+    /// The name as it is registered: without prefix and unit.
+    pub(super) fn stem(&self) -> &'static str {
+        self.name
+    }
+
+    /// The name of the family: with prefix and unit.
+    pub fn family(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        format!("{PREFIX}_{}{unit}", self.name)
+    }
+
+    /// The names of its samples, as queries have them.
+    pub fn samples(&self) -> Vec<String> {
+        let suffixes: &[&str] = match self.kind {
+            Kind::Gauge => &[""],
+            Kind::Counter => &["_total"],
+            Kind::Histogram => &["_bucket", "_sum", "_count"],
+        };
+        suffixes.iter().map(|suffix| self.family() + suffix).collect()
+    }
+}
+
+impl fmt::Debug for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.family())
+    }
+}
+
+/// A number with these labels; with a unit where it says so.
+macro_rules! metric {
+    ($kind:ident $name:literal $(in $unit:literal)? [$($label:literal),*] $help:literal, $values:expr) => {
+        Metric {
+            name: $name,
+            kind: Kind::$kind,
+            unit: [$(Some($unit),)? None][0],
+            labels: &[$($label),*],
+            help: $help,
+            values: $values,
+        }
+    };
+}
+
+/// All of them, in the order in which they are shown.
+pub const ALL: &[Metric] = &[
+    metric!(Gauge "build_info" ["version"] "1, with the version of the program.", |_, s| {
+        s.add(&[("version", env!("CARGO_PKG_VERSION"))], 1)
+    }),
+    metric!(Gauge "start_time" in "seconds" [] "When the daemon began, in seconds since 1970.", |sight, s| {
+        s.real(&[], seconds(sight.started))
+    }),
+    metric!(Gauge "active_controller" [] "1: the alerter runs here. Only the controller that runs it answers a scrape.", |_, s| {
+        s.add(&[], 1)
+    }),
+    metric!(Gauge "degraded_reasons" [] "How many things keep the daemon from working well; `nova-host-alerter status` names each.", |sight, s| {
+        s.add(&[], sight.reasons)
+    }),
+    metric!(Gauge "cluster_permitted" [] "1 where marks may be told: this partition has quorum, and the register can be read; always 1 without a cluster.", |sight, s| {
+        s.add(&[], usize::from(sight.cluster.as_ref().is_none_or(|cluster| cluster.is_permitted)))
+    }),
+    metric!(Gauge "cluster_look_age" in "seconds" [] "How long ago the last look at the cluster began; absent without a cluster.", |sight, s| {
+        sight.cluster.as_ref().and_then(|cluster| cluster.age).map_or(Ok(()), |age| s.real(&[], age))
+    }),
+    metric!(Gauge "hosts_gone" [] "Hosts that are gone from the cluster for longer than a moment and were not fenced.", |sight, s| {
+        s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.gone))
+    }),
+    metric!(Gauge "register_entries" [] "Entries of the cluster-wide register that are of use.", |sight, s| {
+        s.add(&[], sight.cluster.as_ref().map_or(0, |cluster| cluster.entries))
+    }),
+    metric!(Counter "register_errors" ["operation"] "How often the register could not be read or written.", |sight, s| {
+        sight.register_errors.iter().try_for_each(|(operation, count)| s.count(&[("operation", operation)], *count))
+    }),
+    metric!(Gauge "marks" ["state"] "Marks in the journal by their state.", |sight, s| {
+        State::ALL.into_iter().try_for_each(|state| {
+            s.add(&[("state", state.as_str())], sight.figures.journal.marks.of(state))
+        })
+    }),
+    metric!(Gauge "oldest_open_mark_age" in "seconds" [] "How long ago the host of the oldest open mark failed; 0 where none is open.", |sight, s| {
+        s.real(&[], age(sight.figures.journal.oldest_open, sight.now))
+    }),
+    metric!(Gauge "oldest_waiting_mark_age" in "seconds" [] "The same of the open marks that nobody has decided to hold: no pause, no maintenance, no storm, no attribute, no probe.", |sight, s| {
+        s.real(&[], age(sight.figures.journal.oldest_waiting, sight.now))
+    }),
+    metric!(Gauge "marks_without_route" [] "Open marks that no configured route can tell.", |sight, s| {
+        s.add(&[], sight.figures.journal.without_route)
+    }),
+    metric!(Gauge "unaccounted_records" [] "Fencings, and what Pacemaker said of them, that have no end that can be shown; `nova-host-alerter status` names each.", |sight, s| {
+        s.add(&[], sight.unaccounted)
+    }),
+    metric!(Gauge "holds" ["reason"] "Open marks by what holds them; a mark is counted for each of its reasons.", |sight, s| {
+        let holds = &sight.figures.journal.holds;
+        Hold::ALL.into_iter().map(Hold::as_str).try_for_each(|word| {
+            s.add(&[("reason", word)], holds.get(word).copied().unwrap_or_default())
+        })
+    }),
+    metric!(Gauge "deliveries" ["route", "state"] "Deliveries in the journal by route and state.", deliveries),
+    metric!(Gauge "deliveries_in_chain" ["route"] "Of the held deliveries those that wait for another step of their mark's chain.", |sight, s| {
+        let waiting = &sight.figures.journal.in_chain;
+        sight.routes.iter().try_for_each(|route| {
+            s.add(&[("route", &route.name)], waiting.get(&route.name).copied().unwrap_or_default())
+        })
+    }),
+    metric!(Gauge "chains_exhausted" [] "Marks of whose escalation chain no step was acknowledged; the last one is tried for ever.", |sight, s| {
+        s.add(&[], sight.figures.journal.exhausted)
+    }),
+    metric!(Counter "attempts" ["route", "outcome"] "Attempts by what came of them; `late` came when the delivery had ended in another way.", |sight, s| {
+        sight.attempts.iter().try_for_each(|((route, outcome), count)| {
+            s.count(&[("route", route), ("outcome", outcome)], *count)
+        })
+    }),
+    metric!(Histogram "fencing_to_acknowledgement" in "seconds" ["route"] "From the failure of a host to the route's acknowledgement; each mark once for each route.", |sight, s| {
+        sight.told.iter().try_for_each(|(route, histogram)| s.histogram(&[("route", route)], histogram))
+    }),
+    metric!(Gauge "route_required" ["route"] "1 where a mark stays open until this route has it.", |sight, s| {
+        sight.routes.iter().try_for_each(|route| s.add(&[("route", &route.name)], usize::from(route.is_required)))
+    }),
+    metric!(Gauge "route_endpoint" ["route", "state"] "1 for the state that the endpoint is in: `closed` takes marks, `open` is asked with one mark now and then, `parked` takes none until somebody changes something.", |sight, s| {
+        let pairs = sight.routes.iter().flat_map(|route| STATES.map(|state| (route, state)));
+        pairs.map(|(route, state)| ([("route", route.name.as_str()), ("state", state)], route.state == state))
+            .try_for_each(|(labels, is_it)| s.add(&labels, usize::from(is_it)))
+    }),
+    metric!(Gauge "route_trouble_age" in "seconds" ["route"] "For how long the route has accepted nothing that it was sent; 0 while it accepts.", |sight, s| {
+        sight.routes.iter().try_for_each(|route| {
+            s.real(&[("route", &route.name)], age(route.failing_since, sight.now))
+        })
+    }),
+    metric!(Gauge "group_hosts" ["group"] "Hosts of a group, without those that are skipped or in maintenance.", |sight, s| {
+        groups(sight, s, |group| group.hosts)
+    }),
+    metric!(Gauge "group_hosts_down" ["group"] "Hosts of a group that count as down for its limit; 0 without a limit.", |sight, s| {
+        groups(sight, s, |group| group.down)
+    }),
+    metric!(Gauge "group_marks" ["group"] "Open marks of a group's hosts.", |sight, s| groups(sight, s, |group| group.marks)),
+    metric!(Gauge "group_storm" ["group"] "1 while too many hosts of the group are down at once, so that what is not told yet is held.", |sight, s| {
+        groups(sight, s, |group| u64::from(group.storm_since.is_some()))
+    }),
+    metric!(Gauge "notices_outstanding" ["target"] "Notices that a target was not told yet.", |sight, s| {
+        sight.notices.iter().try_for_each(|(target, count)| s.add(&[("target", target)], *count))
+    }),
+    metric!(Gauge "journal_size" in "bytes" [] "The size of the journal with its log.", |sight, s| {
+        s.add(&[], sight.figures.journal.bytes)
+    }),
+    metric!(Gauge "journal_used" in "bytes" [] "How much of the journal is in use; what is not is used again.", |sight, s| {
+        s.add(&[], sight.figures.journal.used)
+    }),
+    metric!(Gauge "journal_limit" in "bytes" [] "`max-size` of `[history]`: above so much in use the oldest history goes before its time.", |sight, s| {
+        s.add(&[], sight.journal_limit)
+    }),
+    metric!(Gauge "journal_unwritable" [] "1 while the journal cannot be written; nothing is told then.", |sight, s| {
+        s.add(&[], usize::from(sight.is_unwritable))
+    }),
+    metric!(Gauge "journal_damaged_rows" [] "Damaged rows that this daemon has met and that nobody has mended or ended; none of them is sent or dropped.", |sight, s| {
+        s.add(&[], sight.damaged)
+    }),
+    metric!(Counter "log_lines_suppressed" [] "Lines of the log that were folded into others of the same cause.", |_, s| {
+        s.count(&[], crate::log::suppressed())
+    }),
+    metric!(Gauge "counted_time" in "seconds" [] "When the journal was counted last, in seconds since 1970; 0 before the first time.", |sight, s| {
+        s.real(&[], sight.figures.journal.at.map_or(0.0, seconds))
+    }),
+];
+
+fn deliveries(sight: &Sight, samples: &mut Samples<'_>) -> fmt::Result {
+    let counted = &sight.figures.journal;
+    let configured = sight.routes.iter().map(|route| (route.name.as_str(), ()));
+    // Also those that are not configured any more: their deliveries wait for a decision.
+    let routes: BTreeMap<&str, ()> =
+        configured.chain(counted.deliveries.keys().map(|route| (route.as_str(), ()))).collect();
+    for route in routes.into_keys() {
+        for state in State::ALL {
+            let labels = [("route", route), ("state", state.as_str())];
+            samples.add(&labels, counted.of_route(route).of(state))?;
+        }
+    }
+    Ok(())
+}
+
+fn groups(sight: &Sight, samples: &mut Samples<'_>, value: fn(&GroupFigures) -> u64) -> fmt::Result {
+    sight.figures.groups.iter().try_for_each(|group| samples.add(&[("group", &group.name)], value(group)))
+}
+
+/// Seconds since 1970.
+fn seconds(at: Timestamp) -> f64 {
+    at.since(Timestamp(0)).as_secs_f64()
+}
+
+fn age(since: Option<Timestamp>, now: Timestamp) -> f64 {
+    since.map_or(Duration::ZERO, |since| now.since(since)).as_secs_f64()
+}

@@ -1,0 +1,37 @@
+//! Serves the scrape: one path, and nothing else.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use tokio_util::sync::CancellationToken;
+
+use super::exposition::{Form, write};
+use crate::config::Settings;
+use crate::serving::follow_and_run;
+use crate::state::Shared;
+
+/// The path, and no other.
+const PATH: &str = "/metrics";
+
+/// Serves it where the configuration says, until `stop`.
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let pick = |settings: &Settings| settings.metrics.clone();
+    let answer = || router(Arc::clone(&shared));
+    follow_and_run((&shared.base, &shared.unserved), PATH, pick, answer, stop).await;
+}
+
+/// Answers `GET /metrics`.
+pub fn router(shared: Arc<Shared>) -> Router {
+    Router::new().route(PATH, get(scrape)).with_state(shared)
+}
+
+async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> impl IntoResponse {
+    let accept = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let form = Form::of(&accept.collect::<Vec<_>>().join(","));
+    ([(CONTENT_TYPE, HeaderValue::from_static(form.content_type()))], write(&shared, form))
+}

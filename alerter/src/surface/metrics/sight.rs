@@ -1,0 +1,132 @@
+//! All that a scrape shows, taken together once for it. Nothing here waits for a disk: neither the journal's thread nor whatever
+//! that holds while it works is asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use marks::time::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::intake::account;
+use crate::state::Figures;
+use crate::state::Shared;
+use crate::state::counters::OUTCOMES;
+
+/// What the daemon knows.
+#[derive(Debug)]
+pub(super) struct Sight {
+    pub(super) now: Timestamp,
+    pub(super) started: Timestamp,
+    pub(super) figures: Arc<Figures>,
+    /// The configured routes with their further steps.
+    pub(super) routes: Vec<RouteSight>,
+    /// None where there is no cluster to ask.
+    pub(super) cluster: Option<ClusterSight>,
+    /// How many sentences say that the daemon works, but not well.
+    pub(super) reasons: usize,
+    pub(super) is_unwritable: bool,
+    pub(super) damaged: usize,
+    /// Records of fencings that have no end that can be shown.
+    pub(super) unaccounted: usize,
+    /// In bytes.
+    pub(super) journal_limit: u64,
+    /// By route and outcome.
+    pub(super) attempts: BTreeMap<(String, &'static str), u64>,
+    /// Of the routes that tell, by their names.
+    pub(super) told: Vec<(String, Histogram)>,
+    pub(super) register_errors: [(&'static str, u64); 2],
+    pub(super) notices: BTreeMap<String, u64>,
+}
+
+/// A route.
+#[derive(Debug)]
+pub(super) struct RouteSight {
+    pub(super) name: String,
+    pub(super) is_required: bool,
+    /// A word of [`STATES`].
+    pub(super) state: &'static str,
+    /// Since when it accepts nothing.
+    pub(super) failing_since: Option<Timestamp>,
+}
+
+/// The words of a route's endpoint.
+pub(super) const STATES: [&str; 3] = ["closed", "open", "parked"];
+
+/// The last look at the cluster.
+#[derive(Debug, Default)]
+pub(super) struct ClusterSight {
+    pub(super) is_permitted: bool,
+    /// Seconds since the last look began.
+    pub(super) age: Option<f64>,
+    pub(super) entries: usize,
+    pub(super) gone: usize,
+}
+
+impl Sight {
+    pub(super) fn of(shared: &Shared) -> Self {
+        let (now, metrics) = (Timestamp::now(), &shared.metrics);
+        let routes = routes(shared);
+        let mut attempts = metrics.attempts();
+        for route in &routes {
+            for outcome in OUTCOMES {
+                attempts.entry((route.name.clone(), outcome)).or_default();
+            }
+        }
+        let counted: BTreeSet<&str> = attempts.keys().map(|(route, _)| route.as_str()).collect();
+        let tells = counted.into_iter().filter(|route| !route.contains('.'));
+        Self {
+            now,
+            started: *shared.base.started(),
+            told: tells.map(|route| (route.to_owned(), metrics.told(route))).collect(),
+            figures: shared.figures(),
+            routes,
+            cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
+            reasons: shared.reasons(now).len(),
+            is_unwritable: shared.journal_trouble().is_some(),
+            damaged: shared.base.damages.count(),
+            unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()).len(),
+            journal_limit: shared.base.settings().history.max_bytes,
+            attempts,
+            register_errors: metrics.register_errors(),
+            notices: metrics.notices(),
+        }
+    }
+}
+
+fn routes(shared: &Shared) -> Vec<RouteSight> {
+    let settings = shared.base.settings();
+    let (breakers, troubles) = (breakers(shared), shared.routes.troubles());
+    let sight = |name: &str, is_required| RouteSight {
+        name: name.to_owned(),
+        is_required,
+        state: breakers.get(name).copied().unwrap_or(STATES[0]),
+        failing_since: troubles.of(name).map(|trouble| trouble.since),
+    };
+    settings.routes.iter().map(|route| sight(route.name.as_str(), route.required)).collect()
+}
+
+/// The word of each configured route's endpoint.
+pub(crate) fn breakers(shared: &Shared) -> BTreeMap<String, &'static str> {
+    let (settings, lanes) = (shared.base.settings(), shared.routes.lanes());
+    let word = |name: &str| match lanes.get(name) {
+        Some(lane) if lane.endpoint.is_parked() => "parked",
+        Some(lane) if !lane.endpoint.is_closed() => "open",
+        _ => "closed",
+    };
+    let names = settings.routes.iter().map(|route| route.name.as_str());
+    names.map(|name| (name.to_owned(), word(name))).collect()
+}
+
+impl ClusterSight {
+    fn of(shared: &Shared) -> Self {
+        let seen = shared.base.seen();
+        let Some(view) = &seen.view else { return Self::default() };
+        Self {
+            is_permitted: view.permits().is_ok(),
+            age: Some(view.taken.elapsed().as_secs_f64()),
+            entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
+            gone: seen.missed().len(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What shows the daemon's state. Nothing here decides anything.
+
+/// The one sentence that stands first.
+pub mod headline;
+/// HTML and SVG, escaped.
+pub mod markup;
+/// `/metrics`.
+pub mod metrics;
+/// Who is told what an operator should know.
+pub mod notice;
+/// The status page.
+pub mod page;
+/// What became of outages, over some time.
+pub mod report;
+/// Outages as a picture.
+pub mod timeline;

@@ -1,0 +1,770 @@
+//! What holds now, from what the daemon sees. Pure: the time is an argument.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use journal::{Damage, DueDelivery, HistoryRow, Oldest, Quarantined};
+use marks::host::HostName;
+use marks::mark::MarkRow;
+use marks::time::Timestamp;
+
+use super::body::printable;
+use super::facts::{DAY, Facts, LIMIT};
+use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
+use super::{About, Condition, Conditions, Key, What, held_back};
+use crate::cluster::missed_sentence;
+use crate::delivery::stranded;
+use crate::delivery::trouble::Trouble;
+use crate::intake::account;
+use crate::policy;
+use crate::state::Shared;
+
+/// What the daemon sees, apart from the journal.
+#[derive(Clone, Debug)]
+pub(super) struct Sight {
+    pub(super) now: Timestamp,
+    pub(super) routes: Vec<RouteSight>,
+    pub(super) degraded_after: Duration,
+    /// None where there is no cluster to ask.
+    pub(super) cluster: Option<ClusterSight>,
+    /// Why the journal cannot be written.
+    pub(super) journal: Option<String>,
+    /// Damaged rows of fencings.
+    pub(super) fencings: Vec<Damage>,
+    /// Routes that are not configured any more, each with how many marks wait for it.
+    pub(super) stranded: BTreeMap<String, usize>,
+}
+
+/// What is seen of a route.
+#[derive(Clone, Debug)]
+pub(super) struct RouteSight {
+    pub(super) name: String,
+    pub(super) trouble: Option<Trouble>,
+    /// Its endpoint takes nothing until somebody changes something.
+    pub(super) is_parked: bool,
+}
+
+/// What is seen of the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterSight {
+    /// The register was taken in once: before that the journal may be behind what other alerters did.
+    pub(super) has_register: bool,
+    /// A word and a sentence for each; none where there was no look yet.
+    pub(super) reasons: Option<Vec<(&'static str, String)>>,
+    /// The fencing history was not asked for at the last look.
+    pub(super) without_history: bool,
+    /// The CIB was read once.
+    pub(super) has_cib: bool,
+    /// Hosts that are gone without having been fenced, and for how long.
+    pub(super) missed: Vec<(HostName, Duration)>,
+    pub(super) audit_after: Duration,
+}
+
+impl Sight {
+    /// What the engine and the others have seen.
+    pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
+        let settings = shared.base.settings();
+        let gap = account::sentence(&shared.base, &shared.accounts).map(|why| ("unaccounted", why));
+        let cluster = shared.base.cluster.as_ref().map(|_| {
+            let seen = shared.base.seen();
+            ClusterSight {
+                has_register: seen.register.is_some(),
+                reasons: seen.named_reasons().map(|reasons| reasons.into_iter().chain(gap).collect()),
+                without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
+                has_cib: seen.cib.is_some(),
+                missed: seen.missed(),
+                audit_after: settings.hosts.audit_after,
+            }
+        });
+        Self {
+            now,
+            routes: routes(shared),
+            degraded_after: settings.degraded_after,
+            cluster,
+            journal: shared.journal_trouble().clone(),
+            fencings: shared.base.damages.of("fencing"),
+            stranded: shared.routes.stranded().clone(),
+        }
+    }
+}
+
+/// What is seen of every route.
+pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
+    let (troubles, lanes) = (shared.routes.troubles(), shared.routes.lanes());
+    let sight = |name: &str| RouteSight {
+        name: name.to_owned(),
+        trouble: troubles.of(name).cloned(),
+        is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
+    };
+    shared.base.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
+}
+
+/// Everything that holds, and how long until the next condition begins by time alone.
+pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, Option<Duration>) {
+    let mut found = Conditions::default();
+    let has_caught_up = sight.cluster.as_ref().is_none_or(|cluster| cluster.has_register);
+    let mut rest = None;
+    match facts.filter(|_| has_caught_up) {
+        Some(facts) => {
+            let proof = of_journal(&mut found, facts, sight.now);
+            let held_back = held_back::add(&mut found, &facts.together, sight.now);
+            rest = proof.into_iter().chain(held_back).min();
+        }
+        None => found.unknown.extend([
+            What::Held,
+            What::HeldBack,
+            What::Reminder,
+            What::HeldMore,
+            What::Rejected,
+            What::RejectedMore,
+            What::Quarantined,
+            What::Expired,
+            What::Exhausted,
+        ]),
+    }
+    of_fencings(&mut found, sight);
+    of_stranded(&mut found, sight);
+    let rests = sight.routes.iter().filter_map(|route| of_route(&mut found, route, sight));
+    let rest = rests.chain(rest).min();
+    if let Some(cluster) = &sight.cluster {
+        of_cluster(&mut found, cluster, sight.now);
+    }
+    if let Some(why) = &sight.journal {
+        let about = About { kind: "not-written".into(), ..About::default() };
+        let message = format!("{why}; marks are kept and tried again");
+        add(&mut found, Key::new(What::Journal, "writing"), sight.now, about, &message);
+    }
+    (found, rest)
+}
+
+pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
+    found.holds.insert(key, Condition { since, about, message: printable(message) });
+}
+
+/// Gives how long until the next condition of these begins by time alone.
+fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) -> Option<Duration> {
+    let rest = facts.held.rows.sound.iter().filter_map(|mark| of_held(found, mark, now)).min();
+    for due in &facts.rejected.rows.sound {
+        of_rejected(found, due);
+    }
+    for due in &facts.kept.rows.sound {
+        of_kept(found, due);
+    }
+    for due in &facts.exhausted.rows.sound {
+        of_exhausted(found, due);
+    }
+    // Damaged deliveries are told as what is in quarantine.
+    for damage in facts.held.rows.damaged.iter().chain(&facts.still_held.damaged) {
+        of_damage(found, damage, now);
+    }
+    for row in &facts.quarantined {
+        of_quarantined(found, row, now);
+    }
+    of_told(found, facts);
+    let recent = facts.expired.iter().filter(|row| now.since(row.at) <= DAY);
+    recent.for_each(|row| of_expired(found, row));
+    let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
+    let held = more(&facts.held);
+    of_more(found, What::HeldMore, held, "held", now);
+    of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
+    rest
+}
+
+/// What was told holds until it is over, also where so many others hold that it is not told anew.
+fn of_told(found: &mut Conditions, facts: &Facts) {
+    found.open.extend(facts.open.iter().map(|(mark, route)| rejected_key(*mark, route)));
+    found.open.extend(facts.open.iter().map(|(mark, route)| exhausted_key(*mark, route)));
+    let holds = |mark: &MarkRow| {
+        let id = mark.id;
+        policy::doubts(mark).into_iter().map(move |hold| held_key(id, hold))
+    };
+    found.open.extend(facts.still_held.sound.iter().flat_map(holds));
+    found.open.extend(facts.still_quarantined.iter().map(|delivery| quarantined_key(delivery)));
+}
+
+/// How many there are beyond those that were read.
+fn more<T>(oldest: &Oldest<T>) -> usize {
+    let read = oldest.rows.sound.len() + oldest.rows.damaged.len();
+    (oldest.in_all as usize).saturating_sub(read)
+}
+
+fn of_more(found: &mut Conditions, what: What, count: usize, how: &str, now: Timestamp) {
+    if count > 0 {
+        let about = About { kind: "more".into(), ..About::default() };
+        let message = format!("and {count} more marks are {how}: see `nova-host-alerter list`");
+        add(found, Key::new(what, "all"), now, about, &message);
+    }
+}
+
+fn of_held(found: &mut Conditions, mark: &MarkRow, now: Timestamp) -> Option<Duration> {
+    let mut rest = None;
+    for hold in policy::doubts(mark) {
+        if let Some(left) = hold.not_yet_news(mark.made_at, now) {
+            rest = Some(left);
+            continue;
+        }
+        let word = hold.as_str();
+        let about = About {
+            kind: word.to_owned(),
+            host: Some(mark.node.to_string()),
+            mark: Some(mark.id.to_string()),
+            route: None,
+        };
+        let message = format!(
+            "{} was fenced and is held ({word}): {}",
+            mark.node,
+            hold.advice(&mark.id.to_string(), None)
+        );
+        add(found, held_key(mark.id, hold), mark.made_at, about, &message);
+    }
+    rest
+}
+
+fn of_rejected(found: &mut Conditions, due: &DueDelivery) {
+    let why = due.delivery.last.as_ref().map_or("", |last| last.detail.as_str());
+    of_delivery(found, due, |kind| match due.delivery.is_return() {
+        true => format!(
+            "route {route} does not take it that {host} is back ({kind}): {why}; look whether the host is still down there and undo that by hand, then run `nova-host-alerter unmark {id} --reason TEXT`; or correct its endpoint and run `nova-host-alerter retry {id}`",
+            route = due.delivery.route,
+            host = due.mark.node,
+            id = due.mark.id
+        ),
+        false => format!(
+            "route {route} does not take the mark of {host} ({kind}): {why}; look into its endpoint's log, then run `nova-host-alerter retry {host}`; or tell it by hand, then `unmark`",
+            route = due.delivery.route,
+            host = due.mark.node
+        ),
+    });
+}
+
+fn of_kept(found: &mut Conditions, due: &DueDelivery) {
+    let (mark, why) = (&due.mark, due.delivery.last.as_ref().map_or("", |last| last.detail.as_str()));
+    of_delivery(found, due, |kind| match due.delivery.is_return() {
+        true => format!(
+            "it is held that {host} is back, on route {route} ({kind}): {why}; then run `nova-host-alerter unmark {id} --reason TEXT`; if the route leads to the same place by another name, run `nova-host-alerter release {id} --reason TEXT`",
+            route = due.delivery.route,
+            host = mark.node,
+            id = mark.id
+        ),
+        false => format!(
+            "the mark of {host} is held on route {route} ({kind}): {why}; if it is to be told all the same, run `nova-host-alerter release {id} --reason TEXT`, else `nova-host-alerter unmark {id} --reason TEXT`",
+            route = due.delivery.route,
+            host = mark.node,
+            id = mark.id
+        ),
+    });
+}
+
+/// The chain has no other step; its last one is tried for ever.
+fn of_exhausted(found: &mut Conditions, due: &DueDelivery) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let last = due.delivery.last.as_ref();
+    let since = due.delivery.chain.and_then(|step| step.exhausted_at).unwrap_or(mark.made_at);
+    let about = About {
+        kind: last.map_or("timeout", |last| last.kind.as_str()).to_owned(),
+        host: Some(mark.node.to_string()),
+        mark: Some(mark.id.to_string()),
+        route: Some(route.clone()),
+    };
+    let said = last.map_or("nothing was heard of it", |last| last.detail.as_str());
+    let message = format!(
+        "no step of {host}'s chain was acknowledged: the last, route {route}, is tried for ever ({said}); look at `nova-host-alerter show {id}` and tell a controller by hand, then `unmark`; or correct an endpoint and run `nova-host-alerter retry {host}`",
+        host = mark.node,
+        id = mark.id
+    );
+    add(found, exhausted_key(mark.id, route), since, about, &message);
+}
+
+fn of_delivery(found: &mut Conditions, due: &DueDelivery, message: impl FnOnce(&str) -> String) {
+    let (mark, route) = (&due.mark, &due.delivery.route);
+    let last = due.delivery.last.as_ref();
+    let kind = last.map_or("rejected", |last| last.kind.as_str());
+    let since = last.map_or(mark.made_at, |last| last.at);
+    let about = About {
+        kind: kind.to_owned(),
+        host: Some(mark.node.to_string()),
+        mark: Some(mark.id.to_string()),
+        route: Some(route.clone()),
+    };
+    add(found, rejected_key(mark.id, route), since, about, &message(kind));
+}
+
+fn of_quarantined(found: &mut Conditions, row: &Quarantined, now: Timestamp) {
+    let Quarantined { mark, route, row } = row;
+    let host = row.as_ref().map(|row| row.node.to_string());
+    let of = host.clone().unwrap_or_else(|| "a host that cannot be read".to_owned());
+    let message = format!(
+        "the row of the mark of {of} on route {route} is damaged and is never sent: look at it with `nova-host-alerter show {mark}`, tell the controller by hand, then run `nova-host-alerter unmark {mark} --reason TEXT`"
+    );
+    let about =
+        About { kind: "delivery".into(), host, mark: Some(printable(mark)), route: Some(printable(route)) };
+    add(found, quarantined_key(&format!("{mark} {route}")), now, about, &message);
+}
+
+fn of_damage(found: &mut Conditions, damage: &Damage, now: Timestamp) {
+    let Damage { table, key } = damage;
+    let message = format!(
+        "the {table} row {key} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`, and tell the controller by hand"
+    );
+    let about = About { kind: (*table).to_owned(), ..About::default() };
+    add(found, damage_key(damage), now, about, &message);
+}
+
+fn of_fencings(found: &mut Conditions, sight: &Sight) {
+    let (told, more) = sight.fencings.split_at(sight.fencings.len().min(LIMIT as usize));
+    for damage in told {
+        of_damage(found, damage, sight.now);
+    }
+    found.open.extend(more.iter().map(damage_key));
+}
+
+fn of_stranded(found: &mut Conditions, sight: &Sight) {
+    for (route, marks) in &sight.stranded {
+        let about = About { kind: "no-route".into(), route: Some(printable(route)), ..About::default() };
+        let key = Key::new(What::Stranded, printable(route));
+        add(found, key, sight.now, about, &stranded::sentence(route, *marks));
+    }
+}
+
+fn of_expired(found: &mut Conditions, row: &HistoryRow) {
+    let about = About {
+        kind: "horizon".into(),
+        host: row.node.clone(),
+        mark: row.mark.clone(),
+        route: row.route.clone(),
+    };
+    add(found, Key::new(What::Expired, row.seq.to_string()), row.at, about, &row.detail);
+}
+
+/// A trouble ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its
+/// endpoint is like, ends nothing.
+fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option<Duration> {
+    let trouble = route.trouble.as_ref()?;
+    let (refused, failing) = (Key::new(What::Refused, &*route.name), Key::new(What::Failing, &*route.name));
+    found.open.extend([refused.clone(), failing.clone()]);
+    let about = About { kind: trouble.kind.clone(), route: Some(route.name.clone()), ..About::default() };
+    let (name, Trouble { since, kind, detail }) = (&route.name, trouble);
+    if route.is_parked {
+        let message = format!(
+            "route {name} refuses every mark it was sent ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and run `nova-host-alerter reload`"
+        );
+        add(found, refused, *since, about, &message);
+        return None;
+    }
+    let time = sight.now.since(*since);
+    if time <= sight.degraded_after {
+        // A moment beyond, since a trouble of exactly this age is none yet.
+        return Some(sight.degraded_after - time + Duration::from_millis(1));
+    }
+    let seconds = sight.degraded_after.as_secs();
+    let message = format!(
+        "route {name} has accepted nothing for more than {seconds} s ({kind}): {detail}; look at its endpoint, nothing is lost meanwhile"
+    );
+    add(found, failing, *since, about, &message);
+    None
+}
+
+fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
+    if cluster.reasons.is_none() {
+        found.unknown.insert(What::Cluster);
+    }
+    // Files of evidence that are not used come last, and may be very many.
+    let reasons = cluster.reasons.as_deref().unwrap_or_default();
+    let (told, more) = reasons.split_at(reasons.len().min(LIMIT as usize));
+    for (kind, sentence) in told {
+        of_reason(found, kind, sentence, now);
+    }
+    found.open.extend(more.iter().map(|(kind, sentence)| reason_key(kind, sentence)));
+    if cluster.without_history {
+        found.open.insert(Key::new(What::Cluster, "history-unreadable"));
+    }
+    if !cluster.has_cib {
+        found.unknown.insert(What::Missing);
+    }
+    for (host, time) in &cluster.missed {
+        of_missed(found, host, *time, cluster.audit_after, now);
+    }
+}
+
+fn of_reason(found: &mut Conditions, kind: &str, sentence: &str, now: Timestamp) {
+    let about = About { kind: kind.to_owned(), ..About::default() };
+    add(found, reason_key(kind, sentence), now, about, sentence);
+}
+
+fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Duration, now: Timestamp) {
+    let key = Key::new(What::Missing, host.as_str().to_ascii_lowercase());
+    if time <= limit {
+        // A new daemon has not missed it for long enough yet; a former one may have told of it.
+        found.open.insert(key);
+        return;
+    }
+    let about = About { kind: "not-fenced".into(), host: Some(host.to_string()), ..About::default() };
+    add(found, key, now - time, about, &missed_sentence(host, time));
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::{Journal, Role, Taken};
+    use marks::chain::{Link, Step};
+    use marks::delivery::{Attempt, Delivery, State};
+    use marks::fencing::{Fencing, Origin};
+    use marks::id::FencingId;
+    use marks::mark::{Doubt, Proof, Source, Standing};
+    use marks::returning::Arrivals;
+
+    use super::super::facts::Question;
+    use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};
+    use marks::id::MarkId;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const LONG: Duration = Duration::from_secs(300);
+
+    fn sight() -> Sight {
+        let (routes, fencings) = (Vec::new(), Vec::new());
+        let stranded = BTreeMap::new();
+        Sight { now: NOW, routes, degraded_after: LONG, cluster: None, journal: None, fencings, stranded }
+    }
+
+    fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {
+        let trouble = |age| Trouble { since: NOW - age, kind: "connect".into(), detail: "refused".into() };
+        RouteSight { name: "recovery".into(), trouble: since.map(trouble), is_parked }
+    }
+
+    fn mark(fqdn: Option<&str>, standing: Standing) -> MarkRow {
+        MarkRow {
+            id: FencingId::generate().into(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: fqdn.map(|name| HostName::parse(name).unwrap()),
+            on_shared_storage: true,
+            failure_time: NOW,
+            generated_time: NOW,
+            settled: None,
+            source: Source::Fencing,
+            incarnation: None,
+            standing,
+            made_by: "ctl1".into(),
+            made_at: NOW,
+            returned_at: None,
+        }
+    }
+
+    fn rejected(mark: MarkRow) -> DueDelivery {
+        let last = Attempt { at: NOW, kind: "body-too-large".into(), detail: "HTTP 413".into() };
+        let delivery = Delivery {
+            mark: mark.id,
+            route: "recovery".into(),
+            required: true,
+            chain: None,
+            failure_time: NOW,
+            state: State::Parked,
+            body: Vec::new(),
+            attempts: 1,
+            ambiguous: 0,
+            arrivals: Arrivals::default(),
+            released_at: None,
+            next_due: NOW,
+            last: Some(last),
+            reference: None,
+            ended_at: None,
+        };
+        DueDelivery { mark, delivery }
+    }
+
+    fn keys(found: &Conditions) -> Vec<String> {
+        found.holds.keys().map(Key::to_string).collect()
+    }
+
+    fn of_facts(facts: &Facts) -> Conditions {
+        conditions(&sight(), Some(facts)).0
+    }
+
+    /// Pacemaker says that a host is fenced when its power is on again, some time behind the mark: each outage would be a notice.
+    #[test]
+    fn what_pacemaker_confirms_in_time_is_no_condition() {
+        let mut facts = Facts::nothing();
+        facts.held.rows.sound = vec![mark(Some("compute1.example.org"), Standing::Doubtful(Doubt::Unproven))];
+        let at = |now| {
+            let (found, rest) = conditions(&Sight { now, ..sight() }, Some(&facts));
+            (keys(&found).len(), rest)
+        };
+        let due = policy::hold::PROOF_DUE;
+        assert_eq!(at(NOW), (0, Some(due)));
+        assert_eq!(at(NOW + due), (1, None));
+    }
+
+    /// S1-5: each hold of a mark by itself, with what ends it.
+    #[test]
+    fn a_held_mark_is_a_condition_for_each_of_its_holds() {
+        let mut facts = Facts::nothing();
+        let mut nameless = mark(None, Standing::Doubtful(Doubt::Unproven));
+        nameless.made_at = NOW - LONG;
+        facts.held.rows.sound =
+            vec![mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)), nameless.clone()];
+        facts.held.in_all = 2;
+        let found = of_facts(&facts);
+        assert_eq!(
+            keys(&found),
+            [format!("held {} no-fqdn", nameless.id), format!("held {} unproven", nameless.id)]
+        );
+        let said: Vec<&str> = found.holds.values().map(|condition| condition.message.as_str()).collect();
+        assert!(said[0].contains("set [hosts] domain") && said[1].contains("release"), "{said:?}");
+        let about = &found.holds.values().next().unwrap().about;
+        assert_eq!((about.kind.as_str(), about.host.as_deref()), ("no-fqdn", Some("compute1")));
+    }
+
+    #[test]
+    fn of_very_many_the_rest_is_one_condition() {
+        let mut facts = Facts::nothing();
+        (facts.held.in_all, facts.rejected.in_all) = (7, 8);
+        let found = of_facts(&facts);
+        assert_eq!(keys(&found), ["held-more all", "rejected-more all"]);
+        assert!(found.holds.values().next().unwrap().message.starts_with("and 7 more marks are held"));
+    }
+
+    #[test]
+    fn a_rejected_mark_may_be_rejected_for_as_long_as_it_is_open() {
+        let mut facts = Facts::nothing();
+        let due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
+        let (id, key) = (due.mark.id, rejected_key(due.mark.id, "recovery"));
+        facts.rejected.rows.sound = vec![due];
+        facts.rejected.in_all = 1;
+        let found = of_facts(&facts);
+        assert_eq!(found.holds[&key].about.kind, "body-too-large");
+        assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
+        assert_eq!(rejected_of(&Key::new(What::Held, key.of.clone())), None);
+        let mut tried_again = Facts::nothing();
+        tried_again.open = vec![(id, "recovery".into())];
+        let found = of_facts(&tried_again);
+        assert!(found.holds.is_empty() && found.may_hold(&key));
+        assert!(!of_facts(&Facts::nothing()).may_hold(&key));
+    }
+
+    /// S0-25: the broken variant is a chain that has another step.
+    #[test]
+    fn a_chain_without_another_step_is_said_until_it_is_over() {
+        let mut facts = Facts::nothing();
+        assert!(of_facts(&facts).holds.is_empty());
+        let mut due = rejected(mark(Some("compute1.example.org"), Standing::Proven(Proof::Alert)));
+        let link = Link { step: 2, timeout: LONG };
+        due.delivery.chain = Some(Step { exhausted_at: Some(NOW - LONG), ..Step::new(link) });
+        let (id, key) = (due.mark.id, exhausted_key(due.mark.id, "recovery"));
+        (facts.exhausted.rows.sound, facts.exhausted.in_all) = (vec![due], 1);
+        let found = of_facts(&facts);
+        assert_eq!(keys(&found), [format!("exhausted {id} recovery")]);
+        assert_eq!(found.holds[&key].since, NOW - LONG);
+        assert!(found.holds[&key].message.starts_with("no step of compute1's chain was acknowledged"));
+        assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
+        let mut later = Facts::nothing();
+        later.open = vec![(id, "recovery".into())];
+        assert!(of_facts(&later).may_hold(&key) && !of_facts(&Facts::nothing()).may_hold(&key));
+    }
+
+    #[test]
+    fn what_is_damaged_or_too_late_is_said() {
+        let mut facts = Facts::nothing();
+        let (mark, route) = ("0193".to_owned(), "recovery".to_owned());
+        facts.quarantined = vec![Quarantined { mark, route, row: None }];
+        facts.held.rows.damaged = vec![Damage { table: "mark", key: "0194".into() }];
+        (facts.held.in_all, facts.expired) = (1, vec![late(17, NOW), late(18, NOW - DAY * 2)]);
+        let fencings = vec![Damage { table: "fencing", key: "0195".into() }];
+        let (found, _) = conditions(&Sight { fencings, ..sight() }, Some(&facts));
+        let wanted = [
+            "quarantined delivery 0193 recovery",
+            "quarantined fencing 0195",
+            "quarantined mark 0194",
+            "expired 17",
+        ];
+        assert_eq!(keys(&found), wanted);
+    }
+
+    /// Of a hundred that were told the last one is not among the oldest any more: it is not over for that.
+    #[test]
+    fn what_was_told_is_not_over_because_an_older_one_came() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&directory.path().join("state/marks.db"), Role::Alerter).unwrap();
+        (0..LIMIT).for_each(|number| hold(&mut journal, NOW + Duration::from_secs(number.into())));
+        let ask = |journal: &Journal, question| Facts::ask(journal, question, None, NOW).unwrap().unwrap();
+        let before = of_facts(&ask(&journal, Question::default())).holds;
+        let question = || question(before.keys());
+        hold(&mut journal, NOW - LONG);
+        // The broken variant does not ask what was told.
+        for (question, over) in [(Question::default(), 1), (question(), 0)] {
+            let found = of_facts(&ask(&journal, question));
+            assert_eq!((found.holds.len(), before.len()), (LIMIT as usize + 1, LIMIT as usize));
+            assert_eq!(before.keys().filter(|key| !found.may_hold(key)).count(), over);
+        }
+        let last = MarkId::parse(&held_of(&newest(&before)).unwrap()).unwrap();
+        assert!(journal.dismiss(last, "enough", "alice", NOW).unwrap());
+        assert!(!of_facts(&ask(&journal, question())).may_hold(&newest(&before)), "it is over");
+    }
+
+    fn newest(holds: &BTreeMap<Key, Condition>) -> Key {
+        holds.iter().max_by_key(|(_, condition)| condition.since).unwrap().0.clone()
+    }
+
+    /// A host that failed then, and of which nobody knows the name.
+    fn hold(journal: &mut Journal, at: Timestamp) {
+        let row = MarkRow { failure_time: at, made_at: at, ..mark(None, Standing::Proven(Proof::Alert)) };
+        let fencing = Fencing {
+            id: FencingId::parse(&row.id.to_string()).unwrap(),
+            node: row.node.clone(),
+            plug: None,
+            asked_at: at,
+            committed_at: at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        journal.append_fencing(&fencing).unwrap();
+        journal.make_mark(&row, Taken::Fencing(&fencing), &[], at).unwrap();
+    }
+
+    /// The same of what is damaged, and of files of evidence.
+    #[test]
+    fn what_was_told_is_not_over_because_it_is_one_of_very_many() {
+        let mut facts = Facts::nothing();
+        let delivery = quarantined_key("0193 recovery");
+        assert!(!of_facts(&facts).may_hold(&delivery));
+        facts.still_quarantined = vec![quarantined_of(&delivery).unwrap()];
+        assert!(of_facts(&facts).may_hold(&delivery) && of_facts(&facts).holds.is_empty());
+        facts.still_held.damaged = vec![Damage { table: "mark", key: "0194".into() }];
+        let damaged = keys(&of_facts(&facts));
+        assert_eq!(damaged, ["quarantined mark 0194"]);
+        let key = Key::parse(&damaged[0]).unwrap();
+        assert_eq!((held_of(&key).as_deref(), quarantined_of(&key)), (Some("0194"), None));
+
+        let row = |number| Damage { table: "fencing", key: format!("{number}") };
+        let fencings: Vec<Damage> = (0..=LIMIT).map(row).collect();
+        let last = damage_key(&fencings[LIMIT as usize]);
+        let (found, _) = conditions(&Sight { fencings, ..sight() }, None);
+        assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
+        let reasons = (0..=LIMIT).map(|number| ("evidence", format!("{number} is not used"))).collect();
+        let found = of_sight(cluster(Some(reasons)));
+        let last = reason_key("evidence", &format!("{LIMIT} is not used"));
+        assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
+    }
+
+    fn late(seq: i64, at: Timestamp) -> HistoryRow {
+        HistoryRow {
+            seq,
+            at,
+            event: "expired".into(),
+            mark: None,
+            node: Some("compute1".into()),
+            route: None,
+            detail: "a fencing of compute1 was found too late".into(),
+            actor: "nova-host-alerter".into(),
+        }
+    }
+
+    /// S4-31: trouble that lasts.
+    #[test]
+    fn a_route_fails_after_the_limit_and_refuses_at_once() {
+        let second = Duration::from_secs(1);
+        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, Some(&Facts::nothing()));
+        let (found, rest) = of(route(Some(LONG), false));
+        assert_eq!((keys(&found), rest), (vec![], Some(Duration::from_millis(1))));
+        let (found, rest) = of(route(Some(LONG + second), false));
+        assert_eq!((keys(&found), rest), (vec!["failing recovery".to_owned()], None));
+        assert_eq!(found.holds.values().next().unwrap().since, NOW - LONG - second);
+        let (found, rest) = of(route(Some(second), true));
+        assert_eq!((keys(&found), rest), (vec!["refused recovery".to_owned()], None));
+        let (found, rest) = of(route(None, true));
+        assert_eq!((keys(&found), rest), (vec![], None), "nothing waits for it");
+    }
+
+    /// A new daemon does not know that the endpoint refuses until it has asked: that is no recovery.
+    #[test]
+    fn only_a_route_that_accepts_has_recovered() {
+        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, None).0;
+        for what in [What::Refused, What::Failing] {
+            let key = Key::new(what, "recovery");
+            assert!(of(route(Some(Duration::ZERO), false)).may_hold(&key));
+            assert!(!of(route(None, false)).may_hold(&key));
+        }
+    }
+
+    fn cluster(reasons: Option<Vec<(&'static str, String)>>) -> ClusterSight {
+        let missed = Vec::new();
+        let (has_register, has_cib) = (true, true);
+        ClusterSight { has_register, reasons, without_history: false, has_cib, missed, audit_after: LONG }
+    }
+
+    fn of_sight(cluster: ClusterSight) -> Conditions {
+        conditions(&Sight { cluster: Some(cluster), ..sight() }, Some(&Facts::nothing())).0
+    }
+
+    #[test]
+    fn each_fault_of_the_cluster_is_a_condition() {
+        let said = |kind, text: &str| (kind, text.to_owned());
+        let long = "the evidence file x is not used ".repeat(100);
+        let reasons = vec![
+            said("no-quorum", "this partition has no quorum"),
+            said("evidence", "a is not used"),
+            said("evidence", "b is not used"),
+            said("evidence", &long),
+        ];
+        let found = of_sight(cluster(Some(reasons)));
+        assert_eq!(
+            keys(&found)[..3],
+            [
+                "cluster evidence a is not used",
+                "cluster evidence b is not used",
+                &format!("cluster evidence {}", &long[..KEY])
+            ]
+        );
+        assert_eq!(keys(&found)[3], "cluster no-quorum");
+    }
+
+    #[test]
+    fn what_was_not_looked_at_is_neither_well_nor_ill() {
+        let (quorum, history) =
+            (Key::new(What::Cluster, "no-quorum"), Key::new(What::Cluster, "history-unreadable"));
+        let before = of_sight(ClusterSight { has_cib: false, ..cluster(None) });
+        assert!(before.may_hold(&quorum) && before.may_hold(&Key::new(What::Missing, "compute1")));
+        let after = of_sight(ClusterSight { without_history: true, ..cluster(Some(Vec::new())) });
+        assert!(!after.may_hold(&quorum) && after.may_hold(&history));
+        assert!(!after.may_hold(&Key::new(What::Missing, "compute1")));
+        let unread = conditions(&sight(), None).0;
+        assert!(unread.may_hold(&Key::new(What::Held, "x")) && !unread.may_hold(&quorum));
+    }
+
+    /// Another alerter may have told it, or ended it.
+    #[test]
+    fn what_stands_in_the_journal_of_a_new_alerter_is_told_when_the_register_was_read() {
+        let mut facts = Facts::nothing();
+        facts.held.rows.sound = vec![mark(None, Standing::Proven(Proof::Alert))];
+        facts.held.in_all = 1;
+        for has_register in [false, true] {
+            let cluster = Some(ClusterSight { has_register, ..cluster(Some(Vec::new())) });
+            let (found, _) = conditions(&Sight { cluster, ..sight() }, Some(&facts));
+            assert_eq!(found.holds.len(), usize::from(has_register));
+            assert_eq!(found.may_hold(&Key::new(What::Held, "told before")), !has_register);
+        }
+    }
+
+    #[test]
+    fn a_host_is_missed_after_the_limit_and_until_it_is_back() {
+        let key = Key::new(What::Missing, "compute1");
+        let of = |time| {
+            let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
+            of_sight(ClusterSight { missed, ..cluster(Some(Vec::new())) })
+        };
+        let young = of(LONG);
+        assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts anew");
+        let old = of(LONG + Duration::from_secs(1));
+        assert!(old.holds[&key].message.contains("stonith_admin --fence Compute1"));
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_said() {
+        let journal = Some("there is no room for /x: free space on its file system".to_owned());
+        let (found, _) = conditions(&Sight { journal, ..sight() }, None);
+        assert_eq!(keys(&found), ["journal writing"]);
+    }
+}

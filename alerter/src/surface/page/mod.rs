@@ -1,0 +1,70 @@
+//! The status page: read-only, rendered here, with a script of its own that keeps it up to date.
+
+mod desk;
+mod guard;
+mod picture;
+mod view;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Settings;
+use crate::serving::follow_and_run;
+use crate::state::Shared;
+use crate::surface::timeline;
+use desk::Desk;
+
+/// A bell in one colour.
+const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
+const HTML: &str = "text/html; charset=utf-8";
+/// When what is sent was read: also where it is the same still.
+const AS_OF: HeaderName = HeaderName::from_static("as-of");
+
+/// Serves it where the configuration says, until `stop`.
+pub async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let pick = |settings: &Settings| settings.page.clone();
+    let answer = || router(&shared);
+    follow_and_run((&shared.base, &shared.unserved), "the status page", pick, answer, stop).await;
+}
+
+fn router(shared: &Arc<Shared>) -> Router {
+    Router::new()
+        .route("/", get(page))
+        .route("/fragment", get(fragment))
+        .route("/page.js", get(|| async { own("text/javascript; charset=utf-8", include_str!("page.js")) }))
+        .route("/page.css", get(|| async { own("text/css; charset=utf-8", concat_css()) }))
+        .route("/icon.svg", get(|| async { own("image/svg+xml", ICON) }))
+        .with_state(Arc::new(Desk::new(shared)))
+        .layer(middleware::map_response(guard::guarded))
+}
+
+fn own(kind: &'static str, text: impl IntoResponse) -> impl IntoResponse {
+    ([(CONTENT_TYPE, kind)], text)
+}
+
+fn concat_css() -> String {
+    [include_str!("page.css"), timeline::CSS].concat()
+}
+
+async fn page(State(desk): State<Arc<Desk>>) -> Response {
+    own(HTML, desk.sheet().await.page).into_response()
+}
+
+/// What the script puts in the page's place; nothing where it is the same still.
+async fn fragment(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
+    let sheet = desk.sheet().await;
+    let is_known = headers.get(IF_NONE_MATCH) == Some(&sheet.tag);
+    let about = [(ETAG, sheet.tag), (AS_OF, sheet.as_of)];
+    match is_known {
+        true => (StatusCode::NOT_MODIFIED, about).into_response(),
+        false => (about, own(HTML, sheet.fragment)).into_response(),
+    }
+}

@@ -1,0 +1,72 @@
+//! Hosts without a row of their own: how many of them were fenced, and when.
+
+use super::axis::{Axis, percent};
+use super::episode::Episode;
+use crate::surface::markup::Markup;
+use crate::words;
+
+/// What the strip takes of the picture.
+pub(super) const HEIGHT: usize = 58;
+/// The highest column.
+const COLUMN: usize = 30;
+const COLUMNS: usize = 48;
+
+pub(super) fn strip(svg: &mut Markup, rest: &[Vec<&Episode>], top: usize, axis: &Axis) {
+    let columns = columns(rest, axis);
+    let most = columns.iter().map(|column| column.fenced).max().unwrap_or(0);
+    let outages: usize = rest.iter().map(Vec::len).sum();
+    let open = rest.iter().flatten().filter(|episode| episode.settled.is_none()).count();
+    svg.tag("g", &[("class", &"density")], |strip| {
+        let text = format!("{} more hosts, {outages} outages, {open} open", rest.len());
+        strip.leaf("text", &[("class", &"host"), ("x", &"1%"), ("y", &(top + 12))], text);
+        let peak = format!("at most {most} in {}", words::length(axis.to.since(axis.from) / COLUMNS as u32));
+        let corner = [("class", &"standing" as &dyn std::fmt::Display), ("x", &"99%"), ("y", &(top + 12))];
+        strip.leaf("text", &[corner.as_slice(), &[("text-anchor", &"end")]].concat(), peak);
+        let foot = top + 20 + COLUMN;
+        for (number, column) in columns.iter().enumerate().filter(|(_, column)| column.fenced > 0) {
+            column.draw(strip, number, most, foot);
+        }
+        strip.void(
+            "line",
+            &[("class", &"track"), ("x1", &"1%"), ("x2", &"99%"), ("y1", &foot), ("y2", &foot)],
+        );
+    });
+}
+
+#[derive(Clone, Copy, Default)]
+struct Column {
+    fenced: usize,
+    open: usize,
+}
+
+fn columns(rest: &[Vec<&Episode>], axis: &Axis) -> [Column; COLUMNS] {
+    let mut columns = [Column::default(); COLUMNS];
+    for episode in rest.iter().flatten() {
+        let share = (axis.x(episode.failed) - 1.0) / 98.0;
+        // Between zero and one, so that nothing is cut off.
+        let column = &mut columns[((share * COLUMNS as f64) as usize).min(COLUMNS - 1)];
+        column.fenced += 1;
+        column.open += usize::from(episode.settled.is_none());
+    }
+    columns
+}
+
+impl Column {
+    fn draw(self, strip: &mut Markup, number: usize, most: usize, foot: usize) {
+        let high = |count: usize| (COLUMN * count).div_ceil(most);
+        let x = percent(1.0 + 98.0 * number as f64 / COLUMNS as f64);
+        let width = percent(90.0 / COLUMNS as f64);
+        strip.tag("g", &[], |column| {
+            column.leaf("title", &[], format_args!("{} fenced, {} of them open", self.fenced, self.open));
+            for (class, count) in [("column", self.fenced), ("column open", self.open)] {
+                let (height, y) = (high(count), foot - high(count));
+                if count > 0 {
+                    column.void(
+                        "rect",
+                        &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)],
+                    );
+                }
+            }
+        });
+    }
+}
