@@ -24,7 +24,6 @@ pub mod online;
 pub mod openstack;
 pub mod page;
 pub mod percentile;
-mod plain;
 pub mod policy;
 pub mod probes;
 pub mod pruning;

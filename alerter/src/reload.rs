@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use journal::{Journal, NewHistory};
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
+use site::ConfigErrors;
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, oneshot};
 use tracing::{error, info, warn};
 
-use crate::config::{self, ConfigErrors, NoticeTarget, Route, Settings};
+use crate::config::{self, NoticeTarget, Route, Settings};
 use crate::control::server::plain;
 use crate::shared::Shared;
 

@@ -11,11 +11,11 @@ use anyhow::Context as _;
 use journal::{Damage, HistoryRow, Journal};
 use marks::time::Timestamp;
 use serde::Serialize;
+use site::is_hidden;
 
 use super::progress::Progress;
 use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
-use crate::plain::is_hidden;
 use crate::report::{self, Numbers};
 use crate::timeline::Timeline;
 

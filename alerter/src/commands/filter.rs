@@ -12,11 +12,12 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
+use site::suggest;
 
 use super::merged::LIMIT;
 use super::report::MarkReport;
 use crate::cli::{self, Cli};
-use crate::config::{self, Members, Settings, suggest};
+use crate::config::{self, Members, Settings};
 use crate::policy::Hold;
 use crate::span;
 

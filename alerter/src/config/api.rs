@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use marks::host::HostPatterns;
 use marks::register::Register;
+use site::{Section, absolute, is_plain_name};
 
-use super::reader::Section;
 use super::routes::Route;
-use super::settings::{is_plain_name, only_tables, patterns};
+use super::settings::patterns;
 use crate::control::tls::{self, TlsFiles};
 use crate::control::token::{Digest, Token};
 use crate::drivers::Step;
-use crate::drivers::http::absolute;
 
 /// The address with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +92,7 @@ struct Around<'a, 'r> {
 }
 
 fn tokens<'a>(mut section: Section<'a, '_>, around: &mut Around<'a, '_>) -> Vec<Token> {
-    only_tables(&mut section, "token");
+    section.only_tables("token");
     let names = section.sections();
     names.into_iter().filter_map(|name| token(section.named_section(name), name, around)).collect()
 }

@@ -25,6 +25,7 @@ use marks::id::{FencingId, MarkId};
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use serde::de::DeserializeOwned;
+use site::blanked;
 use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +42,6 @@ use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::intake::{account, roll};
 use crate::listen;
-use crate::plain::blanked;
 use crate::shared::Shared;
 use crate::steer::groups;
 

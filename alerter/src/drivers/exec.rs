@@ -12,12 +12,12 @@ use std::time::Duration;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
+use site::{Section, check_program};
 use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::event::{self, TimeFormat};
 use super::{Driver, Exchange, Failure, Kind, Message, Outcome};
-use crate::config::{TableReader, check_program};
 use crate::writes::{What, Write};
 use answer::Words;
 
@@ -123,7 +123,7 @@ impl fmt::Debug for Exec {
 }
 
 /// Reads `[exec.NAME]`.
-fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let command = command(table);
     let seconds = table.number("timeout", 1..=300).unwrap_or(30);
     let at_once = table.number("at-once", 1..=64).unwrap_or(4);
@@ -137,7 +137,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
 }
 
 /// Reads `command`. It may hold a secret: nothing of its arguments stands in a message.
-pub(crate) fn command(table: &mut TableReader<'_, '_>) -> Option<Vec<String>> {
+pub(crate) fn command(table: &mut Section<'_, '_>) -> Option<Vec<String>> {
     let no_nul = |text: &str| match text.contains('\0') {
         true => Err("a program cannot be given a zero byte".to_owned()),
         false => Ok(()),

@@ -36,7 +36,7 @@ pub(crate) use self::fault::Fault;
 pub use self::identity::IdentityFiles;
 pub(crate) use self::identity::authorities;
 pub(crate) use self::kept::{Files, Kept};
-pub(crate) use self::keys::{absolute, address, identity, tls_min, without_tls};
+pub(crate) use self::keys::{address, identity, tls_min, without_tls};
 use self::signature::SigningKey;
 use super::event::{self, TimeFormat, cloudevents, doctor};
 use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};

@@ -17,12 +17,12 @@ use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
+use site::Section;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
-use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, INSTANCE_HA, Session};
 use crate::writes::{Request, What, Write};
@@ -274,7 +274,7 @@ impl fmt::Debug for Masakari {
 }
 
 /// Reads `[masakari.NAME]`.
-fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let options = read(table);
     if !table.is_sound() {
         return None;
@@ -282,7 +282,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
     usable(table, Masakari::new(options))
 }
 
-fn read(table: &mut TableReader<'_, '_>) -> Options {
+fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let confirm = table.flag("confirm").unwrap_or(false);

@@ -27,9 +27,8 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::terms::Terms;
 use marks::time::Timestamp;
+use site::{Section, blanked};
 
-use crate::config::TableReader;
-use crate::plain::blanked;
 use crate::writes::Write;
 
 /// Every driver there is.
@@ -56,14 +55,14 @@ pub struct Kind {
     /// Its word in the configuration: routes are `[WORD.NAME]`.
     pub word: &'static str,
     /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
-    pub configure: fn(&mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>>,
+    pub configure: fn(&mut Section<'_, '_>) -> Option<Arc<dyn Driver>>,
     /// Everything that it changes in the cloud.
     pub writes: &'static [Write],
 }
 
 /// The driver of a route; where it could not be made, the table's key says why.
 pub(crate) fn usable(
-    table: &mut TableReader<'_, '_>,
+    table: &mut Section<'_, '_>,
     made: Result<impl Driver + 'static, http::Unusable>,
 ) -> Option<Arc<dyn Driver>> {
     match made {
@@ -384,6 +383,6 @@ mod tests {
     fn a_detail_is_one_short_printable_line() {
         let failure = Failure::new("closed", &"a\r\n\x1b[31m\u{202e}\u{e0041}".repeat(1000));
         assert_eq!(failure.detail.chars().count(), Failure::DETAIL);
-        assert!(!failure.detail.chars().any(crate::plain::is_hidden));
+        assert!(!failure.detail.chars().any(site::is_hidden));
     }
 }

@@ -13,11 +13,11 @@ use marks::mark::Mark;
 use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
-use crate::config::TableReader;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::{List, Service};
@@ -224,7 +224,7 @@ impl fmt::Debug for Nova {
 }
 
 /// Reads `[nova.NAME]`.
-fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let disabled_reason = disabled_reason(table);
@@ -241,7 +241,7 @@ fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
 }
 
 /// `disable`, and `disabled-reason` where it says something.
-fn disabled_reason(table: &mut TableReader<'_, '_>) -> Option<String> {
+fn disabled_reason(table: &mut Section<'_, '_>) -> Option<String> {
     let disable = table.flag("disable").unwrap_or(false);
     let key = "disabled-reason";
     let reason = table.text(key, body::reason);

@@ -10,12 +10,12 @@ use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use reqwest::Method;
+use site::Section;
 use tokio::time::Instant;
 
 use super::event::doctor;
 use super::http::Unusable;
 use super::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
-use crate::config::TableReader;
 pub use crate::openstack::WhichName;
 use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
 use crate::writes::{Request, What, Write};
@@ -143,7 +143,7 @@ impl fmt::Debug for Vitrage {
 }
 
 /// Reads `[vitrage.NAME]`.
-fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let tells_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);

@@ -1,8 +1,7 @@
 //! What the configuration says of each host: a table of node names or patterns, each with its list.
 
 use marks::host::{HostName, HostPatterns};
-
-use crate::config::TableReader;
+use site::Section;
 
 /// Things by the hosts that they belong to.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ impl<T: PartialEq> ByHost<T> {
     }
 
     /// Reads the table.
-    pub(crate) fn read(mut table: TableReader<'_, '_>, parse: impl Fn(&str) -> Result<T, String>) -> Self {
+    pub(crate) fn read(mut table: Section<'_, '_>, parse: impl Fn(&str) -> Result<T, String>) -> Self {
         let mut all = Self::default();
         for (key, entry) in table.entries() {
             let texts = table.last_texts(entry, |text| parse(text).map(drop));

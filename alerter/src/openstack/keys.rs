@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use site::{Section, absolute};
+
 use super::site::{Options, PATIENCE};
-use crate::config::TableReader;
-use crate::drivers::http::{absolute, address};
+use crate::drivers::http::address;
 
 /// The longest that an exchange may take. A controller whose message bus is away does not answer at all.
 const LONGEST: u32 = 300;
@@ -12,7 +13,7 @@ const LONGEST: u32 = 300;
 const USUAL: u32 = 60;
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
-pub(crate) fn read(table: &mut TableReader<'_, '_>) -> Options {
+pub(crate) fn read(table: &mut Section<'_, '_>) -> Options {
     let cloud = table.text("cloud", name);
     let clouds_file = table.text("clouds-file", absolute);
     let secure_file = table.text("secure-file", absolute);

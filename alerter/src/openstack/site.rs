@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretSlice};
+use site::{must_be_absolute, read_private, read_trusted};
 
 use super::catalog::{Choice, Service};
 use super::credentials::{Credentials, text};
 use super::words::{self, Words};
-use crate::config::{read_private, read_trusted};
 use crate::drivers::http::{IdentityFiles, Unusable, address, authorities};
 
 /// Where `clouds.yaml` is, unless the route says it. A daemon has no directory and no user of its own to look in.
@@ -217,9 +217,7 @@ fn clouds_of(
     file: &Path,
     read: impl FnOnce(&Path) -> Result<Vec<u8>, String>,
 ) -> Result<BTreeMap<String, Words>, String> {
-    if !file.is_absolute() {
-        return Err("must be an absolute path".to_owned());
-    }
+    must_be_absolute(file)?;
     let bytes = SecretSlice::from(read(file)?);
     let text = std::str::from_utf8(bytes.expose_secret()).map_err(|_| "the file holds no text".to_owned())?;
     words::clouds(text)

@@ -5,11 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::config::{self, ConfigErrors, Settings};
+use alerter::config::{self, Settings};
 use alerter::drivers::KINDS;
 use marks::host::HostName;
 use marks::register::Register;
 use proptest::prelude::*;
+use site::ConfigErrors;
 use tempfile::TempDir;
 
 use crate::certificates::Ca;

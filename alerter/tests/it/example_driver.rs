@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::thread;
 
-use alerter::config::{self, TableReader};
+use alerter::config;
 use alerter::drivers::event::{self, TimeFormat};
 use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
 use marks::time::Timestamp;
@@ -190,7 +190,7 @@ fn configured(route: &str) -> (TempDir, Result<config::Settings, Vec<String>>) {
     fs::write(&toml, format!("[spool.a]\n{}", route.replace("DIR", dir.path().to_str().unwrap()))).unwrap();
     fs::set_permissions(&toml, fs::Permissions::from_mode(0o644)).unwrap();
     let place = format!("{}:", toml.display());
-    let said = |problems: config::ConfigErrors| {
+    let said = |problems: site::ConfigErrors| {
         problems.to_string().lines().map(|line| line.replace(&place, "")).collect()
     };
     let read = config::load_with(&toml, KINDS).map_err(said);

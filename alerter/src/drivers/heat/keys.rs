@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use site::Section;
+
 use super::{Heat, Options, Resource, Stack, WhichName};
-use crate::config::TableReader;
 use crate::drivers::{Driver, usable};
 use crate::openstack::{self, ByHost};
 
 /// Reads the route's table.
-pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let resources = ByHost::read(table.section("resources"), Resource::parse);

@@ -1,8 +1,7 @@
 //! `headers`: what the operator adds to each request. What the driver itself sends cannot be replaced.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-
-use crate::config::TableReader;
+use site::Section;
 
 /// What the driver or the client sends, or what would change where a request ends: a second one of these would make
 /// the endpoint read another request than the one that was meant.
@@ -24,7 +23,7 @@ const OURS: [&str; 14] = [
 ];
 
 /// Reads `[http.NAME.headers]`. A value may be a token: none is shown.
-pub(super) fn read(mut table: TableReader<'_, '_>) -> HeaderMap {
+pub(super) fn read(mut table: Section<'_, '_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (key, entry) in table.entries() {
         let value = table.last_text(entry, value);

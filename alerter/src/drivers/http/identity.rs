@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use reqwest::{Certificate, Identity};
+use site::{must_be_absolute, read_private, read_trusted};
 
 use super::client::Unusable;
-use crate::config::{read_private, read_trusted};
 
 /// `certificate-file` and `key-file`: what the endpoint knows us by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,9 +36,7 @@ impl IdentityFiles {
 /// # Errors
 /// One sentence for the operator.
 pub(crate) fn authorities(file: &Path) -> Result<Vec<Certificate>, String> {
-    if !file.is_absolute() {
-        return Err("must be an absolute path".to_owned());
-    }
+    must_be_absolute(file)?;
     let bytes = read_trusted(file).map_err(|why| format!("ca-file: {why}"))?;
     match Certificate::from_pem_bundle(&bytes) {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),

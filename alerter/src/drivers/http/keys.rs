@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, Url, tls};
+use site::{Section, absolute};
 
 use super::client::host;
 use super::credentials::{self, Credentials};
 use super::identity::authorities;
 use super::{Body, Http, IdentityFiles, LONGEST, Options, SigningKey, headers};
-use crate::config::TableReader;
 use crate::drivers::event::{TimeFormat, cloudevents};
 use crate::drivers::{Driver, usable};
 
@@ -19,7 +19,7 @@ use crate::drivers::{Driver, usable};
 const SOURCE: &str = "/nova-host-alerter";
 
 /// Reads `[http.NAME]`.
-pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let options = options(table);
     if !table.has("url") {
         let title = table.title().to_owned();
@@ -36,7 +36,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
 }
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
-fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
+fn options(table: &mut Section<'_, '_>) -> Option<Options> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
     let socket = table.text("socket", absolute);
     // What goes through a socket stays on this machine.
@@ -78,7 +78,7 @@ fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
 }
 
 /// `ack` and `ack-timeout`: who acknowledges, and how long that may take.
-fn confirmation(table: &mut TableReader<'_, '_>) -> Option<Duration> {
+fn confirmation(table: &mut Section<'_, '_>) -> Option<Duration> {
     let by_callback = table.choice("ack", &[("response", false), ("callback", true)]).unwrap_or(false);
     let seconds = table.number("ack-timeout", 60..=86_400).unwrap_or(600);
     if table.has("ack-timeout") && !by_callback {
@@ -91,7 +91,7 @@ fn confirmation(table: &mut TableReader<'_, '_>) -> Option<Duration> {
 }
 
 /// `body`, and `cloudevents-source` where it says something.
-fn body(table: &mut TableReader<'_, '_>) -> Body {
+fn body(table: &mut Section<'_, '_>) -> Body {
     let (key, word) = ("cloudevents-source", "cloudevents");
     let source = table.text(key, cloudevents::source);
     let words = ["standard", "extended", "doctor", word].map(|word| (word, word));
@@ -111,7 +111,7 @@ fn body(table: &mut TableReader<'_, '_>) -> Body {
 }
 
 /// `bearer-file`, or `username` and `password-file`.
-fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
+fn credentials(table: &mut Section<'_, '_>) -> Option<Credentials> {
     let bearer = table.text("bearer-file", Credentials::bearer);
     let username = table.text("username", credentials::username);
     let password_file = table.text("password-file", credentials::password_file);
@@ -126,23 +126,17 @@ fn credentials(table: &mut TableReader<'_, '_>) -> Option<Credentials> {
 }
 
 /// The oldest TLS that is spoken.
-pub(crate) fn tls_min(table: &mut TableReader<'_, '_>) -> tls::Version {
+pub(crate) fn tls_min(table: &mut Section<'_, '_>) -> tls::Version {
     let versions = [("1.2", tls::Version::TLS_1_2), ("1.3", tls::Version::TLS_1_3)];
     table.choice("tls-min", &versions).unwrap_or(tls::Version::TLS_1_2)
 }
 
 /// `certificate-file` and `key-file`; the client reads them.
-pub(crate) fn identity(table: &mut TableReader<'_, '_>) -> Option<IdentityFiles> {
+pub(crate) fn identity(table: &mut Section<'_, '_>) -> Option<IdentityFiles> {
     let certificate = table.text("certificate-file", absolute);
     let key = table.text("key-file", absolute);
     both_or_neither(table, "certificate-file", "key-file");
     Some(IdentityFiles { certificate: certificate?, key: key? })
-}
-
-/// Reads a path.
-pub(crate) fn absolute(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    if path.is_absolute() { Ok(path) } else { Err("must be an absolute path".to_owned()) }
 }
 
 /// A DNS name; an address would be verified as the url's host anyway.
@@ -153,7 +147,7 @@ fn server_name(text: &str) -> Result<String, String> {
 }
 
 /// Says which of two keys is missing.
-fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'static str) {
+fn both_or_neither(table: &mut Section<'_, '_>, one: &'static str, other: &'static str) {
     for (there, missing) in [(one, other), (other, one)] {
         if table.has(there) && !table.has(missing) {
             table.complain(there, format!("{there} has no meaning without {missing}: set both, or neither"));
@@ -162,7 +156,7 @@ fn both_or_neither(table: &mut TableReader<'_, '_>, one: &'static str, other: &'
 }
 
 /// `secret-files`: the first signs first. What stands in them now is checked too.
-fn secret_files(table: &mut TableReader<'_, '_>) -> Vec<PathBuf> {
+fn secret_files(table: &mut Section<'_, '_>) -> Vec<PathBuf> {
     let key = "secret-files";
     let files = table.texts(key, |file| SigningKey::read(Path::new(file)).map(drop));
     if files.as_ref().is_some_and(|files| !(1..=2).contains(&files.len())) {
@@ -171,7 +165,7 @@ fn secret_files(table: &mut TableReader<'_, '_>) -> Vec<PathBuf> {
     files.unwrap_or_default().into_iter().map(PathBuf::from).collect()
 }
 
-/// A word for a method: [`TableReader::choice`] wants one that can be copied.
+/// A word for a method: [`Section::choice`] wants one that can be copied.
 #[derive(Clone, Copy)]
 enum Verb {
     Post,
@@ -188,7 +182,7 @@ impl From<Verb> for Method {
 }
 
 /// Says which keys have no meaning with TLS, or without.
-fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
+fn fitting(table: &mut Section<'_, '_>, url: &Url) {
     if url.scheme() == "https" {
         if table.has("socket") {
             table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
@@ -199,7 +193,7 @@ fn fitting(table: &mut TableReader<'_, '_>, url: &Url) {
 }
 
 /// Says which of these keys have no meaning without TLS.
-pub(crate) fn without_tls(table: &mut TableReader<'_, '_>, keys: &[&str]) {
+pub(crate) fn without_tls(table: &mut Section<'_, '_>, keys: &[&str]) {
     for key in keys {
         if table.has(key) {
             table.complain(key, format!("{key} says nothing about an http url: use https, or remove {key}"));

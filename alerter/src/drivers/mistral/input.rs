@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use marks::mark::Mark;
 use serde_json::Value;
+use site::Section;
 use toml::de::DeValue;
 
 use super::template::Template;
-use crate::config::TableReader;
 use crate::drivers::event::TimeFormat;
 
 /// What a workflow is given, by name.
@@ -34,7 +34,7 @@ impl Default for Input {
 
 impl Input {
     /// Reads the table.
-    pub(super) fn read(mut table: TableReader<'_, '_>) -> Self {
+    pub(super) fn read(mut table: Section<'_, '_>) -> Self {
         let mut parts = BTreeMap::new();
         for (key, entry) in table.entries() {
             let mut part = entry.table.is_some().then(|| Part::Table(Self::read(table.named_section(key))));

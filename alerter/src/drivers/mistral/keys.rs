@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use site::Section;
+
 use super::input::Input;
 use super::template::Template;
 use super::{Mistral, Options};
-use crate::config::TableReader;
 use crate::drivers::event::TimeFormat;
 use crate::drivers::{Driver, usable};
 use crate::openstack;
@@ -14,7 +15,7 @@ use crate::openstack;
 const LONGEST: usize = 255;
 
 /// Reads `[mistral.NAME]`.
-pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let options = options(table);
     if !table.has("workflow") {
         let title = table.title().to_owned();
@@ -25,7 +26,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
 }
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
-fn options(table: &mut TableReader<'_, '_>) -> Option<Options> {
+fn options(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
     let workflow = table.text("workflow", name);
     let namespace = table.text("namespace", name);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use site::Section;
+
 use super::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
-use crate::config::TableReader;
 use crate::drivers::{Driver, usable};
 use crate::openstack;
 
@@ -11,7 +12,7 @@ use crate::openstack;
 const LONGEST: u32 = 3600;
 
 /// Reads the route's table.
-pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let targets = targets(table);
@@ -27,7 +28,7 @@ pub(super) fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Drive
 }
 
 /// `nodes` or `clusters`, whichever names something.
-fn targets(table: &mut TableReader<'_, '_>) -> Option<Targets> {
+fn targets(table: &mut Section<'_, '_>) -> Option<Targets> {
     let nodes = ByHost::read(table.section("nodes"), id);
     let clusters = ByHost::read(table.section("clusters"), id);
     match (nodes.is_empty(), clusters.is_empty()) {
@@ -61,7 +62,7 @@ enum Word {
 }
 
 /// S0-31: an operation has its own parameters, and no others.
-fn operation(table: &mut TableReader<'_, '_>) -> Option<Operation> {
+fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
     let words = [("reboot", Word::Reboot), ("rebuild", Word::Rebuild), ("recreate", Word::Recreate)];
     let word = table.choice("operation", &words);
     let kind = table.choice("reboot-type", &[("soft", "SOFT"), ("hard", "HARD")]);

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use site::{fragment_directory, fragment_files};
 use toml::de::DeTable;
 
-use super::file;
-use super::problem::{Place, Problems, Source};
+use crate::file;
+use crate::place::{fragment_directory, fragment_files};
+use crate::problem::{Place, Problems, Source};
 
 /// One parsed file.
 #[derive(Debug)]
-pub(super) struct Fragment<'a> {
+pub(crate) struct Fragment<'a> {
     /// The file.
     pub source: &'a Source,
     /// What the parser made of it; with syntax errors a part of it.
@@ -18,7 +18,7 @@ pub(super) struct Fragment<'a> {
 }
 
 /// Reads the main file and the `*.toml` files of `alerter.d` beside it, in the order of their names.
-pub(super) fn read(main: &Path, problems: &mut Problems) -> Vec<Source> {
+pub(crate) fn read(main: &Path, problems: &mut Problems) -> Vec<Source> {
     let files = std::iter::once(main.to_owned()).chain(further_files(main, problems));
     files.enumerate().filter_map(|(rank, path)| read_one(rank, path, problems)).collect()
 }
@@ -59,7 +59,7 @@ fn further_files(main: &Path, problems: &mut Problems) -> Vec<PathBuf> {
 }
 
 /// Parses one file; what is no valid TOML is noted, all of it, and the rest is kept.
-pub(super) fn parse<'a>(source: &'a Source, problems: &mut Problems) -> Fragment<'a> {
+pub(crate) fn parse<'a>(source: &'a Source, problems: &mut Problems) -> Fragment<'a> {
     let (table, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
         // The parser's words are its own; they never hold anything of the file.

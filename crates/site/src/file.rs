@@ -1,4 +1,4 @@
-//! Reading of files that are trusted: nobody else may be able to write them.
+//! Files and programs that are trusted: nobody else may be able to write them.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,9 +10,26 @@ use std::path::{Component, Path, PathBuf};
 use nix::fcntl::OFlag;
 
 /// Larger files are refused: nobody writes them by hand.
-pub(super) const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 /// As many links the kernel follows in one path.
 const MAX_LINKS: usize = 40;
+
+/// Reads a path, which is a setting's.
+///
+/// # Errors
+/// One sentence for the operator.
+pub fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    must_be_absolute(&path).map(|()| path)
+}
+
+/// Whether a file is found wherever the daemon was started.
+///
+/// # Errors
+/// One sentence for the operator.
+pub fn must_be_absolute(path: &Path) -> Result<(), String> {
+    if path.is_absolute() { Ok(()) } else { Err("must be an absolute path".to_owned()) }
+}
 
 /// Reads a file that belongs to root or to this process's user and that nobody else may write.
 ///
@@ -58,7 +75,7 @@ fn read(file: File) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// One sentence for the operator, without the directory's name.
-pub(super) fn check_directory(path: &Path) -> Result<(), String> {
+pub(crate) fn check_directory(path: &Path) -> Result<(), String> {
     let meta = std::fs::metadata(path).map_err(unreadable)?;
     if meta.is_dir() {
         check_owner_and_mode(meta.uid(), meta.mode(), path)
@@ -161,7 +178,7 @@ fn check_owner_and_mode(owner: u32, mode: u32, path: &Path) -> Result<(), String
 }
 
 /// The system's words without its error number.
-pub(super) fn unreadable(error: io::Error) -> String {
+pub(crate) fn unreadable(error: io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);
     format!("it cannot be read: {words}")

@@ -4,7 +4,7 @@
 const LONGEST: usize = 64;
 
 /// The closest of `known`, if it is close enough to be what was meant.
-pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     if word.len() > LONGEST {
         return None;
     }
@@ -15,7 +15,7 @@ pub(crate) fn closest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) 
 }
 
 /// Those of `known` that are as close as the closest one, in their order, where one is close enough.
-pub(crate) fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
+pub fn near<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
     let Some(best) = closest(word, known.iter().copied()) else { return Vec::new() };
     let edits = |other: &str| distance(&plain(word), &plain(other));

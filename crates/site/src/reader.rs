@@ -6,10 +6,9 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::inputs::{Entry, Table, Value};
-use super::problem::{Place, Problems};
-use super::suggest;
-use super::written::Written;
+use crate::inputs::{Entry, Table, Value};
+use crate::problem::{Place, Problems};
+use crate::suggest;
 
 /// One table of the configuration while it is read. An absent table reads as an empty one.
 ///
@@ -65,9 +64,9 @@ impl<'a, 'p> Section<'a, 'p> {
         Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
     }
 
-    /// What stands in this table, without some of its keys.
-    pub(super) fn written(&self, without: &[&str]) -> Written {
-        Written::of(self.table, without)
+    /// All that stands in this table; `None` where it is not written.
+    pub fn table(&self) -> Option<&'a Table<'a>> {
+        self.table
     }
 
     /// Every entry of this table, in the order of the keys.
@@ -301,6 +300,18 @@ impl<'a, 'p> Section<'a, 'p> {
         &self.title
     }
 
+    /// Notes what is no table: this one holds nothing but tables whose names the configuration chose, each a `what`.
+    pub fn only_tables(&mut self, what: &str) {
+        for (key, entry) in self.entries() {
+            if let Some(value) = entry.values.first() {
+                let (title, key) = (&self.title, shown(key));
+                let message =
+                    format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each");
+                self.problems.at(value.place, message);
+            }
+        }
+    }
+
     /// Ends the reading: a key that nobody asked for is unknown.
     pub fn finish(self) {
         for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
@@ -364,11 +375,7 @@ impl<'a, 'p> Section<'a, 'p> {
 }
 
 /// What a text gets to hear that is none of the known words, or whatever they are. The text itself is not repeated.
-pub(super) fn unknown_word<'k>(
-    what: &str,
-    text: &str,
-    known: impl Iterator<Item = &'k str> + Clone,
-) -> String {
+pub fn unknown_word<'k>(what: &str, text: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     let list: Vec<String> = known.clone().map(|word| format!("\"{word}\"")).collect();
     match suggest::closest(text, known) {
         Some(meant) => format!("unknown {what}; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
@@ -404,7 +411,7 @@ fn wrong_type(wanted: &str, found: &DeValue<'_>) -> String {
 }
 
 /// A key as it may stand in a message: only if it looks like one.
-pub(super) fn shown(key: &str) -> String {
+pub fn shown(key: &str) -> String {
     let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
     if plain && (1..=64).contains(&key.len()) {
         key.to_owned()

@@ -1,8 +1,8 @@
 //! Characters that a reader does not see, and that change what is read: control characters, and those that hide in a line, end it
-//! or turn it round. Pure.
+//! or turn it round; and names that have none of them. Pure.
 
 /// Whether a character is one of these. Two names could look the same with them.
-pub(crate) fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     let is_odd = matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}'
         // Zero width, and the marks of direction.
@@ -19,8 +19,14 @@ pub(crate) fn is_hidden(c: char) -> bool {
 }
 
 /// A text of others with a blank in the place of each of them: one line, which shows all that it has.
-pub(crate) fn blanked(text: &str) -> impl Iterator<Item = char> {
+pub fn blanked(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|c| if is_hidden(c) { ' ' } else { c })
+}
+
+/// Whether a name that the configuration chose is 1 to 64 of `A-Z a-z 0-9 _ -`.
+pub fn is_plain_name(text: &str) -> bool {
+    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+    plain && (1..=64).contains(&text.len())
 }
 
 #[cfg(test)]

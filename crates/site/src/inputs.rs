@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fragments::Fragment;
-use super::problem::Place;
+use crate::fragments::Fragment;
+use crate::problem::Place;
 
 /// A table, merged key by key from every file that holds a part of it.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ fn tables<'a>(list: &'a DeValue<'a>, fragment: &'a Fragment<'a>) -> Vec<Table<'a
 }
 
 /// Merges the files in their order. `start` is the place that stands for the configuration as a whole.
-pub(super) fn merge<'a>(fragments: &'a [Fragment<'a>], start: Place<'a>) -> Table<'a> {
+pub(crate) fn merge<'a>(fragments: &'a [Fragment<'a>], start: Place<'a>) -> Table<'a> {
     let mut root = Table::empty(start);
     for fragment in fragments {
         root.add(&fragment.table, fragment);
