@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use drivers::program;
 use journal::{Journal, JournalError, Lock, Role};
 use marks::register::Register;
 use nix::sys::resource::{Resource, setrlimit};
@@ -20,7 +21,6 @@ use crate::cluster::Cluster;
 use crate::config::Settings;
 use crate::control::remote;
 use crate::control::server::ControlSocket;
-use crate::drivers::exec;
 use crate::engine::Engine;
 use crate::health;
 use crate::intake::files;
@@ -97,7 +97,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
-    exec::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
+    program::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use drivers::Step;
 use journal::Damage;
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -19,7 +20,6 @@ use crate::config::{Attributes, Group, Members, Route, Settings};
 use crate::control::api::Kind;
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
-use crate::drivers::Step;
 use crate::health::Health;
 use crate::intake::account::{self, Account};
 use crate::intake::files;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drivers::Step;
 use marks::host::HostPatterns;
 use marks::register::Register;
 use site::{Section, absolute, is_plain_name};
@@ -13,7 +14,6 @@ use super::routes::Route;
 use super::settings::patterns;
 use crate::control::tls::{self, TlsFiles};
 use crate::control::token::{Digest, Token};
-use crate::drivers::Step;
 
 /// The address with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]

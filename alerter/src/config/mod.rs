@@ -13,8 +13,6 @@ use std::path::Path;
 
 use site::ConfigErrors;
 
-use crate::drivers;
-
 pub use api::Api;
 pub(crate) use groups::of as group_of;
 pub use groups::{Attributes, Group, Link, Members, Told};

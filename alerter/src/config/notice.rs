@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use drivers::{Driver, Kind, exec, http};
 use site::Section;
 
 use super::routes::RouteName;
 use super::written::Written;
-use crate::drivers::{Driver, Kind, exec, http};
 
 /// The drivers that a notice may go through.
 const KINDS: [Kind; 2] = [http::KIND, exec::KIND];

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drivers::{Driver, Step};
 use marks::host::{HostName, HostPatterns};
 use marks::terms::{After, IfReturned, Terms};
 use site::{Place, Section, is_plain_name, shown};
@@ -12,7 +13,6 @@ use site::{Place, Section, is_plain_name, shown};
 use super::groups::Groups;
 use super::settings::{SECONDS, patterns};
 use super::written::Written;
-use crate::drivers::{self, Driver, Step};
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
 const AFTER_LIMIT: u32 = 60;

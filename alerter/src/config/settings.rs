@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drivers::Step;
 use marks::host::{HostName, HostPatterns};
 use marks::register::Register;
 use site::{DEFAULT_STORE, Problem, Section, shown};
@@ -19,7 +20,6 @@ use super::routes::{self, Route, RouteName};
 use super::written::Written;
 use crate::control::server::ControlSocket;
 use crate::daemon::socket_path;
-use crate::drivers::{self, Step};
 use crate::listen::{Address, Host};
 use crate::log::{self, Format, To};
 use crate::probes::Confirm;

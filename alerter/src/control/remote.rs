@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, patch};
+use drivers::{Files, Kept, Unusable};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -30,7 +31,6 @@ use super::server::Refusal;
 use super::token::{self, Token};
 use super::{callbacks, hosts, tls};
 use crate::config::Api;
-use crate::drivers::http::{Files, Kept, Unusable};
 use crate::follow;
 use crate::shared::Shared;
 

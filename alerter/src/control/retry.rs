@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use journal::{Journal, JournalError, Room};
 use marks::delivery;
-use marks::delivery::Delivery;
+use marks::delivery::{Delivery, is_step};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
@@ -15,7 +15,6 @@ use marks::time::Timestamp;
 use super::api::{ChangeAnswer, RetryRequest};
 use super::caller::Caller;
 use super::server::{Answer, Body, plain, unfinished_marks_of};
-use crate::drivers::is_step;
 use crate::policy;
 use crate::shared::Shared;
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use answers::Answer;
+use drivers::{Failure, Message, Outcome, Step};
 use endpoint::Sign;
 use journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
@@ -19,7 +20,6 @@ use tokio::sync::mpsc::UnboundedSender;
 use tracing::{error, info, warn};
 
 use crate::config::Route;
-use crate::drivers::{Failure, Message, Outcome, Step};
 use crate::moment::Moment;
 use crate::shared::Shared;
 

@@ -13,7 +13,7 @@ use crate::delivery::answers::Answer;
 
 /// What became of an attempt whose delivery had ended in another way when its answer came.
 const LATE: &str = "late";
-/// The words of [`crate::drivers::Outcome`], and the one of an answer that came too late to count.
+/// The words of [`drivers::Outcome`], and the one of an answer that came too late to count.
 pub const OUTCOMES: [&str; 10] = [
     "acknowledged",
     ACCEPTED,
@@ -112,11 +112,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::time::Duration;
 
+    use drivers::{Failure, Outcome};
     use journal::Ended;
     use marks::id::FencingId;
 
     use super::*;
-    use crate::drivers::{Failure, Outcome};
 
     #[test]
     fn every_outcome_has_its_word() {

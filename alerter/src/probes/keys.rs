@@ -4,6 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use drivers::program::command;
+use drivers::web::{self, IdentityFiles};
 use marks::host::HostName;
 use reqwest::tls;
 use site::{Section, is_plain_name};
@@ -11,8 +13,6 @@ use site::{Section, is_plain_name};
 use super::poll_url::{Options, PollUrl};
 use super::template::{Template, percent_encoded, same_for_all};
 use super::{Confirm, Exec, Probe, Rule, Tcp, Tries, Way};
-use crate::drivers::exec::command;
-use crate::drivers::http::{self, IdentityFiles};
 
 /// Stands for a host's name while a text is checked.
 const SOMEBODY: &str = "nodename";
@@ -101,7 +101,7 @@ fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
     needs(table, "url", "set it to what a host answers, with {nodename} in it");
     needs(table, "healthy", "set it to a text that only a healthy host's answer holds");
     if table.is_sound() && url.as_ref().is_some_and(|(_, scheme)| *scheme == "http") {
-        http::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
+        web::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
     }
     let (url, healthy) = (url?.0, healthy?);
     if !table.is_sound() {
@@ -171,9 +171,9 @@ struct Tls {
 }
 
 fn tls_keys(table: &mut Section<'_, '_>) -> Tls {
-    let ca_file = table.text("ca-file", |text| http::authorities(Path::new(text)).map(|_| text.into()));
-    let identity = http::identity(table);
-    let tls_min = http::tls_min(table);
+    let ca_file = table.text("ca-file", |text| web::authorities(Path::new(text)).map(|_| text.into()));
+    let identity = web::identity(table);
+    let tls_min = web::tls_min(table);
     let verify = table.flag("verify").unwrap_or(true);
     if !verify && table.has("ca-file") {
         table.complain("ca-file", "ca-file has no meaning with verify = false: remove one of them");
@@ -184,7 +184,7 @@ fn tls_keys(table: &mut Section<'_, '_>) -> Tls {
 /// A url with the host's name in it, and its scheme.
 fn address(text: &str, allow_http: bool) -> Result<(Template, &'static str), String> {
     let template = about_the_host(text)?;
-    let url = http::address(&template.fill(&percent_encoded(SOMEBODY)), allow_http)?;
+    let url = web::address(&template.fill(&percent_encoded(SOMEBODY)), allow_http)?;
     Ok((template, if url.scheme() == "http" { "http" } else { "https" }))
 }
 

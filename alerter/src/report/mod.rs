@@ -8,13 +8,11 @@ mod spans;
 use std::collections::{BTreeMap, BTreeSet};
 
 use journal::HistoryRow;
-use marks::delivery::{Delivery, TAKEN};
-use marks::mark::MarkRow;
-use marks::mark::Settlement;
+use marks::delivery::{Delivery, TAKEN, is_step};
+use marks::mark::{MarkRow, Settlement};
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use crate::drivers::is_step;
 use crate::percentile::percentile;
 use crate::timeline::Episode;
 pub use history::History;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use drivers::writes::{What, Write};
 use pacemaker::cib::Target;
 
 use super::finding::Finding;
-use crate::writes::{What, Write};
 
 /// One change of the configuration, whichever tool makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

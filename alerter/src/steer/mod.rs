@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drivers::Step;
 use journal::{Busy, Gate, HeldMark, Journal, JournalError, Room};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -19,7 +20,6 @@ use tracing::{info, warn};
 use self::orders::Orders;
 use self::roster::Roster;
 use crate::config::{Group, Settings};
-use crate::drivers::Step;
 use crate::policy::plan::{self, Changes, Planner};
 use crate::policy::rules::Rules;
 use crate::policy::state::{GroupState, Probe, Stage, State, Subject};

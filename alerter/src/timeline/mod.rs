@@ -11,11 +11,10 @@ mod legend;
 
 use std::collections::BTreeMap;
 
-use marks::delivery::{Delivery, State};
+use marks::delivery::{Delivery, State, is_step};
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use crate::drivers::is_step;
 use crate::markup::Markup;
 use crate::words;
 use axis::Axis;

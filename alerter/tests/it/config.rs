@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alerter::config::{self, Settings};
-use alerter::drivers::KINDS;
+use drivers::KINDS;
 use marks::host::HostName;
 use marks::register::Register;
 use proptest::prelude::*;

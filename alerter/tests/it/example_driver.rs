@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread;
 
 use alerter::config;
-use alerter::drivers::event::{self, TimeFormat};
-use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use drivers::event::TimeFormat;
+use drivers::{Driver as _, Kind, Outcome};
 use marks::time::Timestamp;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -17,9 +17,9 @@ use tempfile::TempDir;
 use crate::left_out::leave_out;
 use crate::route::{BODY, LONG, deliver, id, word};
 
-/// It takes from `super` what it would take from `alerter/src/drivers/mod.rs`.
+/// It finds in `main.rs` what it would find in `crates/drivers/src`.
 #[path = "../../../docs/examples/spool-driver.rs"]
-#[expect(unreachable_pub, reason = "it is public where a driver stands in the alerter")]
+#[expect(unreachable_pub, reason = "it is public where a driver stands among the others")]
 mod spool;
 
 use spool::{Options, Spool};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerter::drivers::event::{self, TimeFormat};
-use alerter::drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
+use drivers::event::{self, TimeFormat};
+use drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
 use journal::Verdict;
 use marks::delivery::State;
 use marks::id::MarkId;

@@ -1,10 +1,10 @@
 //! The `nova` and `mistral` drivers against the real services.
 
-use alerter::drivers::mistral::{self, Mistral};
-use alerter::drivers::nova::{self, Nova};
-use alerter::drivers::{Driver, Message, Named, Outcome, Step};
-use alerter::openstack::{self, WhichName};
 use anyhow::{Context as _, ensure};
+use drivers::mistral::{self, Mistral};
+use drivers::nova::{self, Nova};
+use drivers::openstack::{self, WhichName};
+use drivers::{Driver, Message, Named, Outcome, Step};
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use alerter::drivers::heat::{self, ByHost, Heat, Resource, WhichName};
-use alerter::drivers::mistral::{self, Mistral};
-use alerter::drivers::nova::{self, Nova};
-use alerter::drivers::{Outcome, Step};
 use anyhow::{Context as _, anyhow, ensure};
+use drivers::heat::{self, ByHost, Heat, Resource, WhichName};
+use drivers::mistral::{self, Mistral};
+use drivers::nova::{self, Nova};
+use drivers::{Outcome, Step};
 use marks::host::HostPatterns;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -71,7 +71,7 @@ fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
     Ok(found["services"][0].clone())
 }
 
-fn workflow(name: &str) -> impl FnOnce(alerter::openstack::Options) -> anyhow::Result<Mistral> {
+fn workflow(name: &str) -> impl FnOnce(drivers::openstack::Options) -> anyhow::Result<Mistral> {
     move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
 }
 

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use alerter::config::Group;
-use alerter::drivers::Step;
 use alerter::intake::account;
 use alerter::policy::rules::Limit;
+use drivers::Step;
 use journal::{DueDelivery, HeldMark, Journal};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;
