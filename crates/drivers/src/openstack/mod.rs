@@ -21,7 +21,9 @@ mod wire;
 mod words;
 
 pub use by_host::ByHost;
-pub(crate) use catalog::{CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW};
+pub(crate) use catalog::{
+    CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
+};
 pub(crate) use check::{reach, try_out};
 pub use cloud::Options;
 pub(crate) use keys::read as read_options;

@@ -15,15 +15,15 @@ use crate::kept::{Files, Kept, Unusable};
 /// The longest that a whole exchange may take.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 /// How we introduce ourselves.
-pub(crate) const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
 /// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
 /// connection is told from one that does not answer.
-pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// More header fields are no answer; the client itself stops reading them at 408 KiB.
-pub(crate) const HEADER_FIELDS: usize = 64;
+const HEADER_FIELDS: usize = 64;
 /// A kept connection is closed when nothing was sent for so long: before the endpoint does, which would leave the next
 /// message unanswered.
-pub(crate) const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(1);
 
 /// What a client is made of, and where it leads.
 #[derive(Clone, Debug)]
@@ -110,6 +110,15 @@ fn no_ca(options: &Options) -> Unusable {
 }
 
 fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
+    let client = careful(options.timeout, options.keep_alive)
+        // For `check-config --online`, which says when it ends.
+        .tls_info(true)
+        .timeout(options.timeout);
+    placed(trusting(client, options, ca), options)
+}
+
+/// What no client of ours leaves to defaults, where an exchange may take so long.
+pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
     let client = Client::builder()
         .user_agent(USER_AGENT)
         // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
@@ -119,18 +128,14 @@ fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
         // Every attempt is one exchange, counted and journalled; the client makes none of its own.
         .retry(retry::never())
         .http1_only()
-        // For `check-config --online`, which says when it ends.
-        .tls_info(true)
         .http1_max_headers(HEADER_FIELDS)
-        .connect_timeout(CONNECT_TIME.min(options.timeout / 2))
-        .timeout(options.timeout);
-    placed(trusting(connecting(client, options), options, ca), options)
+        .connect_timeout(CONNECT_TIME.min(limit / 2));
+    connecting(client, keep_alive)
 }
 
-/// Unless the route wants it otherwise, a connection serves one exchange: what an endpoint says unasked acknowledges
-/// nothing.
-fn connecting(client: ClientBuilder, options: &Options) -> ClientBuilder {
-    if options.keep_alive {
+/// Unless it is wanted otherwise, a connection serves one exchange: what an endpoint says unasked acknowledges nothing.
+fn connecting(client: ClientBuilder, keep_alive: bool) -> ClientBuilder {
+    if keep_alive {
         return client.pool_idle_timeout(IDLE);
     }
     let close = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);

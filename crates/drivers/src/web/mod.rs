@@ -11,7 +11,7 @@ mod url;
 
 pub(crate) use answer::{SHORTEST_THROTTLE, is_too_large, wish};
 pub use client::Options;
-pub(crate) use client::{CONNECT_TIME, HEADER_FIELDS, IDLE, LONGEST, USER_AGENT};
+pub(crate) use client::{LONGEST, careful};
 pub use fault::Fault;
 pub use identity::{IdentityFiles, authorities};
 pub(crate) use keys::both_or_neither;
