@@ -3,7 +3,7 @@
 use super::body::{OURS, Told};
 use super::lookup::Found;
 use crate::driver::{Failure, Outcome, Step};
-use crate::openstack::{Answer, is_absent, told, usual};
+use crate::openstack::{Answer, told, usual};
 
 /// What is to be done with a resource as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Tally {
 pub(super) fn of_patch(answer: &Answer) -> Patched {
     match answer.status {
         200..=299 => Patched::Done,
-        404 if is_absent(answer) => Patched::Left,
+        404 if answer.is_absent() => Patched::Left,
         409 => {
             let advice = ": the resource is being worked on";
             Patched::NotTaken(Outcome::Retry(told("Heat", answer, "conflict", advice).after(answer.wish)))

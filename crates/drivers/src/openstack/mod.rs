@@ -31,5 +31,5 @@ pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
 pub(crate) use session::{Answer, Ask, Session};
 pub(crate) use times::seconds;
 pub(crate) use trouble::Trouble;
-pub(crate) use usual::{found, is_absent, told, usual};
+pub(crate) use usual::{found, told, usual};
 pub use which::WhichName;

@@ -16,7 +16,6 @@ use super::client;
 use super::cloud::{Cloud, Options};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
-use super::usual::is_absent;
 use super::wire;
 use crate::kept::{Files, Kept, Unusable};
 use crate::web::{self, fault};
@@ -245,7 +244,7 @@ impl Exchange<'_> {
 
 /// Whether a 404 is the service's own word for a thing that it does not have: its address is right then.
 fn is_of_the_service(answer: &Answer) -> bool {
-    is_absent(answer) || answer.json().get("itemNotFound").is_some()
+    answer.is_absent() || answer.json().get("itemNotFound").is_some()
 }
 
 /// Whether what the token knows of the catalog may be what is wrong.
@@ -271,6 +270,13 @@ impl Answer {
     /// Its body; null where it is no JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Heat's and Senlin's own word for what is not there: a 404 of somebody else says that the address is wrong.
+    pub(crate) fn is_absent(&self) -> bool {
+        let body = self.json();
+        let kind = body["error"]["type"].as_str().unwrap_or_default();
+        self.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
     }
 
     /// What it says in an error's body.

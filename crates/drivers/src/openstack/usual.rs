@@ -50,16 +50,9 @@ pub(crate) fn found(who: &str, answer: &Answer, key: &str) -> Result<Option<Valu
     match (answer.status, answer.json().get(key)) {
         (200, Some(value)) => Ok(Some(value.clone())),
         (200, None) => Err(Outcome::Unknown(told(who, answer, "protocol", ", and not wholly"))),
-        _ if is_absent(answer) => Ok(None),
+        _ if answer.is_absent() => Ok(None),
         _ => Err(usual(who, answer)),
     }
-}
-
-/// Heat's and Senlin's own word for what is not there: a 404 of somebody else says that the address is wrong.
-pub(crate) fn is_absent(answer: &Answer) -> bool {
-    let body = answer.json();
-    let kind = body["error"]["type"].as_str().unwrap_or_default();
-    answer.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
 }
 
 /// A failure that an answer tells of: who said what, what to do, and the answer's own words.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::body::{Told, Whose};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, is_absent, told as says, usual};
+use crate::openstack::{Answer, told as says, usual};
 
 /// What becomes of a target as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) fn seen(told: &Told, target: &Value, actions: &Value) -> Result<Seen,
 pub(super) fn begun(whose: Whose, target: &str, answer: &Answer) -> Result<String, Outcome> {
     match answer.status {
         202 => Ok(id(&answer.json(), "action")),
-        404 if is_absent(answer) => Err(no_such(whose, target)),
+        404 if answer.is_absent() => Err(no_such(whose, target)),
         406 => {
             let advice = ": it is older than check or check-capacity, remove these from the route";
             Err(Outcome::Refused(says("Senlin", answer, "misconfigured", advice)))
