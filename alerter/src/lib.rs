@@ -16,7 +16,6 @@ pub mod control;
 pub mod daemon;
 /// Attempts: endpoints, lanes, the schedule, what goes on record.
 pub mod delivery;
-pub mod drivers;
 /// Whether the process is well: the checks, and `/health`.
 pub mod health;
 /// Records in, marks out.
@@ -29,8 +28,6 @@ pub mod lock;
 pub mod log;
 /// A point in time by both clocks.
 pub mod moment;
-pub mod openstack;
-mod plain;
 /// Which marks may not go now, and why: the plan (pure), and what writes it down.
 pub mod policy;
 /// Probes that ask whether a host is really down.
@@ -49,4 +46,3 @@ pub mod state;
 pub mod surface;
 /// Texts and times as people read them.
 pub mod words;
-pub mod writes;

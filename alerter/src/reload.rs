@@ -9,10 +9,11 @@ use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
 use crate::config;
-use crate::config::{ConfigErrors, NoticeTarget, Route, Settings};
+use crate::config::{NoticeTarget, Route, Settings};
 use crate::state::Shared;
 use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;
+use site::ConfigErrors;
 
 /// Reads the configuration afresh and puts it in force. `file` is another main file than that of the last time. What came of
 /// it is in the log too, and is a reason to call the daemon degraded until a reload succeeds.

@@ -1,6 +1,6 @@
 //! How times and lengths of time are written for people.
 
-use crate::plain::blanked;
+use site::blanked;
 use std::time::Duration;
 
 use marks::time::Timestamp;

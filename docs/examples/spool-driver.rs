@@ -9,12 +9,13 @@ use std::time::Duration;
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
+use site::Section;
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use super::event::{self, TimeFormat};
-use super::{Driver, Exchange, Failure, Kind, Message, Outcome, TableReader};
+use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use crate::event::{self, TimeFormat};
 use crate::writes::{What, Write};
 
 /// The driver in the registry.
@@ -103,7 +104,7 @@ impl Driver for Spool {
 }
 
 /// Reads `[spool.NAME]`: all keys first, and only then a decision, so that every mistake is said at once.
-fn configure(table: &mut TableReader<'_, '_>) -> Option<Arc<dyn Driver>> {
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
     let directory = table.text("directory", directory);
     let seconds = table.number("timeout", 1..=300).unwrap_or(30);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();

@@ -2,9 +2,9 @@
 
 use alerter::cli::Cli;
 use alerter::config::ROUTE_KEYS;
-use alerter::drivers::KINDS;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory as _;
+use drivers::KINDS;
 use fence_agent::table::Use;
 use pulldown_cmark::HeadingLevel;
 

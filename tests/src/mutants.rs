@@ -227,7 +227,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R5: a server that has moved is marked or recovered",
         changes: &[Change {
-            file: "alerter/src/openstack/servers.rs",
+            file: "crates/drivers/src/openstack/servers.rs",
             today: "if is_there { Place::There } else { Place::Elsewhere }",
             before: "if is_there { Place::There } else { Place::There }",
         }],
@@ -236,7 +236,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R6: a service that somebody else has down is taken up",
         changes: &[Change {
-            file: "alerter/src/drivers/nova/change.rs",
+            file: "crates/drivers/src/nova/change.rs",
             today: "Some(false) if !told.has_disabled(service) => Self::default(),",
             before: "Some(false) if !told.has_disabled(service) => Self { status: None, ..Self::up(service.forced_down) },",
         }],

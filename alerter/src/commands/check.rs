@@ -26,8 +26,8 @@ struct Verdict<'a> {
     valid: bool,
     routes: usize,
     groups: Vec<GroupLine<'a>>,
-    problems: &'a [config::Problem],
-    warnings: &'a [config::Problem],
+    problems: &'a [site::Problem],
+    warnings: &'a [site::Problem],
     /// What keeps the daemon from starting here all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     obstacle: Option<String>,

@@ -11,12 +11,12 @@ use anyhow::Context as _;
 use journal::{Damage, HistoryRow, Journal};
 use marks::time::Timestamp;
 use serde::Serialize;
+use site::is_hidden;
 
 use super::progress::Progress;
 use super::{controller, reader, say};
 use crate::cli;
 use crate::cli::{Cli, Format};
-use crate::plain::is_hidden;
 use crate::surface::report;
 use crate::surface::report::Numbers;
 use crate::surface::timeline::Timeline;

@@ -12,13 +12,14 @@ use marks::mark::Settlement;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
+use site::suggest;
 
 use super::merged::LIMIT;
 use super::report::MarkReport;
 use crate::cli;
 use crate::cli::Cli;
 use crate::config;
-use crate::config::{Members, Settings, suggest};
+use crate::config::{Members, Settings};
 use crate::policy::Hold;
 use crate::span;
 

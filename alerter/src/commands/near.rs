@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use journal::Journal;
 use marks::host::HostName;
 use marks::id::MarkId;
+use site::suggest;
 
 use super::Sources;
 use super::merged::{self, Look};
 use crate::cli::Cli;
-use crate::config::suggest;
 
 /// So many of the newest marks are looked at for names.
 const RECENT: u32 = 10_000;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use drivers::{Finding, Named};
 use marks::host::HostName;
 use marks::register::Register;
 use marks::time::Timestamp;
@@ -9,7 +10,6 @@ use pacemaker::cib::Cib;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};
-use crate::drivers::{Finding, Named};
 use crate::intake::roll;
 use crate::intake::roll::Roll;
 use crate::words::rfc3339;

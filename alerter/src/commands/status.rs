@@ -258,9 +258,9 @@ fn holder(site: &Site) -> (Option<String>, Option<String>) {
     }
 }
 
-fn problems(settings: &Result<config::Settings, config::ConfigErrors>) -> Vec<String> {
+fn problems(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<String> {
     let errors = settings.as_ref().err();
-    errors.into_iter().flat_map(config::ConfigErrors::problems).map(ToString::to_string).collect()
+    errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
 }
 
 fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Read, JournalError> {

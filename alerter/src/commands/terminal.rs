@@ -4,9 +4,8 @@ use std::env;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::AsFd;
 
+use site::blanked;
 use terminal_size::{Height, Width};
-
-use crate::plain::blanked;
 
 /// Colours of what is said. They only add to the words: without them nothing is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,15 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drivers::Step;
 use marks::host::HostPatterns;
 use marks::register::Register;
+use site::{Section, absolute, is_plain_name};
 
-use super::reader::Section;
 use super::routes::Route;
-use super::settings::{is_plain_name, only_tables, patterns};
+use super::settings::patterns;
 use crate::config::token::{Digest, Token};
-use crate::drivers::Step;
-use crate::drivers::http::absolute;
 use crate::listen::tls;
 use crate::listen::tls::TlsFiles;
 
@@ -94,7 +93,7 @@ struct Around<'a, 'r> {
 }
 
 fn tokens<'a>(mut section: Section<'a, '_>, around: &mut Around<'a, '_>) -> Vec<Token> {
-    only_tables(&mut section, "token");
+    section.only_tables("token");
     let names = section.sections();
     names.into_iter().filter_map(|name| token(section.named_section(name), name, around)).collect()
 }

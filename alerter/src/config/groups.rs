@@ -5,11 +5,9 @@ mod rules;
 mod told;
 
 use marks::host::HostName;
+use site::{Place, Section, is_plain_name, shown, unknown_word};
 
-use super::problem::Place;
-use super::reader::{Section, shown, unknown_word};
 use super::routes::Reach;
-use super::settings::{is_plain_name, only_tables};
 use crate::config::rules::Rules;
 use crate::probes;
 use crate::probes::Confirm;
@@ -80,7 +78,7 @@ struct Draft<'a> {
 impl<'a> Groups<'a> {
     /// Reads every `[groups.NAME]`. `is_alone` says that there is no cluster to ask about hosts.
     pub(super) fn read(mut section: Section<'a, '_>, is_alone: bool) -> Self {
-        only_tables(&mut section, "group");
+        section.only_tables("group");
         let mut names: Vec<(&'a str, Place<'a>)> = section
             .entries()
             .filter(|(_, entry)| entry.table.is_some())

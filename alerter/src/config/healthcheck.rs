@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use site::Section;
+
 use super::listen::{Addresses, Served};
-use super::reader::Section;
 
 /// A year: no longer time makes sense, in seconds.
 const LONGEST: u32 = 31_536_000;

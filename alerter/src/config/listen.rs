@@ -1,8 +1,8 @@
 //! `uri`, `allowed-hosts`, `owner` and `group` of every table whose answers are served at addresses of its own.
 
 use nix::unistd::{Group, User};
+use site::Section;
 
-use super::reader::Section;
 use crate::listen;
 use crate::listen::{Address, Owner};
 

@@ -1,44 +1,31 @@
-//! The configuration in three stages: fragments (each file by itself), inputs (merged), settings (validated).
+//! The third stage of the configuration: validated settings. How files are read and merged is the crate `site`'s.
 
 mod api;
-mod file;
-mod fragments;
 mod groups;
 mod healthcheck;
-mod inputs;
 mod listen;
 mod notice;
-mod problem;
-mod reader;
 mod routes;
 pub mod rules;
 mod settings;
-pub(crate) mod suggest;
 pub mod token;
 mod written;
 
 use std::path::Path;
 
-use crate::drivers;
-use fragments::Fragment;
-use problem::{Place, Problems, Source};
-use reader::Section;
+use site::ConfigErrors;
 
 pub use api::Api;
-pub use file::{check_program, read_private, read_trusted};
 pub(crate) use groups::of as group_of;
 pub use groups::{Attributes, Group, Link, Members, Told};
 pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;
 pub use notice::{NoticeTarget, NoticeWay};
-pub use problem::{ConfigErrors, Problem};
-pub use reader::Section as TableReader;
 pub use routes::{ROUTE_KEYS, Route, RouteName};
 pub use settings::{
     HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace, check_control_socket,
     control_socket,
 };
-pub(crate) use settings::{is_plain_name, only_tables};
 pub use written::Written;
 
 /// Reads the configuration: `file`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later
@@ -55,14 +42,24 @@ pub fn load(file: &Path) -> Result<Settings, ConfigErrors> {
 /// # Errors
 /// As [`load`].
 pub fn load_with(file: &Path, kinds: &'static [drivers::Kind]) -> Result<Settings, ConfigErrors> {
-    let mut problems = Problems::default();
-    let sources = fragments::read(file, &mut problems);
-    let parsed: Vec<Fragment<'_>> =
-        sources.iter().map(|source| fragments::parse(source, &mut problems)).collect();
-    let nothing = Source { rank: 0, file: file.to_owned(), text: String::new() };
-    let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
-    let inputs = inputs::merge(&parsed, start);
-    let settings = settings::read(Section::root(&inputs, &mut problems), file, kinds);
-    let warnings = problems.into_result()?;
+    let (settings, warnings) = site::read(file, |root| settings::read(root, file, kinds))?;
     Ok(Settings { warnings, ..settings })
+}
+
+/// Reads these texts as files of one configuration, which is called `f` in what is said of it.
+#[cfg(test)]
+fn read_texts<T>(texts: &[&str], settings: impl FnOnce(site::Section<'_, '_>) -> T) -> Result<T, String> {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    let room = tempfile::tempdir().unwrap();
+    let further = room.path().join("alerter.d");
+    fs::create_dir(&further).unwrap();
+    fs::set_permissions(&further, Permissions::from_mode(0o755)).unwrap();
+    for (at, text) in texts.iter().enumerate() {
+        let file = if at == 0 { room.path().join("f") } else { further.join(format!("{at}.toml")) };
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    }
+    let said = |errors: ConfigErrors| errors.to_string().replace(&format!("{}/", room.path().display()), "");
+    site::read(&room.path().join("f"), settings).map(|(made, _)| made).map_err(said)
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::reader::{Section, shown};
+use drivers::{Driver, Kind, exec, http};
+use site::Section;
+
 use super::routes::RouteName;
 use super::written::Written;
-use crate::drivers::{Driver, Kind, exec, http};
 
 /// The drivers that a notice may go through.
 const KINDS: [Kind; 2] = [http::KIND, exec::KIND];
@@ -35,15 +36,7 @@ pub enum NoticeWay {
 /// Reads all of them, in the order of their names.
 pub(super) fn read(root: &mut Section<'_, '_>) -> Vec<NoticeTarget> {
     let mut all = root.section("notice");
-    for (key, entry) in all.entries() {
-        if let Some(value) = entry.values.first() {
-            let message = format!(
-                "notice.{} belongs into a target: write [notice.NAME], one table for each",
-                shown(key)
-            );
-            all.complain_at(value.place, message);
-        }
-    }
+    all.only_tables("target");
     all.sections().into_iter().filter_map(|key| target(all.named_section(key), key)).collect()
 }
 
@@ -63,7 +56,7 @@ fn target(mut section: Section<'_, '_>, key: &str) -> Option<NoticeTarget> {
         None => Some(NoticeWay::Syslog),
         Some(kind) => driver(&mut section, kind).map(NoticeWay::Driver),
     };
-    let written = section.written(&[]);
+    let written = Written::of(section.table(), &[]);
     section.finish();
     Some(NoticeTarget { name: name?, way: way?, written })
 }

@@ -5,16 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use drivers::{Driver, Step};
 use marks::host::{HostName, HostPatterns};
 use marks::terms::{After, IfReturned, Terms};
+use site::{Place, Section, is_plain_name, shown};
 
 use super::groups::Groups;
-use super::problem::Place;
-use super::reader::{Section, shown};
-use super::settings::{SECONDS, is_plain_name, only_tables, patterns};
+use super::settings::{SECONDS, patterns};
 use super::written::Written;
-use crate::drivers;
-use crate::drivers::{Driver, Step};
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
 const AFTER_LIMIT: u32 = 60;
@@ -121,7 +119,7 @@ pub(super) fn read<'a>(
     for kind in kinds {
         let mut of_kind = root.section(kind.word);
         found.any |= of_kind.entries().next().is_some();
-        only_tables(&mut of_kind, "route");
+        of_kind.only_tables("route");
         for key in of_kind.sections() {
             if let Some(other) = found.kinds.insert(key, kind.word) {
                 let message =
@@ -289,7 +287,7 @@ fn route(
         section.complain_here("a route's name must be 1 to 64 letters, digits, '-' or '_'");
     }
     let said = Said::read(&mut section, after);
-    let (driver, written) = ((kind.configure)(&mut section), section.written(&ROUTE_KEYS));
+    let (driver, written) = ((kind.configure)(&mut section), Written::of(section.table(), &ROUTE_KEYS));
     section.finish();
     let driver = driver?;
     let terms = said.or(driver.terms());
@@ -299,8 +297,7 @@ fn route(
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem::{Problems, Source};
-    use super::super::{fragments, inputs};
+    use super::super::read_texts;
     use super::*;
 
     /// Two drivers that take any table and make nothing of it.
@@ -310,15 +307,11 @@ mod tests {
     ];
 
     fn problems_of(text: &str) -> Vec<String> {
-        let source = Source { rank: 0, file: "f".into(), text: text.to_owned() };
-        let mut problems = Problems::default();
-        let parsed = [fragments::parse(&source, &mut problems)];
-        let inputs = inputs::merge(&parsed, Place { source: &source, offset: 0 });
-        let mut root = Section::root(&inputs, &mut problems);
-        let groups = Groups::read(root.section("groups"), false);
-        let made = read(&mut root, &TWO, &groups);
-        assert!(made.is_empty());
-        problems.into_result().err().map(|e| e.to_string()).into_iter().collect()
+        let read = read_texts(&[text], |mut root| {
+            let groups = Groups::read(root.section("groups"), false);
+            assert!(read(&mut root, &TWO, &groups).is_empty());
+        });
+        read.err().into_iter().collect()
     }
 
     /// S1-17: names are what marks remember, so no two drivers may share one.

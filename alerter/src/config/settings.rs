@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use drivers::Step;
 use marks::host::{HostName, HostPatterns};
 use marks::register::Register;
-use site::DEFAULT_STORE;
+use site::{DEFAULT_STORE, Problem, Section, shown};
 use tracing::{Level, warn};
 
 use super::api::{self, Api};
@@ -15,12 +16,9 @@ use super::groups::{self, Attributes, Group, Groups, Told};
 use super::healthcheck::{self, Healthcheck};
 use super::listen::{Addresses, Served};
 use super::notice::{self, NoticeTarget};
-use super::problem::Problem;
-use super::reader::{Section, shown};
 use super::routes::{self, Route, RouteName};
 use super::written::Written;
-use crate::drivers;
-use crate::drivers::Step;
+
 use crate::listen::{Address, Host, PATH_MAX};
 use crate::log;
 use crate::log::{Format, To};
@@ -198,12 +196,6 @@ pub struct HostRules {
     pub matching: Option<HostPatterns>,
     /// `audit-after`: how long a host may be gone without having been fenced until an operator is warned.
     pub audit_after: Duration,
-}
-
-/// What routes and groups may be called.
-pub(crate) fn is_plain_name(text: &str) -> bool {
-    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
-    plain && (1..=64).contains(&text.len())
 }
 
 /// Reads everything; what is wrong is noted and replaced by its default, so that the rest is checked too.
@@ -402,20 +394,6 @@ fn log_rules(mut section: Section<'_, '_>) -> log::Rules {
     section.finish();
     log::Rules { level, to, format, enterprise, lines_per_minute }
 }
-
-/// `[http]` itself holds nothing but routes, and `[groups]` nothing but groups.
-pub(crate) fn only_tables(section: &mut Section<'_, '_>, what: &str) {
-    for (key, entry) in section.entries() {
-        if let Some(value) = entry.values.first() {
-            let (title, key) = (section.title().to_owned(), shown(key));
-            section.complain_at(
-                value.place,
-                format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each"),
-            );
-        }
-    }
-}
-
 /// The control socket of a journal: in /run for the default one, else beside the journal.
 pub fn control_socket(journal: &Path) -> PathBuf {
     if journal == Path::new(DEFAULT_STORE) {

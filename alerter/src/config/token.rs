@@ -6,7 +6,7 @@ use marks::host::HostPatterns;
 use secrecy::{ExposeSecret as _, SecretSlice};
 use sha2::{Digest as _, Sha256};
 
-use super::read_private;
+use site::{must_be_absolute, read_private};
 
 /// A shorter token could be found by trying.
 const SHORTEST: usize = 32;
@@ -35,9 +35,7 @@ impl Token {
     /// # Errors
     /// One sentence, without anything that stands in the file.
     pub fn read(file: &Path) -> Result<Digest, String> {
-        if !file.is_absolute() {
-            return Err("must be an absolute path".to_owned());
-        }
+        must_be_absolute(file)?;
         let bytes = SecretSlice::from(read_private(file)?);
         let token = bytes.expose_secret().trim_ascii();
         let is_word = token.iter().all(u8::is_ascii_graphic);

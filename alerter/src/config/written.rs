@@ -3,9 +3,8 @@
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
+use site::Table;
 use toml::de::DeValue;
-
-use super::inputs::Table;
 
 /// What stood in a table, merged from all files, whatever its layout and its comments.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,18 +77,11 @@ fn add_text(digest: &mut Sha256, what: u8, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem::{Place, Problems, Source};
-    use super::super::{fragments, inputs};
+    use super::super::read_texts;
     use super::*;
 
     fn written(texts: &[&str], without: &[&str]) -> Written {
-        let source =
-            |(rank, text): (usize, &&str)| Source { rank, file: "f".into(), text: (*text).to_owned() };
-        let sources: Vec<Source> = texts.iter().enumerate().map(source).collect();
-        let mut problems = Problems::default();
-        let parsed: Vec<_> = sources.iter().map(|source| fragments::parse(source, &mut problems)).collect();
-        let table = inputs::merge(&parsed, Place { source: &sources[0], offset: 0 });
-        Written::of(Some(&table), without)
+        read_texts(texts, |root| Written::of(root.table(), without)).unwrap()
     }
 
     /// The broken variant compares the text: a comment would cut a connection.

@@ -10,6 +10,7 @@ use journal::{Callback, Heard, Journal, Says};
 use marks::id::MarkId;
 use marks::mark::Standing;
 use marks::time::Timestamp;
+use site::is_hidden;
 use tracing::{info, warn};
 
 use super::answer::{Answer, Refusal};
@@ -17,7 +18,6 @@ use super::api::{MarkAnswer, MarkRequest};
 use super::body::Strict;
 use super::caller::Caller;
 use crate::delivery::schedule;
-use crate::plain::is_hidden;
 use crate::state::Shared;
 use crate::words::plain;
 

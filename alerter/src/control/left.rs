@@ -1,5 +1,6 @@
 //! What may be left at endpoints of a mark that an operator ends: nobody may take "ended" for "undone".
 
+use drivers::{Named, Step};
 use journal::{Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;
@@ -8,7 +9,6 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use crate::config::Route;
-use crate::drivers::{Named, Step};
 use crate::state::Shared;
 
 /// One sentence for each route that may have been notified of these marks.

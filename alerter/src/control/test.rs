@@ -15,9 +15,9 @@ use super::answer::{Answer, Body, Refusal};
 use super::api::{TestAnswer, TestRequest};
 use super::caller::Caller;
 use crate::config::{NoticeWay, Route};
-use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::state::Shared;
 use crate::words::plain;
+use drivers::{Driver, Message, Outcome, Step};
 
 /// What a test message may take beyond its route's limit.
 const TEST_SLACK: Duration = Duration::from_secs(2);

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use drivers::program;
 use journal::{Journal, JournalError, Lock, Role};
 use marks::register::Register;
 use nix::sys::resource::{Resource, setrlimit};
@@ -33,7 +34,6 @@ use crate::control::server::ControlSocket;
 use crate::daemon::engine::Engine;
 use crate::daemon::lookout::Lookout;
 use crate::daemon::watch::{Identity, Watch};
-use crate::drivers::exec;
 use crate::health;
 use crate::intake::files;
 use crate::log;
@@ -107,7 +107,7 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     let path = settings.store.path.clone();
     let journal = Journal::open(&path, Role::Alerter)?;
     let lock = Lock::take(journal.path())?;
-    exec::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
+    program::hold_while_running(lock.share().context("the journal's lock cannot be shared")?);
     let directory = journal.directory().to_owned();
     let (watch, identity) = (Watch::directories(&[directory]), Identity::of(journal.path()));
     let (store, journal_thread) = Store::start(journal).context("the journal's thread did not start")?;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use answers::Answer;
+use drivers::{Failure, Message, Outcome, Step};
 use endpoint::Sign;
 use journal::{DueDelivery, Ended, NewDelivery, Verdict};
 use marks::delivery::{ACCEPTED, Delivery, State};
@@ -22,9 +23,9 @@ use tracing::{error, info, warn};
 
 use crate::base::Base;
 use crate::config::Route;
-use crate::drivers::{Failure, Message, Outcome, Step};
 use crate::lock::lock;
 use crate::moment::Moment;
+
 use lane::Lane;
 use trouble::Troubles;
 

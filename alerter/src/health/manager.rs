@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use site::blanked;
+
 use super::check::Check;
 use super::summary::{Item, Report, Status, sum_up};
 use crate::lock::lock;
 use crate::moment::Moment;
-use crate::plain::blanked;
 
 /// The loop that has not come round for so long is stalled: three times as long as it ever waits.
 const STALLED: Duration = Duration::from_secs(90);

@@ -1,12 +1,12 @@
 //! The hosts that are told if they fail, and under which names: the same that a mark of them would have. Pure.
 
+use drivers::{Failure, Finding, Named};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::Names;
 use crate::config::{Group, HostRules, Settings};
-use crate::drivers::{Failure, Finding, Named};
 
 /// The hosts of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What a route does behind an acknowledgement: asks what became of it, and says that the host is back.
 
+use drivers::Step;
 use journal::{NewDelivery, Over};
 use marks::delivery::State;
 use marks::id::MarkId;
@@ -10,7 +11,6 @@ use tracing::info;
 use super::apply::{Done, Intake};
 use crate::config::Route;
 use crate::delivery::confirmation;
-use crate::drivers::Step;
 
 impl Intake<'_> {
     /// What another alerter told and did not ask after to the end, is asked after from here.

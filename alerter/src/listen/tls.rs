@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drivers::Unusable;
+use site::{read_private, read_trusted};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-
-use crate::config::{read_private, read_trusted};
-use crate::drivers::http::Unusable;
 
 /// `certificate` and `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What may stand in a line of the log: no character that ends it, hides a part of it, or writes it backwards.
 
-use crate::plain::blanked;
+use site::blanked;
 
 /// A text with blanks in the place of such characters, of so many characters at most.
 pub fn clean(text: &str, most: usize) -> String {
@@ -15,8 +15,9 @@ pub fn fit(text: &str, bytes: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use site::is_hidden;
+
     use super::*;
-    use crate::plain::is_hidden;
 
     /// The broken variant looks for control characters alone: U+2028 ends a line for many readers, U+202E turns it round.
     #[test]

@@ -126,9 +126,9 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop, proptest};
+    use site::is_hidden;
 
     use super::*;
-    use crate::plain::is_hidden;
 
     fn record(message: &str, fields: &[(&'static str, &str)]) -> Record {
         let mut record = Record::new(Level::WARN, "x.rs", 1);

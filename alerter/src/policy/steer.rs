@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use drivers::Step;
 use journal::{Busy, Gate, HeldMark, Journal, JournalError, Room};
 use marks::host::HostName;
 use marks::id::MarkId;
@@ -18,7 +19,6 @@ use crate::base::Base;
 use crate::config::rules::Rules;
 use crate::config::{Group, Settings};
 use crate::delivery::RouteStates;
-use crate::drivers::Step;
 use crate::lock::lock;
 use crate::policy::plan;
 use crate::policy::plan::{Changes, Planner};

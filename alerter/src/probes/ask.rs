@@ -6,13 +6,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use drivers::program::{self, End};
 use marks::host::HostName;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::template::Template;
 use super::verdict::{Said, State, conclusion};
-use crate::drivers::exec::{End, run_program};
 
 /// How often a probe tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl Exec {
     /// Only its program's end counts, not what it prints.
     pub(super) async fn once(&self, node: &HostName) -> Said {
         let command: Vec<String> = self.command.iter().map(|part| part.fill(node.as_str())).collect();
-        of_end(&run_program(&command, b"", self.timeout).await.end)
+        of_end(&program::run(&command, b"", self.timeout).await.end)
     }
 }
 

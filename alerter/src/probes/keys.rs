@@ -4,16 +4,15 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use drivers::program::command;
+use drivers::web::{self, IdentityFiles};
 use marks::host::HostName;
 use reqwest::tls;
+use site::{Section, is_plain_name};
 
 use super::poll_url::{Options, PollUrl};
 use super::template::{Template, percent_encoded, same_for_all};
 use super::{Confirm, Exec, Probe, Rule, Tcp, Tries, Way};
-use crate::config::{TableReader, is_plain_name, only_tables};
-use crate::drivers::exec::command;
-use crate::drivers::http;
-use crate::drivers::http::IdentityFiles;
 
 /// Stands for a host's name while a text is checked.
 const SOMEBODY: &str = "nodename";
@@ -21,7 +20,7 @@ const SOMEBODY: &str = "nodename";
 const REAPING: Duration = Duration::from_secs(2);
 
 /// A kind of probe: its word, and what reads a table of it.
-type Kind = (&'static str, fn(&mut TableReader<'_, '_>) -> Option<Way>);
+type Kind = (&'static str, fn(&mut Section<'_, '_>) -> Option<Way>);
 
 const KINDS: [Kind; 4] = [
     ("poll-url", poll_url),
@@ -31,7 +30,7 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// Reads `[groups.NAME.confirm]`; none where it is not written, or wrong.
-pub fn read(mut section: TableReader<'_, '_>) -> Option<Confirm> {
+pub fn read(mut section: Section<'_, '_>) -> Option<Confirm> {
     if !section.is_there() {
         return None;
     }
@@ -55,8 +54,8 @@ pub fn read(mut section: TableReader<'_, '_>) -> Option<Confirm> {
 }
 
 /// Reads all probes of a kind.
-fn of_kind(mut section: TableReader<'_, '_>, (word, read): Kind, limit: Duration) -> Vec<Probe> {
-    only_tables(&mut section, "probe");
+fn of_kind(mut section: Section<'_, '_>, (word, read): Kind, limit: Duration) -> Vec<Probe> {
+    section.only_tables("probe");
     let mut probes = Vec::new();
     for name in section.sections() {
         let mut table = section.named_section(name);
@@ -72,7 +71,7 @@ fn of_kind(mut section: TableReader<'_, '_>, (word, read): Kind, limit: Duration
 }
 
 /// A probe that takes longer than all may take would never be done.
-fn within(table: &mut TableReader<'_, '_>, way: Option<&Way>, limit: Duration) {
+fn within(table: &mut Section<'_, '_>, way: Option<&Way>, limit: Duration) {
     let longest = way.map_or(Duration::ZERO, longest);
     if longest > limit {
         let (longest, limit) = (longest.as_secs(), limit.as_secs());
@@ -92,7 +91,7 @@ fn longest(way: &Way) -> Duration {
 }
 
 /// `[….poll-url.NAME]`.
-fn poll_url(table: &mut TableReader<'_, '_>) -> Option<Way> {
+fn poll_url(table: &mut Section<'_, '_>) -> Option<Way> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
     let url = table.text("url", |text| address(text, allow_http));
     let healthy = table.text("healthy", pattern);
@@ -102,7 +101,7 @@ fn poll_url(table: &mut TableReader<'_, '_>) -> Option<Way> {
     needs(table, "url", "set it to what a host answers, with {nodename} in it");
     needs(table, "healthy", "set it to a text that only a healthy host's answer holds");
     if table.is_sound() && url.as_ref().is_some_and(|(_, scheme)| *scheme == "http") {
-        http::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
+        web::without_tls(table, &["ca-file", "certificate-file", "key-file", "tls-min", "verify"]);
     }
     let (url, healthy) = (url?.0, healthy?);
     if !table.is_sound() {
@@ -120,7 +119,7 @@ fn poll_url(table: &mut TableReader<'_, '_>) -> Option<Way> {
 }
 
 /// `[….tcp.NAME]`.
-fn tcp(table: &mut TableReader<'_, '_>) -> Option<Way> {
+fn tcp(table: &mut Section<'_, '_>) -> Option<Way> {
     let host = table.text("host", host);
     let port = table.number("port", 1..=65535);
     let tries = tries(table);
@@ -131,7 +130,7 @@ fn tcp(table: &mut TableReader<'_, '_>) -> Option<Way> {
 }
 
 /// `[….exec.NAME]`.
-fn exec(table: &mut TableReader<'_, '_>) -> Option<Way> {
+fn exec(table: &mut Section<'_, '_>) -> Option<Way> {
     let command = command(table);
     let timeout = seconds(table, "timeout", 1..=300, 10);
     let command = templates(table, &command?)?;
@@ -139,7 +138,7 @@ fn exec(table: &mut TableReader<'_, '_>) -> Option<Way> {
 }
 
 /// The parts of a command; the host's name stands in one of them at least.
-fn templates(table: &mut TableReader<'_, '_>, command: &[String]) -> Option<Vec<Template>> {
+fn templates(table: &mut Section<'_, '_>, command: &[String]) -> Option<Vec<Template>> {
     let mut parts = Vec::new();
     for (at, text) in command.iter().enumerate() {
         match Template::parse(text) {
@@ -156,7 +155,7 @@ fn templates(table: &mut TableReader<'_, '_>, command: &[String]) -> Option<Vec<
 }
 
 /// How often, and for how long.
-fn tries(table: &mut TableReader<'_, '_>) -> Tries {
+fn tries(table: &mut Section<'_, '_>) -> Tries {
     let retries = table.number("retries", 0..=100).unwrap_or(3);
     let interval = seconds(table, "retry-interval", 0..=600, 3);
     let timeout = seconds(table, "timeout", 1..=30, 5);
@@ -171,10 +170,10 @@ struct Tls {
     verify: bool,
 }
 
-fn tls_keys(table: &mut TableReader<'_, '_>) -> Tls {
-    let ca_file = table.text("ca-file", |text| http::authorities(Path::new(text)).map(|_| text.into()));
-    let identity = http::identity(table);
-    let tls_min = http::tls_min(table);
+fn tls_keys(table: &mut Section<'_, '_>) -> Tls {
+    let ca_file = table.text("ca-file", |text| web::authorities(Path::new(text)).map(|_| text.into()));
+    let identity = web::identity(table);
+    let tls_min = web::tls_min(table);
     let verify = table.flag("verify").unwrap_or(true);
     if !verify && table.has("ca-file") {
         table.complain("ca-file", "ca-file has no meaning with verify = false: remove one of them");
@@ -185,7 +184,7 @@ fn tls_keys(table: &mut TableReader<'_, '_>) -> Tls {
 /// A url with the host's name in it, and its scheme.
 fn address(text: &str, allow_http: bool) -> Result<(Template, &'static str), String> {
     let template = about_the_host(text)?;
-    let url = http::address(&template.fill(&percent_encoded(SOMEBODY)), allow_http)?;
+    let url = web::address(&template.fill(&percent_encoded(SOMEBODY)), allow_http)?;
     Ok((template, if url.scheme() == "http" { "http" } else { "https" }))
 }
 
@@ -212,7 +211,7 @@ fn pattern(text: &str) -> Result<String, String> {
     }
 }
 
-fn needs(table: &mut TableReader<'_, '_>, key: &'static str, what: &str) {
+fn needs(table: &mut Section<'_, '_>, key: &'static str, what: &str) {
     if !table.has(key) {
         let title = table.title().to_owned();
         table.missing(format!("[{title}] has no {key}: {what}"));
@@ -220,7 +219,7 @@ fn needs(table: &mut TableReader<'_, '_>, key: &'static str, what: &str) {
 }
 
 fn seconds(
-    table: &mut TableReader<'_, '_>,
+    table: &mut Section<'_, '_>,
     key: &'static str,
     range: RangeInclusive<u32>,
     usual: u32,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use drivers::web::{self, Fault, IdentityFiles, fault};
+use drivers::{Kept, Unusable};
 use marks::host::HostName;
 use reqwest::{Client, Response, Url, tls};
 use tokio::time::{Instant, timeout_at};
@@ -10,8 +12,6 @@ use tokio::time::{Instant, timeout_at};
 use super::ask::{Tries, addresses, no_address, no_connection};
 use super::template::{Template, percent_encoded};
 use super::verdict::{Said, State};
-use crate::drivers::http;
-use crate::drivers::http::{Fault, Files, IdentityFiles, Kept, Unusable, fault};
 
 /// No more of an answer is read.
 const BODY_BYTES: usize = 64 * 1024;
@@ -52,12 +52,8 @@ impl PollUrl {
     /// The url is none, or the certificates cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
         let url = example(&options.url).ok_or_else(|| Unusable::new("url", "no valid url"))?;
-        let own = options.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
-        let paths = options.ca_file.iter().chain(own).cloned().collect();
-        let endpoint = http::shown(&url).replace(SOMEBODY, "{nodename}");
-        let certificates = Files { what: "certificates", endpoint, paths };
-        let of_client = of_client(&options, url);
-        let clients = Kept::new(certificates, move || http::client_of(&of_client))?;
+        let endpoint = web::shown(&url).replace(SOMEBODY, "{nodename}");
+        let clients = of_client(&options, url).client(endpoint)?;
         Ok(Self { options, clients })
     }
 
@@ -76,7 +72,7 @@ impl PollUrl {
         };
         let deadline = Instant::now() + self.options.tries.timeout;
         let port = url.port_or_known_default().unwrap_or_default();
-        if addresses(http::host_of(&url), port, deadline).await.is_none() {
+        if addresses(web::host(&url), port, deadline).await.is_none() {
             return no_address();
         }
         let exchange = timeout_at(deadline, self.exchange(url)).await;
@@ -116,14 +112,14 @@ impl PollUrl {
 }
 
 /// The settings of the `http` driver's client: no redirect is followed, and the environment's proxies are not asked.
-fn of_client(options: &Options, url: Url) -> http::Options {
-    http::Options {
+fn of_client(options: &Options, url: Url) -> web::Options {
+    web::Options {
         ca_file: options.ca_file.clone(),
         identity: options.identity.clone(),
         tls_min: options.tls_min,
         verify: options.verify,
         timeout: options.tries.timeout,
-        ..http::Options::to(url)
+        ..web::Options::to(url)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::lock::lock;
 
 /// What became of an attempt whose delivery had ended in another way when its answer came.
 const LATE: &str = "late";
-/// The words of [`crate::drivers::Outcome`], and the one of an answer that came too late to count.
+/// The words of [`drivers::Outcome`], and the one of an answer that came too late to count.
 pub const OUTCOMES: [&str; 10] = [
     "acknowledged",
     ACCEPTED,
@@ -109,11 +109,11 @@ fn empty() -> Histogram {
 mod tests {
     use std::time::Duration;
 
+    use drivers::{Failure, Outcome};
     use journal::Ended;
     use marks::id::FencingId;
 
     use super::*;
-    use crate::drivers::{Failure, Outcome};
 
     #[test]
     fn every_outcome_has_its_word() {

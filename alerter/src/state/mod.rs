@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 use crate::base::Base;
 use crate::config::Route;
 use crate::delivery::{RouteStates, Sending, stranded};
-use crate::drivers::Step;
 use crate::health::Health;
 use crate::intake::account;
 use crate::intake::account::Accounts;
@@ -26,6 +25,7 @@ use crate::problem::Kind;
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
+use drivers::Step;
 
 /// What was counted last.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::plain::is_hidden;
+use site::is_hidden;
 
 /// Finished markup. Names of elements and attributes are the program's own; every text and every value is escaped on its
 /// way in, and there is no other way in. What is not seen becomes a sign that is: two host names could look the same.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use alerter::commands::online;
-use alerter::drivers::http;
-use alerter::drivers::http::Http;
-use alerter::drivers::masakari::{Masakari, Options, WhichName};
-use alerter::drivers::{Driver, Named};
+use drivers::http;
+use drivers::http::Http;
+use drivers::masakari::{Masakari, Options, WhichName};
+use drivers::{Driver, Named};
 use marks::host::HostName;
 use pacemaker::cib::Cib;
 use reqwest::Url;
@@ -28,7 +28,7 @@ pub(crate) async fn found(driver: &dyn Driver, hosts: &[Named]) -> Vec<String> {
     let findings = driver.check(hosts).await.unwrap();
     let shown = format!("{findings:?}");
     assert!(!shown.contains(SECRET), "{shown}");
-    let word = |finding: alerter::drivers::Finding| {
+    let word = |finding: drivers::Finding| {
         let host = finding.host.map(|host| format!("{host} ")).unwrap_or_default();
         format!("{host}{}", finding.why.kind)
     };
@@ -105,7 +105,7 @@ async fn what_stands_in_the_way_of_all_is_one_line() {
     site.state().keystone_is_mute = true;
     assert_eq!(found(&driver, &both()).await, ["keystone"]);
     let site = Site::new().await;
-    let region = alerter::openstack::Options { region: Some("two".into()), ..site.options() };
+    let region = drivers::openstack::Options { region: Some("two".into()), ..site.options() };
     assert_eq!(found(&Masakari::new(Options::of(region)).unwrap(), &both()).await, ["catalog"]);
     assert!(site.state().asked.is_empty());
     let driver = site.driver();

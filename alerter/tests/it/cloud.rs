@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alerter::openstack::Options;
+use drivers::openstack::Options;
 use tokio::net::TcpStream;
 
 use crate::endpoint::{Endpoint, Peer};

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use alerter::config;
-use alerter::config::{ConfigErrors, Settings};
-use alerter::drivers::KINDS;
+use alerter::config::Settings;
+use drivers::KINDS;
 use marks::host::HostName;
 use marks::register::Register;
 use proptest::prelude::*;
+use site::ConfigErrors;
+
 use tempfile::TempDir;
 
 use crate::certificates::Ca;

@@ -6,10 +6,8 @@ use std::path::Path;
 use std::thread;
 
 use alerter::config;
-use alerter::config::TableReader;
-use alerter::drivers::event;
-use alerter::drivers::event::TimeFormat;
-use alerter::drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use drivers::event::TimeFormat;
+use drivers::{Driver, Kind, Outcome};
 use marks::time::Timestamp;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -19,9 +17,9 @@ use tempfile::TempDir;
 use crate::left_out::leave_out;
 use crate::route::{BODY, LONG, deliver, id, word};
 
-/// It takes from `super` what it would take from `alerter/src/drivers/mod.rs`.
+/// It finds in `main.rs` what it would find in `crates/drivers/src`.
 #[path = "../../../docs/examples/spool-driver.rs"]
-#[expect(unreachable_pub, reason = "it is public where a driver stands in the alerter")]
+#[expect(unreachable_pub, reason = "it is public where a driver stands among the others")]
 mod spool;
 
 use spool::{Options, Spool};
@@ -192,7 +190,7 @@ fn configured(route: &str) -> (TempDir, Result<config::Settings, Vec<String>>) {
     fs::write(&toml, format!("[spool.a]\n{}", route.replace("DIR", dir.path().to_str().unwrap()))).unwrap();
     fs::set_permissions(&toml, fs::Permissions::from_mode(0o644)).unwrap();
     let place = format!("{}:", toml.display());
-    let said = |problems: config::ConfigErrors| {
+    let said = |problems: site::ConfigErrors| {
         problems.to_string().lines().map(|line| line.replace(&place, "")).collect()
     };
     let read = config::load_with(&toml, KINDS).map_err(said);

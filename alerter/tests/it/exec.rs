@@ -5,9 +5,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerter::drivers::event::TimeFormat;
-use alerter::drivers::exec::{Exec, Options};
-use alerter::drivers::{Driver as _, Message, Outcome, Step};
+use drivers::event::TimeFormat;
+use drivers::exec::{Exec, Options};
+use drivers::{Driver as _, Message, Outcome, Step};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::unix::pipe;

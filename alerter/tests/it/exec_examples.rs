@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use alerter::drivers::Outcome;
-use alerter::drivers::event::TimeFormat;
-use alerter::drivers::exec::{Exec, Options};
+use drivers::Outcome;
+use drivers::event::TimeFormat;
+use drivers::exec::{Exec, Options};
 
 use crate::endpoint::{Endpoint, OK, unused};
 use crate::route::{BODY, LONG, deliver, id, word};

@@ -161,9 +161,7 @@ fn a_limit_is_strict() {
 
 fn warnings(text: &str) -> Vec<String> {
     let settings = Site::new(&format!("{text}\n{}", route("all", ""))).settings();
-    let shown = |warning: &alerter::config::Problem| {
-        format!("{}:{}: {}", warning.line, warning.column, warning.message)
-    };
+    let shown = |warning: &site::Problem| format!("{}:{}: {}", warning.line, warning.column, warning.message);
     settings.warnings.iter().map(shown).collect()
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alerter::drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
-use alerter::drivers::{Driver, Named, Outcome, Step};
-use alerter::openstack;
+use drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
+use drivers::openstack;
+use drivers::{Driver, Named, Outcome, Step};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::time::Timestamp;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use alerter::drivers::http::{Credentials, Http, Options};
+use drivers::http::{Credentials, Http, Options};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::endpoint::{Endpoint, OK};

@@ -1,7 +1,8 @@
 //! What the `http` driver sends, and through which connections.
 
-use alerter::drivers::http::{Body, Http, Options};
-use alerter::drivers::{Driver as _, Message, Step};
+use drivers::http::{Body, Http, Options};
+use drivers::web;
+use drivers::{Driver as _, Message, Step};
 use marks::time::Timestamp;
 use reqwest::Method;
 use reqwest::header::HeaderMap;
@@ -120,7 +121,8 @@ async fn connections_are_kept_where_that_is_wanted() {
             }
         })
         .await;
-        let route = Http::new(Options { keep_alive, ..options(&endpoint.url()) }).unwrap();
+        let route =
+            Http::new(Options::by(web::Options { keep_alive, ..options(&endpoint.url()).client })).unwrap();
         for _ in 0..3 {
             assert_eq!(word(&deliver(&route).await), "acknowledged");
             let_the_client_rest().await;
@@ -134,7 +136,8 @@ async fn connections_are_kept_where_that_is_wanted() {
 #[tokio::test]
 async fn an_answer_too_many_ends_a_kept_connection() {
     let endpoint = saying_ok_once_too_often().await;
-    let route = Http::new(Options { keep_alive: true, ..options(&endpoint.url()) }).unwrap();
+    let route =
+        Http::new(Options::by(web::Options { keep_alive: true, ..options(&endpoint.url()).client })).unwrap();
     assert_eq!(word(&deliver(&route).await), "acknowledged");
     assert_eq!(word(&deliver(&route).await), "retry unavailable");
     assert_eq!(endpoint.connections(), 2);
@@ -144,7 +147,8 @@ async fn an_answer_too_many_ends_a_kept_connection() {
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_is_not_used() {
     let mut endpoint = Endpoint::saying(OK).await;
-    let route = Http::new(Options { keep_alive: true, ..options(&endpoint.url()) }).unwrap();
+    let route =
+        Http::new(Options::by(web::Options { keep_alive: true, ..options(&endpoint.url()).client })).unwrap();
     for _ in 0..3 {
         assert_eq!(word(&deliver(&route).await), "acknowledged");
         endpoint.connection_ended().await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use alerter::drivers::http::{Http, Options};
+use drivers::http::{Http, Options};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use standardwebhooks::Webhook;
 use tokio::task::{JoinSet, yield_now};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use alerter::drivers::http::{Http, Options};
+use drivers::http::{Http, Options};
+use drivers::web;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ fn nowhere() -> String {
 }
 
 fn route(socket: Option<PathBuf>) -> Http {
-    Http::new(Options { socket, ..options(&nowhere()) }).unwrap()
+    Http::new(Options::by(web::Options { socket, ..options(&nowhere()).client })).unwrap()
 }
 
 /// Takes one request, and gives it to the test.

@@ -1,8 +1,13 @@
 //! The alerter's library on real sockets and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, and its helpers too")]
 
-// The driver that `docs/drivers.md` takes as its example stands here as it would in the alerter.
-use alerter::writes;
+// The driver that `docs/drivers.md` takes as its example stands here as it would among the others.
+use drivers::{event, writes};
+
+/// What a driver is, where one finds it that stands there.
+mod driver {
+    pub(crate) use drivers::{Driver, Exchange, Failure, Kind, Message, Outcome};
+}
 
 mod account;
 mod accounts;
@@ -21,7 +26,6 @@ mod cut_off;
 mod damage;
 mod decisions;
 mod doubt;
-mod drivers;
 mod endpoint;
 mod example_driver;
 mod exec;
@@ -68,6 +72,7 @@ mod nova_config;
 mod openstack;
 mod openstack_tokens;
 mod operators;
+mod page_of_writes;
 mod probes;
 mod probes_keeper;
 mod probes_keys;
@@ -75,6 +80,7 @@ mod promise;
 mod pruning;
 mod register;
 mod register_lost;
+mod registry;
 mod rejected;
 mod reload;
 mod route;

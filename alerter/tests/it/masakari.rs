@@ -2,9 +2,9 @@
 
 use std::future::Future;
 
-use alerter::drivers::masakari::{Masakari, Options, WhichName};
-use alerter::drivers::{Driver, Outcome};
-use alerter::openstack;
+use drivers::masakari::{Masakari, Options, WhichName};
+use drivers::openstack;
+use drivers::{Driver, Outcome};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
@@ -551,8 +551,8 @@ fn an_exchange_may_go_to_another_task() {
     fn is_send(_: impl Future<Output = Outcome> + Send) {}
     let _never_called = |driver: &Masakari, body: &[u8]| {
         let id = mark().id;
-        is_send(driver.deliver(alerter::drivers::Message {
-            step: alerter::drivers::Step::Failure,
+        is_send(driver.deliver(drivers::Message {
+            step: drivers::Step::Failure,
             id: &id,
             body,
             ambiguous: 0,

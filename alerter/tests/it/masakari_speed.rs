@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use alerter::drivers::Driver;
-use alerter::drivers::masakari::{Masakari, Options};
-use alerter::openstack;
+use drivers::Driver;
+use drivers::masakari::{Masakari, Options};
+use drivers::openstack;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 

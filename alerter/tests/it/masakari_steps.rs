@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use alerter::drivers::masakari::{Masakari, Options, WhenReturned};
-use alerter::drivers::{Driver, Outcome, Step};
-use alerter::openstack;
+use drivers::masakari::{Masakari, Options, WhenReturned};
+use drivers::openstack;
+use drivers::{Driver, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 

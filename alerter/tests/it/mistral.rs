@@ -1,8 +1,8 @@
 //! The `mistral` driver against a Mistral that keeps to its contract, or does not.
 
-use alerter::drivers::mistral::{Mistral, Options};
-use alerter::drivers::{Driver, Outcome};
-use alerter::openstack;
+use drivers::mistral::{Mistral, Options};
+use drivers::openstack;
+use drivers::{Driver, Outcome};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};

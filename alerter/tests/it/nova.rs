@@ -1,9 +1,9 @@
 //! The `nova` driver against a Nova that keeps to its contract, or does not.
 
-use alerter::drivers::nova::{Nova, Options};
-use alerter::drivers::{Driver, Outcome, Step};
-use alerter::openstack;
-use alerter::openstack::WhichName;
+use drivers::nova::{Nova, Options};
+use drivers::openstack;
+use drivers::openstack::WhichName;
+use drivers::{Driver, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};

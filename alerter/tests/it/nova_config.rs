@@ -1,6 +1,6 @@
 //! The keys of `[nova.NAME]`: what is wrong is said before anything runs.
 
-use alerter::drivers::Step;
+use drivers::Step;
 use serde_json::Value;
 
 use crate::config::Site;

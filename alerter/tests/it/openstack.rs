@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use alerter::drivers::masakari::{Masakari, Options};
-use alerter::drivers::{Driver, Failure, Message, Outcome, Step};
-use alerter::openstack;
+use drivers::masakari::{Masakari, Options};
+use drivers::openstack;
+use drivers::{Driver, Failure, Message, Outcome, Step};
 use marks::host::HostName;
 use marks::mark::Mark;
 use marks::time::Timestamp;

@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::drivers::http::{Http, Options};
-use alerter::drivers::{Driver, Failure, Message, Outcome, Step};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use drivers::http::{Http, Options};
+use drivers::web;
+use drivers::{Driver, Failure, Message, Outcome, Step};
 use marks::id::MarkId;
 use reqwest::Url;
 use tempfile::TempDir;
@@ -40,7 +41,7 @@ pub(crate) fn options(url: &str) -> Options {
 
 pub(crate) fn route_with_ca(url: &str, timeout: Duration, ca_file: Option<&Path>) -> Http {
     let ca_file = ca_file.map(Path::to_owned);
-    Http::new(Options { ca_file, timeout, ..options(url) }).unwrap()
+    Http::new(Options::by(web::Options { ca_file, timeout, ..options(url).client })).unwrap()
 }
 
 /// A secret of the signature scheme.

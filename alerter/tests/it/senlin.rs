@@ -3,9 +3,9 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use alerter::drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
-use alerter::drivers::{Driver, Outcome};
-use alerter::openstack;
+use drivers::openstack;
+use drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
+use drivers::{Driver, Outcome};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::terms::IfReturned;

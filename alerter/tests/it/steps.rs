@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alerter::drivers::event;
-use alerter::drivers::event::TimeFormat;
-use alerter::drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
+use drivers::event;
+use drivers::event::TimeFormat;
+use drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
 use journal::Verdict;
 use marks::delivery::State;
 use marks::id::MarkId;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use alerter::drivers::vitrage::{Options, Vitrage, WhichName};
-use alerter::drivers::{Driver, Step};
-use alerter::openstack;
+use drivers::openstack;
+use drivers::vitrage::{Options, Vitrage, WhichName};
+use drivers::{Driver, Step};
 use marks::time::Timestamp;
 use serde_json::Value;
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use alerter::log::is_ours;
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
@@ -26,7 +27,7 @@ impl Warnings {
 
 impl<S: Subscriber> Layer<S> for Warnings {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if *event.metadata().level() == Level::WARN && event.metadata().target().starts_with("alerter") {
+        if *event.metadata().level() == Level::WARN && is_ours(event.metadata().target()) {
             let said = format!("{event:?}");
             assert!(!said.contains(SECRET), "{said}");
             self.0.lock().unwrap().push(said);

@@ -193,7 +193,7 @@ impl Delivery {
 
     /// Whether it is a step behind its route's acknowledgement: these have a dot in their names, and no other route has.
     pub fn is_step(&self) -> bool {
-        self.route.contains('.')
+        is_step(&self.route)
     }
 
     /// Whether it tells that a host is back: no end of its mark ends it.
@@ -224,6 +224,11 @@ impl Delivery {
         let waits = self.waits_in_chain();
         self.chain.map(|step| Seen { step, state: self.state, waits, is_there })
     }
+}
+
+/// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it tells nobody anything.
+pub fn is_step(route: &str) -> bool {
+    route.contains('.')
 }
 
 /// What an attempt came to.

@@ -1,233 +1,52 @@
-//! The few settings of `alerter.toml` that the fence agent needs, read so that no typo can keep it from marking.
+//! The configuration of a site, whatever it sets: where it stands, how its files are read and merged, how a table of it is read,
+//! and what is wrong at which place. Which settings there are is not known here, but for the few that the fence agent takes.
 
-use std::fs;
-use std::io;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-
-use toml::de::DeTable;
-
+/// The few settings that the fence agent takes, read so that no typo can keep it from marking.
+mod agent;
+/// Files and programs that are trusted.
+mod file;
+/// The first stage: each file by itself.
+mod fragments;
+/// The second stage: all files merged.
+mod inputs;
 /// Where the configuration stands.
-pub const CONFIG_PATH: &str = "/etc/nova-host-alerter/alerter.toml";
-/// The journal unless `[store] path` says otherwise.
-pub const DEFAULT_STORE: &str = "/var/lib/nova-host-alerter/marks.db";
-/// Larger files are not read: nobody writes them by hand.
-const MAX_BYTES: u64 = 1 << 20;
+mod place;
+/// Characters that a reader does not see, and names without any.
+mod plain;
+/// What is wrong, and where.
+mod problem;
+/// A table of the configuration, read key by key.
+mod reader;
+/// "Did you mean".
+pub mod suggest;
 
-/// What the fence agent takes from the site's configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// `[store] path`: the journal.
-    pub store: PathBuf,
-    /// `[store] register`, as it is written.
-    pub register: Option<String>,
-    /// `[hosts] domain`, as it is written.
-    pub domain: Option<String>,
-}
+use std::path::Path;
 
-impl Default for Site {
-    fn default() -> Self {
-        Self { store: PathBuf::from(DEFAULT_STORE), register: None, domain: None }
-    }
-}
+use problem::{Problems, Source};
 
-impl Site {
-    /// Reads a configuration file and the `*.toml` files of `alerter.d` beside it, in the order of their names; the
-    /// last word on a setting counts. A file that cannot be used is passed over with a warning. A file that does not
-    /// exist is none.
-    pub fn read(config: &Path) -> (Self, Vec<String>) {
-        let mut site = Self::default();
-        let mut warnings = Vec::new();
-        for file in std::iter::once(config.to_owned()).chain(fragments(config, &mut warnings)) {
-            match text_of(&file) {
-                Ok(text) => site.take(&text, &file, &mut warnings),
-                Err(Unusable::Absent) => {}
-                Err(Unusable::Because(why)) => warnings.push(warning(&file, &why)),
-            }
-        }
-        (site, warnings)
-    }
+pub use agent::Site;
+pub use file::{absolute, check_program, must_be_absolute, read_private, read_trusted};
+pub use inputs::{Entry, Table, Value};
+pub use place::{CONFIG_PATH, DEFAULT_STORE, fragment_directory, fragment_files};
+pub use plain::{blanked, is_hidden, is_plain_name};
+pub use problem::{ConfigErrors, Place, Problem};
+pub use reader::{Section, shown, unknown_word};
 
-    /// What stands in the text never becomes part of a message: it may hold secrets. One fault somewhere in a file must not send
-    /// marks to a journal that nobody reads: what can be read of it counts, but for what a fault touches.
-    fn take(&mut self, text: &str, file: &Path, warnings: &mut Vec<String>) {
-        let (document, faults) = DeTable::parse_recoverable(text);
-        if let Some(first) = faults.first() {
-            let at = line(text, first.span());
-            warnings.push(format!(
-                "{}: it is not valid TOML{at}; what stands beside the fault is used here, run `nova-host-alerter check-config`",
-                file.display()
-            ));
-        }
-        let mut setting = |section: &str, key: &str| {
-            let value = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?;
-            if faults.iter().any(|fault| touches(text, fault.span(), &value.span())) {
-                return None;
-            }
-            let value = value.get_ref().as_str();
-            if value.is_none() {
-                warnings.push(warning(file, &format!("{section}.{key} is no text")));
-            }
-            value.map(str::to_owned)
-        };
-        let (store, register, domain) =
-            (setting("store", "path"), setting("store", "register"), setting("hosts", "domain"));
-        if let Some(store) = store {
-            self.store = PathBuf::from(store);
-        }
-        self.register = register.or(self.register.take());
-        self.domain = domain.or(self.domain.take());
-    }
-}
-
-fn warning(file: &Path, why: &str) -> String {
-    format!("{}: {why}; it is not used here, run `nova-host-alerter check-config`", file.display())
-}
-
-fn fragments(config: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
-    let listed = fragment_files(config);
-    listed.unwrap_or_else(|e| {
-        warnings.push(warning(&fragment_directory(config), &e.to_string()));
-        Vec::new()
-    })
-}
-
-/// Where further files of a configuration stand: `alerter.d` beside it.
-pub fn fragment_directory(config: &Path) -> PathBuf {
-    config.with_file_name("alerter.d")
-}
-
-/// The `*.toml` files in that directory, in the order of their names; none where there is no such directory.
+/// Reads a configuration: `main`, and `*.toml` in `alerter.d` beside it in the order of their names. A key in a later file
+/// overrides the same key of an earlier one. What `settings` makes of all of it comes with what an operator should know.
 ///
 /// # Errors
-/// The directory cannot be read.
-pub fn fragment_files(config: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(fragment_directory(config)) {
-        Ok(entries) => entries,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e),
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|e| e == "toml")).collect();
-    files.sort();
-    Ok(files)
-}
-
-enum Unusable {
-    Absent,
-    Because(String),
-}
-
-fn text_of(file: &Path) -> Result<String, Unusable> {
-    let because = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => Unusable::Absent,
-        _ => Unusable::Because(e.to_string()),
-    };
-    let meta = fs::metadata(file).map_err(because)?;
-    if !meta.is_file() || meta.len() > MAX_BYTES {
-        return Err(Unusable::Because("it is no plain file, or too large".to_owned()));
-    }
-    fs::read_to_string(file).map_err(because)
-}
-
-/// Whether a fault lies on a line of a value, or nobody knows where it lies.
-fn touches(text: &str, fault: Option<Range<usize>>, value: &Range<usize>) -> bool {
-    let Some(fault) = fault else { return true };
-    let line_begins = text.get(..value.start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-    let line_ends =
-        text.get(value.end..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| value.end + at);
-    fault.start <= line_ends && line_begins <= fault.end
-}
-
-fn line(text: &str, span: Option<Range<usize>>) -> String {
-    let before = span.and_then(|span| text.get(..span.start));
-    before.map_or_else(String::new, |before| format!(" (line {})", before.matches('\n').count() + 1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir(dir.path().join("alerter.d")).unwrap();
-        for (name, text) in files {
-            fs::write(dir.path().join(name), text).unwrap();
-        }
-        dir
-    }
-
-    fn read(dir: &tempfile::TempDir) -> (Site, Vec<String>) {
-        Site::read(&dir.path().join("alerter.toml"))
-    }
-
-    #[test]
-    fn without_a_file_the_built_in_values_hold_and_nothing_is_said() {
-        let dir = directory(&[]);
-        assert_eq!(read(&dir), (Site::default(), vec![]));
-        assert_eq!(Site::read(Path::new("/nonexistent/alerter.toml")), (Site::default(), vec![]));
-    }
-
-    #[test]
-    fn fragments_come_later_in_the_order_of_their_names() {
-        let dir = directory(&[
-            (
-                "alerter.toml",
-                "[store]\npath = \"/a\"\nregister = \"attrd\"\n[hosts]\ndomain = \"a.example\"\n",
-            ),
-            ("alerter.d/20-b.toml", "[store]\npath = \"/c\"\n"),
-            ("alerter.d/10-a.toml", "[store]\npath = \"/b\"\nregister = \"none\"\n"),
-            ("alerter.d/ignored.bak", "nonsense"),
-        ]);
-        let (site, warnings) = read(&dir);
-        assert_eq!(site.store, PathBuf::from("/c"));
-        assert_eq!((site.register.as_deref(), site.domain.as_deref()), (Some("none"), Some("a.example")));
-        assert!(warnings.is_empty());
-    }
-
-    /// A broken file costs its own settings and a warning, never the mark; what stands in it is not told.
-    #[test]
-    fn a_broken_file_is_passed_over() {
-        let dir = directory(&[
-            ("alerter.toml", "[store]\npath = \"/a\"\n"),
-            ("alerter.d/10.toml", "[http.x]\nsecret = \"s3kr1t\n"),
-            ("alerter.d/20.toml", "[hosts]\ndomain = 7\n"),
-        ]);
-        fs::create_dir(dir.path().join("alerter.d/30.toml")).unwrap();
-        let (site, warnings) = read(&dir);
-        assert_eq!(site.store, PathBuf::from("/a"));
-        assert_eq!(warnings.len(), 3, "{warnings:?}");
-        assert!(warnings[0].contains("10.toml") && warnings[0].contains("line 2"), "{warnings:?}");
-        assert!(!warnings.concat().contains("s3kr1t"));
-    }
-
-    /// An agent that wrote to the default journal, beside an alerter that reads another one, would lose the host where there is no
-    /// register. The broken variant gives up the whole file.
-    #[test]
-    fn a_fault_elsewhere_in_the_file_does_not_move_the_journal() {
-        let [before, behind] = ["[http.x]\nurl = \n", "[http.x\nurl = 1\n"];
-        let store = "[store]\npath = \"/a\"\nregister = \"none\"\n";
-        for text in [format!("{before}{store}"), format!("{store}{before}"), format!("{store}{behind}")] {
-            let dir = directory(&[("alerter.toml", &text)]);
-            let (site, warnings) = read(&dir);
-            assert_eq!((site.store.to_str(), site.register.as_deref()), (Some("/a"), Some("none")), "{text}");
-            assert!(warnings.len() == 1 && warnings[0].contains("not valid TOML"), "{warnings:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_fault_touches_is_not_used() {
-        for text in ["[store]\npath = \"/a\n", "[store]\npath = \"/a\" x\n", "[store]\npath = \"/a\\q\"\n"] {
-            let dir = directory(&[("alerter.toml", text)]);
-            let (site, warnings) = read(&dir);
-            assert_eq!((site, warnings.len()), (Site::default(), 1), "{text}");
-        }
-    }
-
-    #[test]
-    fn other_settings_are_of_no_concern() {
-        let dir = directory(&[("alerter.toml", "[http.recovery]\nurl = \"https://x\"\n[nonsense]\na = 1\n")]);
-        assert_eq!(read(&dir), (Site::default(), vec![]));
-    }
+/// Every problem in all files at once.
+pub fn read<T>(
+    main: &Path,
+    settings: impl FnOnce(Section<'_, '_>) -> T,
+) -> Result<(T, Vec<Problem>), ConfigErrors> {
+    let mut problems = Problems::default();
+    let sources = fragments::read(main, &mut problems);
+    let parsed: Vec<_> = sources.iter().map(|source| fragments::parse(source, &mut problems)).collect();
+    let nothing = Source { rank: 0, file: main.to_owned(), text: String::new() };
+    let start = Place { source: sources.first().unwrap_or(&nothing), offset: 0 };
+    let inputs = inputs::merge(&parsed, start);
+    let made = settings(Section::root(&inputs, &mut problems));
+    Ok((made, problems.into_result()?))
 }

@@ -71,8 +71,21 @@ fn is_found(copy: &Path, target: &Path, mutant: &Mutant) -> anyhow::Result<bool>
     let cargo = |more: &[&str]| {
         let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);
-        let asked =
-            ["-p", "marks", "-p", "journal", "-p", "pacemaker", "-p", "alerter", "--lib", "--test", "it"];
+        let asked = [
+            "-p",
+            "marks",
+            "-p",
+            "journal",
+            "-p",
+            "pacemaker",
+            "-p",
+            "drivers",
+            "-p",
+            "alerter",
+            "--lib",
+            "--test",
+            "it",
+        ];
         command.args(["test", "--locked", "--quiet"]).args(asked).args(more);
         command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().context("cargo")

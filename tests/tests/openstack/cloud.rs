@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use alerter::drivers::masakari::{Masakari, Options};
-use alerter::drivers::{Driver, Message, Outcome, Step};
-use alerter::openstack;
 use anyhow::ensure;
+use drivers::masakari::{Masakari, Options};
+use drivers::openstack;
+use drivers::{Driver, Message, Outcome, Step};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;

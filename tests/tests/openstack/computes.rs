@@ -1,13 +1,17 @@
 //! The `nova` and `mistral` drivers against the real services.
 
-use alerter::drivers::mistral;
-use alerter::drivers::mistral::Mistral;
-use alerter::drivers::nova;
-use alerter::drivers::nova::Nova;
-use alerter::drivers::{Driver, Message, Named, Outcome, Step};
-use alerter::openstack;
-use alerter::openstack::WhichName;
 use anyhow::{Context as _, ensure};
+use drivers::mistral;
+use drivers::mistral::Mistral;
+
+use drivers::nova;
+use drivers::nova::Nova;
+
+use drivers::openstack;
+use drivers::openstack::WhichName;
+
+use drivers::{Driver, Message, Named, Outcome, Step};
+
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;

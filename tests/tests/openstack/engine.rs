@@ -1,8 +1,8 @@
 //! What Masakari's engine makes of a notification; last, since Masakari is started again for it.
 
-use alerter::drivers::Step;
-use alerter::drivers::masakari::{Masakari, Options, WhenReturned};
 use anyhow::{Context as _, ensure};
+use drivers::Step;
+use drivers::masakari::{Masakari, Options, WhenReturned};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The `masakari` driver against Masakari's own API: what it takes, what it refuses, and what it has.
 
-use alerter::drivers::Outcome;
 use anyhow::{bail, ensure};
+use drivers::Outcome;
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Value, json};

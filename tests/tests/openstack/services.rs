@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use alerter::drivers::heat;
-use alerter::drivers::heat::{ByHost, Heat, Resource, WhichName};
-use alerter::drivers::mistral;
-use alerter::drivers::mistral::Mistral;
-use alerter::drivers::nova;
-use alerter::drivers::nova::Nova;
-use alerter::drivers::{Outcome, Step};
 use anyhow::{Context as _, anyhow, ensure};
+use drivers::heat;
+use drivers::heat::{ByHost, Heat, Resource, WhichName};
+
+use drivers::mistral;
+use drivers::mistral::Mistral;
+
+use drivers::nova;
+use drivers::nova::Nova;
+
+use drivers::{Outcome, Step};
+
 use marks::host::HostPatterns;
 use marks::mark::Mark;
 use marks::time::Timestamp;
@@ -74,7 +78,7 @@ fn of_nova(cloud: &Cloud, token: &Token) -> anyhow::Result<Value> {
     Ok(found["services"][0].clone())
 }
 
-fn workflow(name: &str) -> impl FnOnce(alerter::openstack::Options) -> anyhow::Result<Mistral> {
+fn workflow(name: &str) -> impl FnOnce(drivers::openstack::Options) -> anyhow::Result<Mistral> {
     move |cloud| Ok(Mistral::new(mistral::Options::of(cloud, name))?)
 }
 

@@ -1,8 +1,8 @@
 //! Who is in a group: `hosts`, or `attribute`, or everybody else.
 
 use marks::host::{HostName, HostPatterns};
+use site::Section;
 
-use crate::config::reader::Section;
 use crate::config::settings::patterns;
 
 /// What a permanent attribute of a node in the CIB is; `None` where it has none, or where nobody knows.

@@ -3,8 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use site::Section;
+
 use super::members::Members;
-use crate::config::reader::Section;
+
 use crate::config::rules::{Amount, Limit, Rounding, Rules};
 
 /// The longest time, in seconds: a day is longer than anything that makes sense.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::config::problem::Place;
-use crate::config::reader::Section;
+use site::{Place, Section};
+
 use crate::config::routes::RouteName;
 
 /// Who is told of a group's hosts.

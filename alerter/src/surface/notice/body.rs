@@ -2,10 +2,10 @@
 
 use marks::id::MarkId;
 use serde::Serialize;
+use site::blanked;
 use tracing::{info, warn};
 
 use super::{About, Key, Notice, State, What};
-use crate::plain::blanked;
 
 /// Longest sentence in characters.
 pub(super) const MESSAGE: usize = 512;

@@ -8,6 +8,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use drivers::{Driver, Message, Outcome, Step};
 use journal::{Journal, Told};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
@@ -22,7 +23,6 @@ use super::memory::{Answer, Memory};
 use super::{Conditions, Key, Notice};
 use crate::config::{NoticeTarget, NoticeWay, Settings};
 use crate::delivery::schedule;
-use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::state::Shared;
 
 /// Two looks are not closer than this, however often something changes.

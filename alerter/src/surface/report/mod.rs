@@ -9,16 +9,15 @@ mod spans;
 use std::collections::{BTreeMap, BTreeSet};
 
 use journal::HistoryRow;
-use marks::delivery::{Delivery, TAKEN};
-use marks::mark::MarkRow;
-use marks::mark::Settlement;
+use marks::delivery::{Delivery, TAKEN, is_step};
+use marks::mark::{MarkRow, Settlement};
 use marks::time::Timestamp;
 use serde::Serialize;
 
-use crate::drivers::is_step;
 use crate::surface::report::percentile::percentile;
 use crate::surface::timeline::Episode;
 pub use history::History;
+
 pub use render::page;
 
 /// So many of the slowest are named.

@@ -4,7 +4,7 @@ use marks::delivery::{Delivery, State};
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use crate::drivers::is_step;
+use marks::delivery::is_step;
 
 /// One outage of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use alerter::config::Group;
 use alerter::config::rules::Limit;
-use alerter::drivers::Step;
 use alerter::intake::account;
+use drivers::Step;
 use journal::{DueDelivery, HeldMark, Journal};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;

@@ -9,11 +9,11 @@ use alerter::cluster;
 use alerter::cluster::{Cluster, View};
 use alerter::config;
 use alerter::delivery::confirmation;
-use alerter::drivers;
-use alerter::drivers::{Kind, Step};
+
 use alerter::intake::{account, apply, start};
 use alerter::policy::steer;
 use alerter::state::Shared;
+use drivers::{Kind, Step};
 use journal::{DueDelivery, Ended, Gate, Journal, JournalError, Role, Room, Verdict};
 use marks::delivery::{Delivery, State};
 use marks::host::HostName;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use alerter::config::ROUTE_KEYS;
-use alerter::drivers::KINDS;
+use drivers::KINDS;
 use tests::installed::source;
 use tests::trials::Named;
 

@@ -1,0 +1,132 @@
+//! The `exec` driver: any program as a driver, with JSON on its standard input and an exit code as its answer
+//! (docs/exec-driver.md).
+
+mod answer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use site::Section;
+use tokio::sync::Semaphore;
+use tracing::info;
+
+use crate::driver::{Driver, Exchange, Failure, Kind, Message, Outcome};
+use crate::event::{self, TimeFormat};
+use crate::program::{self, command};
+use crate::writes::{What, Write};
+use answer::Words;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "exec", configure, writes: WRITES };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Other("`command` is run, with the rights of the alerter"),
+    guard: "the program's: each repetition has the same id and the same bytes",
+    undo: "the program's",
+}];
+
+/// What an `exec` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program's absolute path, and its arguments.
+    pub command: Vec<String>,
+    /// Limit of one run.
+    pub timeout: Duration,
+    /// How many runs there may be at once, and one of `send-test` beside them.
+    pub at_once: usize,
+    /// How times are written.
+    pub time_format: TimeFormat,
+}
+
+/// One `exec` route.
+pub struct Exec {
+    command: Vec<String>,
+    timeout: Duration,
+    at_once: usize,
+    places: Semaphore,
+    time_format: TimeFormat,
+}
+
+impl Exec {
+    /// A route that runs this command. Whether the program can be trusted is checked where the configuration is read.
+    pub fn new(options: Options) -> Self {
+        let Options { command, timeout, at_once, time_format } = options;
+        Self { command, timeout, at_once, places: Semaphore::new(at_once + 1), time_format }
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let Ok(_place) = self.places.try_acquire() else { return Outcome::Retry(no_place()) };
+        let ran = program::run(&self.command, &self.line(message), self.timeout).await;
+        let words = Words::read(&ran.stdout, &ran.stderr);
+        if words.is_odd() {
+            info!(mark = %message.id, "what {} printed on its standard output is not used: it is not one JSON object of at most 64 KiB", self.endpoint());
+        }
+        answer::outcome(&ran.end, &words)
+    }
+
+    /// The one line on standard input. The body is JSON already, and stands in it byte for byte.
+    fn line(&self, message: Message<'_>) -> Vec<u8> {
+        let head = format!(r#"{{"version":"1","id":"{}","event":"#, message.id);
+        let tail = format!(",\"deadline_seconds\":{}}}\n", self.timeout.as_secs());
+        [head.as_bytes(), message.body, tail.as_bytes()].concat()
+    }
+}
+
+fn no_place() -> Failure {
+    Failure::new("no-place", "as many runs of it are under way as may be: try again when one has ended")
+}
+
+impl Driver for Exec {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    /// The program alone: an argument may be a secret.
+    fn endpoint(&self) -> String {
+        self.command.first().cloned().unwrap_or_default()
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        event::of_mark(mark, self.time_format)
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        event::of_test(id, now, self.time_format)
+    }
+
+    fn limit(&self) -> Duration {
+        self.timeout
+    }
+
+    fn at_once(&self) -> Option<usize> {
+        Some(self.at_once)
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Exec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exec").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[exec.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let command = command(table);
+    let seconds = table.number("timeout", 1..=300).unwrap_or(30);
+    let at_once = table.number("at-once", 1..=64).unwrap_or(4);
+    let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
+    if !table.is_sound() {
+        return None;
+    }
+    let timeout = Duration::from_secs(seconds.into());
+    let at_once = usize::try_from(at_once).expect("at most 64");
+    Some(Arc::new(Exec::new(Options { command: command?, timeout, at_once, time_format })))
+}

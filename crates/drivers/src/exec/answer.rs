@@ -1,0 +1,239 @@
+//! What a program's end means for a mark. Pure: the table of exit codes is here and nowhere else.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::driver::{Failure, LOCKED_OUT, LONGEST_WISH, Outcome, printable};
+use crate::program::{End, STDOUT_BYTES};
+
+/// The outcome of a run. Its codes are those of sysexits.h; only 0 acknowledges, whatever the program said.
+pub(super) fn outcome(end: &End, words: &Words) -> Outcome {
+    let says = |kind, clause: &str| words.failure(kind, clause);
+    match end {
+        End::Exit(0) => Outcome::Acknowledged { reference: words.reference.clone() },
+        End::Exit(65) => {
+            Outcome::Rejected(says("rejected", "the program says that this message is not taken (65)"))
+        }
+        End::Exit(69) => Outcome::Unreachable(says(
+            "unreachable",
+            "the program says that the endpoint cannot be reached (69)",
+        )),
+        End::Exit(75) => {
+            Outcome::Retry(says("unavailable", "the program says that the endpoint cannot take it now (75)"))
+        }
+        End::Exit(77) => Outcome::Refused(
+            says("credentials", "the program says that the endpoint does not let it in (77)")
+                .or_after(LOCKED_OUT),
+        ),
+        End::Exit(78) => {
+            Outcome::Refused(says("misconfigured", "the program says that it is not configured rightly (78)"))
+        }
+        End::Exit(code) => Outcome::Unknown(says(
+            "unknown-exit",
+            &format!("the program ended with {code}, which says nothing of the message"),
+        )),
+        End::Signal(signal) => {
+            Outcome::Unknown(says("signal", &format!("the program was ended by signal {signal}")))
+        }
+        End::Timeout(limit) => Outcome::Unknown(says(
+            "timeout",
+            &format!("the program did not end within {} s and was killed", limit.as_secs()),
+        )),
+        End::Lost => Outcome::Unknown(says("unknown-exit", "the system does not say how the program ended")),
+        End::NotStarted { why, passes: true } => Outcome::Retry(not_started(why)),
+        End::NotStarted { why, passes: false } => Outcome::Refused(not_started(why)),
+    }
+}
+
+fn not_started(why: &str) -> Failure {
+    Failure::new("not-started", &format!("the program cannot be started: {why}"))
+}
+
+/// What a program said beside its exit code. It explains an outcome, and never makes one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    reference: Option<String>,
+    detail: Option<String>,
+    retry_after: Option<Duration>,
+    /// The last line of standard error.
+    complaint: Option<String>,
+    /// Standard output was something else than nothing or one JSON object.
+    odd: bool,
+}
+
+impl Words {
+    /// Reads both outputs. A field of another type is as if it were not there.
+    pub(super) fn read(stdout: &[u8], stderr: &[u8]) -> Self {
+        let object = object(stdout);
+        let odd = object.is_none();
+        let object = object.unwrap_or_default();
+        Self {
+            reference: object.get("reference").and_then(Value::as_str).and_then(text),
+            detail: object.get("detail").and_then(Value::as_str).and_then(text),
+            retry_after: object.get("retry_after").and_then(Value::as_f64).and_then(wish),
+            complaint: String::from_utf8_lossy(stderr).lines().rev().find_map(text),
+            odd,
+        }
+    }
+
+    /// Whether standard output was not used.
+    pub(super) fn is_odd(&self) -> bool {
+        self.odd
+    }
+
+    fn failure(&self, kind: &'static str, clause: &str) -> Failure {
+        let mut detail = clause.to_owned();
+        for more in self.detail.iter().chain(&self.complaint) {
+            detail.push_str(": ");
+            detail.push_str(more);
+        }
+        Failure::new(kind, &detail).after(self.retry_after)
+    }
+}
+
+/// Nothing reads as an empty object.
+fn object(stdout: &[u8]) -> Option<Map<String, Value>> {
+    if stdout.trim_ascii().is_empty() && stdout.len() <= STDOUT_BYTES {
+        return Some(Map::new());
+    }
+    let fits = Some(stdout).filter(|stdout| stdout.len() <= STDOUT_BYTES)?;
+    serde_json::from_slice(fits).ok()
+}
+
+fn text(text: &str) -> Option<String> {
+    let text = printable(text.trim());
+    (!text.trim().is_empty()).then_some(text)
+}
+
+fn wish(seconds: f64) -> Option<Duration> {
+    let wanted = Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_WISH.as_secs_f64()));
+    (!wanted.is_zero()).then_some(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the table says, written a second time as a table.
+    fn expected(code: i32) -> (&'static str, &'static str) {
+        match code {
+            0 => ("acknowledged", ""),
+            65 => ("rejected", "rejected"),
+            69 => ("unreachable", "unreachable"),
+            75 => ("retry", "unavailable"),
+            77 => ("refused", "credentials"),
+            78 => ("refused", "misconfigured"),
+            _ => ("unknown", "unknown-exit"),
+        }
+    }
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    fn of_code(code: i32) -> Outcome {
+        outcome(&End::Exit(code), &Words::default())
+    }
+
+    /// S1-16: exactly 0 acknowledges; every other code keeps the mark.
+    #[test]
+    fn every_exit_code_has_its_outcome() {
+        for code in -1..=256 {
+            assert_eq!(word(&of_code(code)), expected(code), "{code}");
+            let failure = of_code(code).failure().cloned();
+            assert!(failure.is_none_or(|failure| failure.detail.contains(&code.to_string())), "{code}");
+        }
+    }
+
+    /// The broken variant: who takes every code of sysexits.h for an answer loses what 70 leaves open.
+    #[test]
+    fn a_careless_table_would_be_caught() {
+        let careless = |code: i32| if (64..=78).contains(&code) { "refused" } else { "unknown" };
+        let caught = (1..=255).filter(|code| careless(*code) != expected(*code).0);
+        assert_eq!(caught.count(), 13, "all of them but 77 and 78");
+    }
+
+    #[test]
+    fn every_other_end_has_its_outcome() {
+        let not_started = |passes| End::NotStarted { why: "Permission denied".to_owned(), passes };
+        for (end, expected) in [
+            (End::Signal(9), ("unknown", "signal")),
+            (End::Timeout(Duration::from_secs(30)), ("unknown", "timeout")),
+            (End::Lost, ("unknown", "unknown-exit")),
+            (not_started(true), ("retry", "not-started")),
+            (not_started(false), ("refused", "not-started")),
+        ] {
+            assert_eq!(word(&outcome(&end, &Words::default())), expected, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_program_says_explains_its_code() {
+        let words = Words::read(
+            br#"{"reference": "job\n7", "detail": "the queue is full", "retry_after": 90, "more": [1]}"#,
+            b"first\nthe last \x1b[31mline\n\n",
+        );
+        assert!(!words.is_odd());
+        let failure = outcome(&End::Exit(75), &words).failure().cloned().unwrap();
+        assert_eq!(
+            failure.detail,
+            "the program says that the endpoint cannot take it now (75): the queue is full: the last  [31mline"
+        );
+        assert_eq!(failure.after, Some(Duration::from_secs(90)));
+        let reference = Some("job 7".to_owned());
+        assert_eq!(outcome(&End::Exit(0), &words), Outcome::Acknowledged { reference });
+    }
+
+    #[test]
+    fn a_wish_is_between_nothing_and_a_quarter_of_an_hour() {
+        let wish =
+            |text: &str| Words::read(format!(r#"{{"retry_after":{text}}}"#).as_bytes(), b"").retry_after;
+        assert_eq!(wish("1.5"), Some(Duration::from_millis(1500)));
+        for long in ["900", "901", "1e300", "18446744073709551615"] {
+            assert_eq!(wish(long), Some(LONGEST_WISH), "{long}");
+        }
+        for none in ["0", "-5", "-1e300", "1e-300", "null", "\"60\"", "[60]", "1e999"] {
+            assert_eq!(wish(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_not_used() {
+        for odd in
+            ["OK", "[]", "\"x\"", "7", "{\"reference\":\"a\"", "{} {}", "{\"reference\":\"a\"}x", "\u{0}"]
+        {
+            let words = Words::read(odd.as_bytes(), b"");
+            assert_eq!(words, Words { odd: true, ..Words::default() }, "{odd}");
+        }
+        for nothing in
+            ["", "\n", "{}", " {} \n", "{\"reference\":7,\"detail\":null}", "{\"reference\":\" \\n\"}"]
+        {
+            assert_eq!(Words::read(nothing.as_bytes(), b"\n \n"), Words::default(), "{nothing}");
+        }
+        let long = |size: usize| " ".repeat(size - 17) + r#"{"reference":"a"}"#;
+        assert!(!Words::read(long(STDOUT_BYTES).as_bytes(), b"").is_odd());
+        assert!(Words::read(long(STDOUT_BYTES + 1).as_bytes(), b"").is_odd());
+        assert!(Words::read(" ".repeat(STDOUT_BYTES + 1).as_bytes(), b"").is_odd());
+    }
+
+    proptest! {
+        /// Whatever it prints, the code alone decides, and what is shown is short and printable.
+        #[test]
+        fn no_output_changes_the_outcome(stdout in ".{0,300}", text in ".{0,400}", stderr in any::<Vec<u8>>(), code in 0..=255i32) {
+            let object = serde_json::json!({ "reference": text, "detail": text, "retry_after": 5 });
+            for stdout in [stdout, object.to_string()] {
+                let words = Words::read(stdout.as_bytes(), &stderr);
+                let outcome = outcome(&End::Exit(code), &words);
+                prop_assert_eq!(word(&outcome), expected(code));
+                let shown = match &outcome {
+                    Outcome::Acknowledged { reference } => reference.clone().unwrap_or_default(),
+                    _ => outcome.failure().map(|failure| failure.detail.clone()).unwrap_or_default(),
+                };
+                prop_assert!(shown.chars().count() <= Failure::DETAIL);
+                prop_assert!(shown.chars().all(|c| !c.is_control()));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The `heat` driver: resources of stacks that lived on a failed host are marked unhealthy.
+
+mod answer;
+mod body;
+mod keys;
+mod lookup;
+mod round;
+mod targets;
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Finding, Kind, Message, Named, Outcome, Step};
+use crate::kept::Unusable;
+use crate::openstack::{self, ORCHESTRATION, Session};
+pub use crate::openstack::{ByHost, WhichName};
+use crate::writes::{Request, What, Write};
+use body::Told;
+use round::Round;
+pub use targets::{Resource, Stack};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "heat", configure: keys::configure, writes: WRITES };
+
+pub(super) static MARK: Request =
+    Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &MARK,
+            "`mark_unhealthy`: the resource is in `CHECK_FAILED`, and the next update of its stack replaces it",
+        ),
+        guard: "Nova has its server on this host; nobody has marked it; it was not made since the host failed",
+        undo: "`openstack stack resource mark unhealthy --reset STACK RESOURCE`, before the next update of the stack",
+    },
+    Write {
+        what: What::Request(&MARK, "the same resource is healthy again (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud; the resource is still in `CHECK_FAILED` with the reason of this very mark",
+        undo: "`openstack stack resource mark unhealthy STACK RESOURCE`",
+    },
+];
+
+/// What a `heat` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Heat belongs to; its project is that of the stacks.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// The resources that live on each host, as far as the configuration says it.
+    pub resources: ByHost<Resource>,
+    /// The stacks whose servers are looked up in Nova.
+    pub stacks: Vec<Stack>,
+    /// Whether what was marked is unmarked when the host is back.
+    pub unmark: bool,
+}
+
+/// One `heat` route.
+pub struct Heat {
+    session: Session,
+    options: Options,
+}
+
+impl Heat {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let session = Session::new(options.cloud.clone())?.mainly(ORCHESTRATION);
+        Ok(Self { session, options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body, message.step) else { return answer::unreadable() };
+        Round::new(self, &told, end).outcome().await
+    }
+
+    /// What a test would find, and each host that Nova does not know by its name.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let mut all = openstack::try_out(self, &self.session, &ORCHESTRATION).await;
+        if !all.is_empty() {
+            return all;
+        }
+        let end = Instant::now() + self.session.limit();
+        for host in hosts.iter().filter(|_| !self.options.stacks.is_empty()) {
+            let name = self.options.host_name.of_host(host);
+            let known = openstack::is_known(&self.session, name.as_str(), end).await;
+            let finding = known.err().as_ref().and_then(Finding::of);
+            all.extend(finding.map(|found| Finding { host: Some(host.node.clone()), ..found }));
+        }
+        all
+    }
+}
+
+impl Driver for Heat {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Heat of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let node = &host.node;
+        Some(format!(
+            "Heat replaces at the next update of its stack each resource that was marked for {node} and is not unmarked before; if it is well, run `openstack stack resource mark unhealthy --reset STACK RESOURCE` for each in CHECK_FAILED whose reason begins with {}",
+            body::OURS.trim_end()
+        ))
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        body::of_mark(mark, self.options.host_name.of(mark))
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        match self.options.unmark {
+            true => &[Step::Return],
+            false => &[],
+        }
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        match step {
+            Step::Return => body::of_return(mark, self.options.host_name.of(mark)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    /// Heat would replace what is well again, and Nova says who is on the host now, not who was when it failed.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(self.findings(hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Heat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heat").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,287 @@
+//! What Heat's and Nova's answers mean for a mark. Pure: the table is here and nowhere else.
+
+use super::body::{OURS, Told};
+use super::lookup::Found;
+use crate::driver::{Failure, Outcome, Step};
+use crate::openstack::{Answer, told, usual};
+
+/// What is to be done with a resource as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// It is told.
+    Patch,
+    /// Heat has it for this mark already.
+    Done,
+    /// It is none of this mark's.
+    Leave,
+}
+
+/// What came of one resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Patched {
+    /// It is as it was to be.
+    Done,
+    /// It was not touched, or is no more.
+    Left,
+    /// It was not taken, which says nothing of the others.
+    NotTaken(Outcome),
+    /// None of the others would be taken.
+    Ended(Outcome),
+}
+
+impl Found {
+    /// What is to be done with it.
+    pub(super) fn wish(&self, told: &Told) -> Wish {
+        let is_failed = self.status == "CHECK_FAILED";
+        let is_own = is_failed && told.is_own_reason(&self.reason);
+        match (told.step(), is_own) {
+            _ if told.is_test() => Wish::Leave,
+            (Step::Return, true) => Wish::Patch,
+            (Step::Return, false) => Wish::Leave,
+            (_, true) => Wish::Done,
+            // Heat made it after the mark, or somebody else has marked it: that is his to take back.
+            _ if told.precedes(self.made.as_deref()) => Wish::Leave,
+            _ if is_failed && !self.reason.starts_with(OURS) => Wish::Leave,
+            _ => Wish::Patch,
+        }
+    }
+}
+
+/// What all resources come to.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    done: usize,
+    left: usize,
+    busy: Option<Outcome>,
+    not_taken: Option<Outcome>,
+}
+
+impl Tally {
+    /// Counts one; gives what ends the exchange at once.
+    pub(super) fn add(&mut self, patched: Patched) -> Option<Outcome> {
+        match patched {
+            Patched::Done => self.done += 1,
+            Patched::Left => self.left += 1,
+            Patched::NotTaken(outcome @ Outcome::Retry(_)) => self.busy = Some(outcome),
+            Patched::NotTaken(outcome) => self.not_taken = Some(outcome),
+            Patched::Ended(outcome) => return Some(outcome),
+        }
+        None
+    }
+
+    /// Acknowledged only if nothing is left to be done.
+    pub(super) fn outcome(self) -> Outcome {
+        let done = match self.done {
+            0 => "no resource".to_owned(),
+            1 => "1 resource".to_owned(),
+            done => format!("{done} resources"),
+        };
+        let reference = match self.left {
+            0 => done,
+            left => format!("{done}, {left} left alone"),
+        };
+        self.busy.or(self.not_taken).unwrap_or(Outcome::Acknowledged { reference: Some(reference) })
+    }
+}
+
+/// Reads the answer to a PATCH. Its body is `null` where it was taken.
+pub(super) fn of_patch(answer: &Answer) -> Patched {
+    match answer.status {
+        200..=299 => Patched::Done,
+        404 if answer.is_absent() => Patched::Left,
+        409 => {
+            let advice = ": the resource is being worked on";
+            Patched::NotTaken(Outcome::Retry(told("Heat", answer, "conflict", advice).after(answer.wish)))
+        }
+        400 | 413 | 422 => Patched::NotTaken(usual("Heat", answer)),
+        _ => Patched::Ended(usual("Heat", answer)),
+    }
+}
+
+/// What an exchange ended in after Heat was told something: what is left of it is open, whatever is the matter now.
+pub(super) fn left_open(outcome: Outcome, is_over: bool) -> Outcome {
+    let why = "the time limit was over before every resource was told: the next attempt goes on from there";
+    match outcome {
+        Outcome::Unreachable(_) if is_over => Outcome::Unknown(Failure::new("timeout", why)),
+        outcome => outcome.left_open(),
+    }
+}
+
+/// The configuration names what does not exist.
+pub(super) fn no_such(kind: &'static str, what: &str, key: &str) -> Outcome {
+    let why = format!("Heat has no {what}: correct {key}; what else there is of this host is marked");
+    Outcome::Rejected(Failure::new(kind, &why))
+}
+
+/// One server alone is too long for an answer, or the connection broke each time.
+pub(super) fn too_long() -> Outcome {
+    let why = "Nova's list of servers was cut off, even of one at a time: look whether the connection breaks, or a server of this host has more metadata than Nova's usual quota lets it have";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// The configuration says where it lives, and nobody can be asked whether it still does.
+pub(super) fn no_server(found: &Found) -> Outcome {
+    let why = format!(
+        "{} is no server of Nova's, which could say whether it is still on this host: look where it runs, and mark it by hand if it failed",
+        found.path.trim_start_matches("/stacks/")
+    );
+    Outcome::Rejected(Failure::new("not-a-server", &why))
+}
+
+/// Nova gives the same page once more.
+pub(super) fn no_end() -> Outcome {
+    let why =
+        "Nova's list of servers does not go on behind its first page: check what the catalog names as Nova";
+    Outcome::Unknown(Failure::new("protocol", why))
+}
+
+/// The last server of a page was deleted before the next page was asked for.
+pub(super) fn lost_its_place(answer: &Answer) -> Outcome {
+    let advice = " to the next page of servers: the list is asked for anew";
+    Outcome::Retry(told("Nova", answer, "conflict", advice).after(answer.wish))
+}
+
+/// The stored bytes are none of this driver's.
+pub(super) fn unreadable() -> Outcome {
+    Outcome::Rejected(Failure::new("rejected", "the stored message is not one for Heat: unmark the host"))
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::MarkId;
+    use marks::mark::Mark;
+    use marks::time::Timestamp;
+
+    use super::super::body;
+    use super::*;
+
+    const GONE: &str = r#"{"code": 404, "title": "Not Found", "explanation": "x", "error": {"type": "EntityNotFound", "traceback": null, "message": "The Resource (x) could not be found in Stack y."}}"#;
+    const BUSY: &str = r#"{"code": 409, "title": "Conflict", "error": {"type": "ActionInProgress", "traceback": null, "message": "Stack x already has an action (UPDATE) in progress."}}"#;
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    fn of(status: u16, body: &str) -> (&'static str, &'static str) {
+        match of_patch(&Answer::of(status, body, None)) {
+            Patched::Done => ("done", ""),
+            Patched::Left => ("left", ""),
+            Patched::NotTaken(outcome) => {
+                (if word(&outcome).0 == "retry" { "busy" } else { "not taken" }, word(&outcome).1)
+            }
+            Patched::Ended(outcome) => word(&outcome),
+        }
+    }
+
+    /// What the table says, written a second time as a table.
+    fn expected(status: u16) -> (&'static str, &'static str) {
+        match status {
+            200..=299 => ("done", ""),
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("not taken", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("busy", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    /// S2-4, S2-5, S2-6, S2-7: any 2xx is an answer, `null` too, and a stack or a resource that is locked is asked again.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(of(status, "null"), expected(status), "{status}");
+        }
+        assert_eq!(of(404, GONE), ("left", ""), "it vanished meanwhile");
+        assert_eq!(of(409, BUSY), ("busy", "conflict"));
+    }
+
+    /// All of them, or it is no acknowledgement; what will pass by itself is asked soon.
+    #[test]
+    fn the_sum_is_as_bad_as_its_worst_part() {
+        let busy = || Patched::NotTaken(Outcome::Retry(Failure::new("conflict", "")));
+        let not = || Patched::NotTaken(Outcome::Rejected(Failure::new("rejected", "")));
+        let sum = |parts: Vec<Patched>| {
+            let mut tally = Tally::default();
+            let ended = parts.into_iter().find_map(|part| tally.add(part));
+            let outcome = ended.unwrap_or_else(|| tally.outcome());
+            match outcome {
+                Outcome::Acknowledged { reference } => reference.unwrap(),
+                other => other.as_str().to_owned(),
+            }
+        };
+        assert_eq!(sum(vec![]), "no resource");
+        assert_eq!(sum(vec![Patched::Done, Patched::Done]), "2 resources");
+        assert_eq!(sum(vec![Patched::Left, Patched::Done]), "1 resource, 1 left alone");
+        assert_eq!(sum(vec![Patched::Done, busy(), not()]), "retry");
+        assert_eq!(sum(vec![not(), Patched::Done]), "rejected");
+        let refused = Outcome::Refused(Failure::new("forbidden", ""));
+        assert_eq!(sum(vec![busy(), Patched::Ended(refused)]), "refused");
+    }
+
+    /// Keystone is away, or too slow for the rest: that does not undo what Heat has taken. The broken variant leaves it at
+    /// "nothing was sent", and the route would be asked with one mark at a time.
+    #[test]
+    fn what_was_told_is_not_unreachable_any_more() {
+        let away = || Outcome::Unreachable(Failure::new("keystone", ""));
+        assert_eq!(word(&left_open(away(), true)), ("unknown", "timeout"));
+        assert_eq!(word(&left_open(away(), false)), ("unknown", "keystone"));
+        let careless = |outcome: Outcome, _| outcome;
+        assert_eq!(word(&careless(away(), true)), ("unreachable", "keystone"));
+        let busy = || Outcome::Retry(Failure::new("conflict", ""));
+        assert_eq!(left_open(busy(), true), busy());
+    }
+
+    fn told(step: Step, id: &str) -> Told {
+        let mark = Mark {
+            id: MarkId::parse(id).unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp::from_seconds(1_784_600_000),
+            generated_time: Timestamp::from_seconds(1_784_600_001),
+        };
+        let bytes = match step {
+            Step::Return => body::of_return(&mark, &mark.fqdn),
+            _ => body::of_mark(&mark, &mark.fqdn),
+        };
+        Told::read(&bytes, step).unwrap()
+    }
+
+    /// S2-8: `false` goes only where this very mark's `true` went, and `true` takes nothing over from others. The broken
+    /// variant goes by the status alone.
+    #[test]
+    fn only_our_own_is_taken_back() {
+        let (ours, other) = ("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b", "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6c");
+        let reason = |id: &str| format!("{OURS}{id}: host compute1 failed and was fenced");
+        let found = |status: &str, reason: String, made: &str| Found {
+            path: String::new(),
+            physical: String::new(),
+            status: status.to_owned(),
+            reason,
+            made: Some(made.to_owned()),
+            kind: String::new(),
+        };
+        let (before, after) = ("2026-07-20T00:00:00Z", "2026-07-22T00:00:00Z");
+        for (status, reason, made, failure, back) in [
+            ("CREATE_COMPLETE", String::new(), before, Wish::Patch, Wish::Leave),
+            ("CREATE_COMPLETE", String::new(), after, Wish::Leave, Wish::Leave),
+            ("CHECK_FAILED", reason(ours), before, Wish::Done, Wish::Patch),
+            ("CHECK_FAILED", reason(other), before, Wish::Patch, Wish::Leave),
+            ("CHECK_FAILED", "seen by somebody".to_owned(), before, Wish::Leave, Wish::Leave),
+            ("CHECK_COMPLETE", reason(ours), before, Wish::Patch, Wish::Leave),
+            ("UPDATE_FAILED", reason(ours), before, Wish::Patch, Wish::Leave),
+        ] {
+            let one = found(status, reason, made);
+            assert_eq!(one.wish(&told(Step::Failure, ours)), failure, "{one:?}");
+            assert_eq!(one.wish(&told(Step::Return, ours)), back, "{one:?}");
+        }
+        let careless = |one: &Found| one.status == "CHECK_FAILED";
+        assert!(careless(&found("CHECK_FAILED", "seen by somebody".to_owned(), before)));
+    }
+}

@@ -1,0 +1,178 @@
+//! What is stored of a mark: the body that Heat gets for each resource, and what is needed to find these. Pure.
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::driver::Step;
+use crate::event::NO_HOST;
+use crate::openstack::seconds;
+
+/// How the reason begins of whatever we mark.
+pub(super) const OURS: &str = "nova-host-alerter, mark ";
+
+/// Serialised in the order of its fields.
+#[derive(Debug, Deserialize, Serialize)]
+struct Body {
+    patch: Patch,
+    node: String,
+    host: String,
+    generated_time: String,
+}
+
+/// These keys and no other.
+#[derive(Debug, Deserialize, Serialize)]
+struct Patch {
+    mark_unhealthy: bool,
+    resource_status_reason: String,
+}
+
+/// The body for a host that failed. `host` is what Nova calls it.
+pub(super) fn of_mark(mark: &Mark, host: &HostName) -> Vec<u8> {
+    write(&mark.id, true, "failed and was fenced", mark.node.as_str(), host.as_str(), mark.generated_time)
+}
+
+/// The body for a host that is back.
+pub(super) fn of_return(mark: &Mark, host: &HostName) -> Vec<u8> {
+    write(&mark.id, false, "is back", mark.node.as_str(), host.as_str(), mark.generated_time)
+}
+
+/// A test: of a host that cannot exist. It is never sent.
+pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
+    write(id, false, "is a test", NO_HOST, NO_HOST, now)
+}
+
+fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time: Timestamp) -> Vec<u8> {
+    let generated_time =
+        jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
+    let resource_status_reason = format!("{OURS}{id}: host {node} {what}");
+    let patch = Patch { mark_unhealthy: unhealthy, resource_status_reason };
+    let body = Body { patch, node: node.to_owned(), host: host.to_owned(), generated_time };
+    serde_json::to_vec(&body).expect("texts and truth values are always JSON")
+}
+
+/// What a stored body says.
+#[derive(Debug)]
+pub(super) struct Told {
+    body: Body,
+    /// None for a test: it is of no host, and of all that is configured.
+    node: Option<HostName>,
+    generated: i64,
+    step: Step,
+}
+
+impl Told {
+    /// Reads it; `None` if it is none of ours.
+    pub(super) fn read(bytes: &[u8], step: Step) -> Option<Self> {
+        let body: Body = serde_json::from_slice(bytes).ok()?;
+        let generated = seconds(&body.generated_time)?;
+        let node = match body.host == NO_HOST {
+            true => None,
+            false => Some(HostName::parse(&body.node).ok()?),
+        };
+        Some(Self { body, node, generated, step })
+    }
+
+    /// Pacemaker's name of the host; none for a test.
+    pub(super) fn node(&self) -> Option<&HostName> {
+        self.node.as_ref()
+    }
+
+    /// What Nova calls the host.
+    pub(super) fn host(&self) -> &str {
+        &self.body.host
+    }
+
+    /// Whether it is a test.
+    pub(super) fn is_test(&self) -> bool {
+        self.node.is_none()
+    }
+
+    /// Which step it is.
+    pub(super) fn step(&self) -> Step {
+        self.step
+    }
+
+    /// Whether it is about the servers that are on the host now.
+    pub(super) fn wants_servers(&self) -> bool {
+        self.step != Step::Return
+    }
+
+    /// Whether something was made only after the mark, so that it did not fail with the host.
+    pub(super) fn precedes(&self, made: Option<&str>) -> bool {
+        made.and_then(seconds).is_some_and(|made| made > self.generated)
+    }
+
+    /// Whether this is the reason that we gave for this very mark.
+    pub(super) fn is_own_reason(&self, reason: &str) -> bool {
+        let id = self.body.patch.resource_status_reason.strip_prefix(OURS).and_then(|text| text.get(..=36));
+        reason.strip_prefix(OURS).and_then(|text| text.get(..=36)).is_some_and(|own| Some(own) == id)
+    }
+
+    /// What Heat is sent: the same bytes at every attempt.
+    pub(super) fn patch(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.body.patch).expect("texts and truth values are always JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark() -> Mark {
+        Mark {
+            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_000_999),
+            generated_time: Timestamp(1_784_600_001_001),
+        }
+    }
+
+    /// S2-3: two keys, and a real truth value.
+    #[test]
+    fn a_patch_has_the_documented_keys_and_no_other() {
+        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        let golden = concat!(
+            r#"{"mark_unhealthy":true,"resource_status_reason":"nova-host-alerter, mark "#,
+            r#"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed and was fenced"}"#
+        );
+        assert_eq!(String::from_utf8(told.patch()).unwrap(), golden);
+        assert_eq!((told.host(), told.node()), ("Compute1.my.cloud.com", Some(&mark().node)));
+        let back = Told::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
+        assert!(String::from_utf8(back.patch()).unwrap().starts_with(r#"{"mark_unhealthy":false,"#));
+        assert!(Told::read(b"{}", Step::Failure).is_none());
+    }
+
+    #[test]
+    fn a_test_is_of_no_host() {
+        let test = of_test(&mark().id, Timestamp(0));
+        assert!(Told::read(&test, Step::Failure).unwrap().is_test());
+        assert!(!String::from_utf8(test).unwrap().contains("true"));
+    }
+
+    /// The broken variant takes any reason of ours.
+    #[test]
+    fn a_reason_is_that_of_one_mark() {
+        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Return).unwrap();
+        let own = "nova-host-alerter, mark 0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed";
+        let other = own.replace("5a6b", "5a6c");
+        assert!(told.is_own_reason(own) && !told.is_own_reason(&other));
+        assert!(other.starts_with(OURS), "the broken variant");
+        for reason in ["", "CHECK failed", OURS, "mark 0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b"] {
+            assert!(!told.is_own_reason(reason), "{reason}");
+        }
+    }
+
+    #[test]
+    fn what_was_made_after_the_mark_did_not_fail_with_it() {
+        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        assert!(told.precedes(Some("2026-07-21T02:13:22Z")));
+        for made in [Some("2026-07-21T02:13:21Z"), Some("2026-07-21T02:13:20"), Some("soon"), None] {
+            assert!(!told.precedes(made), "{made:?}");
+        }
+    }
+}

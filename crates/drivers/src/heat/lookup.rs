@@ -1,0 +1,207 @@
+//! What is asked of Nova and Heat before anything is changed: the servers of a host, and the resources as they are.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::{lost_its_place, no_end, no_such, too_long};
+use super::body::Told;
+use super::targets::{Resource, Stack, is_plain};
+use crate::driver::Outcome;
+use crate::openstack::{
+    Answer, Ask, COMPUTE, HOST, ORCHESTRATION, Service, Session, found, is_known, no_hosts_shown,
+};
+
+/// So many servers are asked for at once: the list of them mostly fits into one answer, and one server always does. Any
+/// tenant can give one of his some 400 KiB of metadata.
+const PAGES: [&str; 2] = ["10", "1"];
+/// Stacks within stacks, deeper than Heat's own limit.
+const DEPTH: &str = "16";
+/// What Heat calls a server of Nova's.
+const SERVER: &str = "OS::Nova::Server";
+
+/// A resource as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Where it is, behind the service's address.
+    pub(super) path: String,
+    /// What it is outside of Heat: a server's id.
+    pub(super) physical: String,
+    /// Action and status, as `CREATE_COMPLETE`.
+    pub(super) status: String,
+    /// Why it is so.
+    pub(super) reason: String,
+    /// When it was made.
+    pub(super) made: Option<String>,
+    /// What it is: `OS::Nova::Server`.
+    pub(super) kind: String,
+}
+
+impl Found {
+    /// Nova's id of it, where it is a server.
+    pub(super) fn server(&self) -> Option<&str> {
+        (self.kind == SERVER && is_plain(&self.physical)).then_some(self.physical.as_str())
+    }
+}
+
+/// A resource that the configuration names.
+///
+/// # Errors
+/// The outer one: it could not be learnt. The inner one: there is none.
+pub(super) async fn resource(
+    session: &Session,
+    resource: &Resource,
+    end: Instant,
+) -> Result<Result<Found, Outcome>, Outcome> {
+    let found = look(session, &ORCHESTRATION, resource.path(), &[], "resource", end).await?;
+    let missing = || no_such("unknown-resource", &format!("resource {}", resource.written()), "resources");
+    Ok(found.map(|row| of_row(&row, resource.path().to_owned())).ok_or_else(missing))
+}
+
+/// Everything in a stack and in the stacks within it. Each is named by its physical id where it has one: by its name it
+/// would be another one once Heat has replaced it.
+///
+/// # Errors
+/// The outer one: it could not be learnt. The inner one: there is no such stack.
+pub(super) async fn members(
+    session: &Session,
+    stack: &Stack,
+    end: Instant,
+) -> Result<Result<Vec<Found>, Outcome>, Outcome> {
+    let path = format!("{}/resources", stack.path());
+    let found = look(session, &ORCHESTRATION, &path, &[("nested_depth", DEPTH)], "resources", end).await?;
+    let name = stack.path().trim_start_matches("/stacks/");
+    let missing = || no_such("unknown-stack", &format!("stack {name}"), "stacks");
+    let all = |rows| self::rows(rows).iter().filter_map(member).collect();
+    Ok(found.map(|rows| all(Some(rows))).ok_or_else(missing))
+}
+
+fn member(row: &Value) -> Option<Found> {
+    let physical = text(row, "physical_resource_id");
+    if !is_plain(&physical) {
+        return None;
+    }
+    let links = row["links"].as_array()?;
+    let own = links.iter().find(|link| link["rel"] == "stack")?["href"].as_str()?;
+    let stack = Stack::parse(own.rsplit_once("/stacks/")?.1).ok()?;
+    Some(of_row(row, format!("{}/resources/{physical}", stack.path())))
+}
+
+fn of_row(row: &Value, path: String) -> Found {
+    Found {
+        path,
+        physical: text(row, "physical_resource_id"),
+        status: text(row, "resource_status"),
+        reason: text(row, "resource_status_reason"),
+        made: row["creation_time"].as_str().map(str::to_owned),
+        kind: text(row, "resource_type"),
+    }
+}
+
+/// The servers that were on the host when it failed. Nova passes over a filter that the user may not have: each row has to
+/// say its host itself.
+///
+/// # Errors
+/// It could not be learnt, or Nova knows no such host.
+pub(super) async fn servers(session: &Session, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+    let mut all = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let rows = page(session, told.host(), after.as_deref(), end).await?;
+        // A page is as long as Nova's own limit lets it be: only an empty one is the last.
+        let Some(last) = rows.last().map(|row| text(row, "id")) else { break };
+        if rows.iter().any(|row| row.get(HOST).is_none()) {
+            return Err(no_hosts_shown());
+        }
+        if last.is_empty() || after.as_ref() == Some(&last) {
+            return Err(no_end());
+        }
+        let is_meant = |row: &&Value| {
+            text(row, HOST).eq_ignore_ascii_case(told.host()) && !told.precedes(row["created"].as_str())
+        };
+        all.extend(rows.iter().filter(is_meant).map(|row| text(row, "id")));
+        after = Some(last);
+    }
+    if all.is_empty() && !told.is_test() {
+        is_known(session, told.host(), end).await?;
+    }
+    Ok(all)
+}
+
+/// The servers behind this one. Whose they are decides how long each of them is: where ten are too long for one answer, one
+/// is not.
+async fn page(
+    session: &Session,
+    host: &str,
+    after: Option<&str>,
+    end: Instant,
+) -> Result<Vec<Value>, Outcome> {
+    let mut limits = PAGES.iter();
+    loop {
+        let limit = limits.next().ok_or_else(too_long)?;
+        let mut query = vec![("all_tenants", "1"), ("host", host), ("limit", limit)];
+        query.extend(after.map(|id| ("marker", id)));
+        let answer = session.send(&COMPUTE, &Ask::get("/servers/detail", &query), end).await;
+        let answer = answer.map_err(|trouble| trouble.outcome())?;
+        match answer.status {
+            200 if is_cut(&answer) => {}
+            400 if after.is_some() => return Err(lost_its_place(&answer)),
+            _ => return Ok(rows(found("Nova", &answer, "servers")?)),
+        }
+    }
+}
+
+/// Whether an answer ends in the middle: it is longer than is read of it, or the connection broke.
+fn is_cut(answer: &Answer) -> bool {
+    serde_json::from_slice::<IgnoredAny>(&answer.body).is_err_and(|why| why.is_eof())
+}
+
+fn rows(list: Option<Value>) -> Vec<Value> {
+    match list {
+        Some(Value::Array(rows)) => rows,
+        _ => Vec::new(),
+    }
+}
+
+async fn look(
+    session: &Session,
+    service: &Service,
+    path: &str,
+    query: &[(&str, &str)],
+    key: &str,
+    end: Instant,
+) -> Result<Option<Value>, Outcome> {
+    let who = if *service == COMPUTE { "Nova" } else { "Heat" };
+    let answer = session.send(service, &Ask::get(path, query), end).await;
+    found(who, &answer.map_err(|trouble| trouble.outcome())?, key)
+}
+
+fn text(row: &Value, key: &str) -> String {
+    row[key].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// S2-14: the innermost stack, and the member itself by what it is outside of Heat.
+    #[test]
+    fn a_member_is_where_its_own_stack_is() {
+        let row = |href: &str, physical: &str| {
+            json!({"resource_name": "0", "physical_resource_id": physical, "resource_status": "CREATE_COMPLETE",
+                "resource_status_reason": "state changed", "creation_time": "2026-07-20T00:00:00Z",
+                "links": [{"rel": "self", "href": "http://h/x"}, {"rel": "stack", "href": href}]})
+        };
+        let inner = "http://heat/v1/4d43/stacks/web-group-x/5e9b";
+        let found = member(&row(inner, "9b1e")).unwrap();
+        assert_eq!(found.path, "/stacks/web-group-x/5e9b/resources/9b1e");
+        assert_eq!((found.physical.as_str(), found.status.as_str()), ("9b1e", "CREATE_COMPLETE"));
+        for (href, physical) in
+            [(inner, ""), (inner, "../x"), ("http://heat/v1", "9b1e"), ("http://h/stacks/a/b/../c", "9b1e")]
+        {
+            assert_eq!(member(&row(href, physical)), None, "{href} {physical}");
+        }
+        assert_eq!(member(&json!({"physical_resource_id": "9b1e"})), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! The `http` driver: the event as one request to an endpoint.
+
+mod answer;
+mod certificate;
+mod credentials;
+mod headers;
+mod keys;
+mod secret;
+mod signature;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::tls::TlsInfo;
+use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use tokio::sync::Semaphore;
+
+use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};
+use crate::event::{self, TimeFormat, cloudevents, doctor};
+use crate::kept::{Files, Kept, Unusable};
+use crate::web::{self, Fault, fault, is_too_large, shown, wish};
+use crate::writes::{What, Write};
+
+pub use self::credentials::Credentials;
+use self::signature::SigningKey;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "http", configure: keys::configure, writes: WRITES };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Other("`POST` or `PUT` to `url`: the event"),
+    guard: "the receiver's: each repetition has the same id and the same bytes",
+    undo: "the receiver's",
+}];
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// How long an endpoint may take that is only looked at.
+const LOOK: Duration = Duration::from_secs(10);
+/// How much of an answer's body is read, and for how long; nothing depends on it.
+const BODY_BYTES: usize = 64 * 1024;
+const BODY_TIME: Duration = Duration::from_secs(2);
+/// So many bodies are read at once. An endpoint that does not end them gets its next message when one of them is done with.
+const BODIES: usize = 32;
+
+/// What an `http` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to send, and what the client for it is made of.
+    pub client: web::Options,
+    /// How: `POST` or `PUT`.
+    pub method: Method,
+    /// What else stands in each request; nothing that the driver sends itself.
+    pub headers: HeaderMap,
+    /// Who the endpoint is told that we are.
+    pub credentials: Option<Credentials>,
+    /// The files with what each request is signed with: no secret, one, or two while one replaces the other.
+    pub secret_files: Vec<PathBuf>,
+    /// How the body is laid out.
+    pub body: Body,
+    /// How times are written, where the layout leaves it open.
+    pub time_format: TimeFormat,
+    /// How long the receiver may take to confirm a mark that it has accepted; where unset, any 2xx acknowledges.
+    pub confirmed_within: Option<Duration>,
+}
+
+/// How a body is laid out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Body {
+    /// The standard event.
+    #[default]
+    Standard,
+    /// The standard event with the extensions.
+    Extended,
+    /// An event of OPNFV Doctor.
+    Doctor,
+    /// A CloudEvent.
+    CloudEvents {
+        /// Where it comes from: a URI, or the path of one.
+        source: String,
+    },
+}
+
+impl Options {
+    /// A route to `url` with nothing but defaults.
+    pub fn to(url: Url) -> Self {
+        Self::by(web::Options::to(url))
+    }
+
+    /// A route through this client with nothing but defaults.
+    pub fn by(client: web::Options) -> Self {
+        Self {
+            client,
+            method: Method::POST,
+            headers: HeaderMap::new(),
+            credentials: None,
+            secret_files: Vec::new(),
+            body: Body::default(),
+            time_format: TimeFormat::default(),
+            confirmed_within: None,
+        }
+    }
+}
+
+/// One `http` route.
+pub struct Http {
+    options: Options,
+    /// What the client is given as url.
+    target: Url,
+    clients: Kept<Client>,
+    signing_keys: Kept<Arc<[SigningKey]>>,
+    bodies: Arc<Semaphore>,
+    /// When the certificate ends that the endpoint showed when it was asked last.
+    certificate_end: Mutex<Option<Timestamp>>,
+}
+
+impl Http {
+    /// Makes the route's client.
+    ///
+    /// # Errors
+    /// The certificates or secrets cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let endpoint = shown(&options.client.url);
+        let clients = options.client.clone().client(endpoint.clone())?;
+        let files = options.secret_files.clone();
+        let secrets = Files { what: "secrets", endpoint, paths: files.clone() };
+        let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
+        let bodies = Arc::new(Semaphore::new(BODIES));
+        let (target, certificate_end) = (options.client.target(), Mutex::default());
+        Ok(Self { clients, signing_keys, bodies, certificate_end, target, options })
+    }
+
+    /// Whether there is a way to the endpoint: its name, a connection, TLS. `HEAD` without credentials, body and query tells it
+    /// nothing, and whatever it answers, or whether it does, is no matter: then there was a way.
+    async fn reach(&self) -> Option<Fault> {
+        let mut target = self.target.clone();
+        target.set_query(None);
+        let request = self.clients.get().head(target).timeout(LOOK.min(self.options.client.timeout));
+        match request.header(HOST, authority(&self.options.client.url)).send().await {
+            Ok(response) => {
+                let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
+                let end = shown.and_then(certificate::end);
+                *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+                None
+            }
+            Err(error) => Some(fault::of(&error)).filter(Fault::is_before_sending),
+        }
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let authorization = match self.authorization() {
+            Ok(authorization) => authorization,
+            Err(failure) => return Outcome::Refused(failure),
+        };
+        match self.request(message).headers(authorization).send().await {
+            Ok(response) => self.answered(response).await,
+            Err(error) => fault::of(&error).outcome(),
+        }
+    }
+
+    /// The outcome stands with the header section.
+    async fn answered(&self, response: Response) -> Outcome {
+        if is_too_large(response.headers()) {
+            return Fault::TooLarge.outcome();
+        }
+        let asked = wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
+        let outcome = self.confirmed_later(answer::outcome(response.status().as_u16(), asked));
+        let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
+        if let Ok(Ok(place)) = place.await {
+            tokio::spawn(async move {
+                let _reading = place;
+                tokio::time::timeout(BODY_TIME, read_out(response)).await
+            });
+        }
+        outcome
+    }
+
+    /// Where the receiver confirms what it has, its answer says no more than that the message has come.
+    fn confirmed_later(&self, outcome: Outcome) -> Outcome {
+        match (outcome, self.options.confirmed_within) {
+            (Outcome::Acknowledged { .. }, Some(within)) => Outcome::Accepted { within },
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Without its credentials nothing is sent: an endpoint that takes anybody would hide that they are gone.
+    fn authorization(&self) -> Result<HeaderMap, Failure> {
+        let Some(credentials) = &self.options.credentials else { return Ok(HeaderMap::new()) };
+        credentials
+            .headers()
+            .map_err(|why| Failure::new("credentials", &format!("{}: {why}", credentials.key())))
+    }
+
+    fn request(&self, message: Message<'_>) -> RequestBuilder {
+        let key =
+            HeaderValue::try_from(format!("\"{}\"", message.id)).expect("a quoted UUID is a header value");
+        self.clients
+            .get()
+            .request(self.options.method.clone(), self.target.clone())
+            .header(HOST, authority(&self.options.client.url))
+            .headers(self.options.headers.clone())
+            .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
+            .header(CONTENT_TYPE, event::content_type(message.body))
+            .header(IDEMPOTENCY_KEY, key)
+            .body(message.body.to_vec())
+    }
+}
+
+/// The url's own host, whatever the endpoint is called in TLS.
+fn authority(url: &Url) -> HeaderValue {
+    let host = url.host_str().unwrap_or_default();
+    let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    HeaderValue::try_from(text).expect("a url's host and port are plain text")
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// Reads a short body to its end, so that the endpoint sees an orderly close. The outcome is known before.
+async fn read_out(mut response: Response) {
+    let mut left = BODY_BYTES;
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let Some(rest) = left.checked_sub(chunk.len()) else { return };
+        left = rest;
+    }
+}
+
+impl Driver for Http {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn secret_file(&self) -> Option<&Path> {
+        self.options.credentials.as_ref().map(Credentials::file)
+    }
+
+    fn endpoint(&self) -> String {
+        let url = shown(&self.options.client.url);
+        match &self.options.client.socket {
+            Some(socket) => format!("{url} at {}", socket.display()),
+            None => url,
+        }
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        let format = self.options.time_format;
+        match &self.options.body {
+            Body::Standard => event::of_mark(mark, format),
+            Body::Extended => event::extended(mark, format),
+            Body::Doctor => doctor::of_mark(mark),
+            Body::CloudEvents { source } => cloudevents::of_mark(mark, source, format),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        let format = self.options.time_format;
+        match &self.options.body {
+            Body::Standard => event::of_test(id, now, format),
+            Body::Extended => event::extended_test(id, now, format),
+            Body::Doctor => doctor::of_test(id, now),
+            Body::CloudEvents { source } => cloudevents::of_test(id, now, source, format),
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        self.options.client.timeout
+    }
+
+    fn confirms_later(&self) -> bool {
+        self.options.confirmed_within.is_some()
+    }
+
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async {
+            let credentials = self.authorization().err().map(|why| Finding { host: None, why });
+            let fault = self.reach().await;
+            let fault = fault.and_then(|fault| Finding::of(&fault.outcome()));
+            Some(credentials.into_iter().chain(fault).collect())
+        })
+    }
+
+    fn certificate_end(&self) -> Option<Timestamp> {
+        *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The endpoint is shown to people; its query may be a token.
+    #[test]
+    fn what_people_see_of_an_endpoint_has_no_query() {
+        let url = Url::parse("http://127.0.0.1:8080/v1/x?token=s3kr1t").unwrap();
+        let driver = Http::new(Options::to(url)).unwrap();
+        assert_eq!(driver.endpoint(), "http://127.0.0.1:8080/v1/x");
+        assert!(!format!("{driver:?}").contains("s3kr1t"));
+    }
+}

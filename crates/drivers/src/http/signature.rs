@@ -1,0 +1,140 @@
+//! Signatures after the Standard Webhooks scheme: only who holds the secret could have sent this message, and only now.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use marks::id::MarkId;
+use marks::time::Timestamp;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::{ExposeSecret as _, SecretSlice};
+use sha2::Sha256;
+
+use super::secret;
+use crate::kept::Unusable;
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// What the scheme allows, in bytes.
+const LENGTH: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// A secret that sender and receiver share. Nothing prints it.
+#[derive(Clone, Debug)]
+pub(super) struct SigningKey(SecretSlice<u8>);
+
+impl SigningKey {
+    /// Reads a secret as the scheme writes it: `whsec_` and base64.
+    ///
+    /// # Errors
+    /// One sentence, without the secret.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || "the secret must be whsec_ and base64, of 24 to 64 bytes".to_owned();
+        let encoded = text.strip_prefix("whsec_").ok_or_else(wrong)?;
+        let key = SecretSlice::from(STANDARD.decode(encoded).map_err(|_| wrong())?);
+        if LENGTH.contains(&key.expose_secret().len()) { Ok(Self(key)) } else { Err(wrong()) }
+    }
+
+    /// Reads the secret in a file that only its owner can read.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        secret::read_with(path, Self::parse)
+    }
+
+    /// The signature, as it stands in the header.
+    fn sign(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.0.expose_secret()).expect("HMAC takes keys of any length");
+        for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
+            mac.update(part);
+        }
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+}
+
+/// Reads `secret-files`, in their order.
+pub(super) fn read(files: &[PathBuf]) -> Result<Arc<[SigningKey]>, Unusable> {
+    let read = |file: &PathBuf| {
+        let said = |why: String| Unusable::new("secret-files", format!("{}: {why}", file.display()));
+        SigningKey::read(file).map_err(said)
+    };
+    files.iter().map(read).collect()
+}
+
+/// The three headers of a signed message; none without a key. During a rotation there are two signatures, and the
+/// receiver takes either.
+pub(super) fn headers(keys: &[SigningKey], id: &MarkId, body: &[u8], now: Timestamp) -> HeaderMap {
+    if keys.is_empty() {
+        return HeaderMap::new();
+    }
+    let (id, timestamp) = (id.to_string(), now.seconds().to_string());
+    let signatures: Vec<String> = keys.iter().map(|key| key.sign(&id, &timestamp, body)).collect();
+    let fields = [(ID, id), (TIMESTAMP, timestamp), (SIGNATURE, signatures.join(" "))];
+    let value = |text| HeaderValue::try_from(text).expect("a UUID, a number and base64 are plain text");
+    fields.map(|(name, text): (_, String)| (name, value(text))).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector that the scheme publishes.
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const MESSAGE: (&str, &str, &[u8]) =
+        ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", br#"{"test": 2432232314}"#);
+    const EXPECTED: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+
+    #[test]
+    fn the_published_vector_computes() {
+        let (id, timestamp, body) = MESSAGE;
+        assert_eq!(SigningKey::parse(SECRET).unwrap().sign(id, timestamp, body), EXPECTED);
+    }
+
+    /// The broken variants: a key that was not decoded, and another order of what is signed.
+    #[test]
+    fn another_reading_of_the_scheme_would_be_caught() {
+        let (id, timestamp, body) = MESSAGE;
+        let undecoded = SigningKey(SecretSlice::from(SECRET.as_bytes().to_vec()));
+        assert_ne!(undecoded.sign(id, timestamp, body), EXPECTED);
+        assert_ne!(SigningKey::parse(SECRET).unwrap().sign(timestamp, id, body), EXPECTED);
+    }
+
+    #[test]
+    fn two_keys_give_two_signatures_in_their_order() {
+        let keys = [7, 8].map(|byte| SigningKey(SecretSlice::from(vec![byte; 32])));
+        let id = MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap();
+        let at = Timestamp(1_614_265_330_999);
+        let one = |keys: &[SigningKey]| {
+            headers(keys, &id, b"x", at).get(SIGNATURE).unwrap().to_str().unwrap().to_owned()
+        };
+        assert_eq!(one(&keys), format!("{} {}", one(&keys[..1]), one(&keys[1..])));
+        assert_eq!(headers(&keys, &id, b"x", at)[TIMESTAMP], "1614265330");
+        assert!(headers(&[], &id, b"x", at).is_empty());
+    }
+
+    #[test]
+    fn a_secret_has_the_schemes_form_and_length() {
+        let of = |bytes: usize| format!("whsec_{}", STANDARD.encode(vec![7; bytes]));
+        for (bytes, good) in [(23, false), (24, true), (64, true), (65, false)] {
+            assert_eq!(SigningKey::parse(&of(bytes)).is_ok(), good, "{bytes}");
+        }
+        for text in
+            ["", "whsec_", "whsec_!", &STANDARD.encode([7; 32]), "whpk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]
+        {
+            let why = SigningKey::parse(text).unwrap_err();
+            assert!(
+                text.is_empty() || why == "the secret must be whsec_ and base64, of 24 to 64 bytes",
+                "{why}"
+            );
+        }
+    }
+
+    /// The broken variant prints its bytes, as a plain vector does.
+    #[test]
+    fn a_key_does_not_print_itself() {
+        let key = SigningKey(SecretSlice::from(vec![77; 32]));
+        assert!(!format!("{key:?} {key:#?}").contains("77"), "{key:?}");
+        assert!(format!("{:?}", vec![77; 32]).contains("77"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Drivers: each turns a delivery into one exchange with a recovery controller, and its answer into an outcome.
+//!
+//! A driver knows nothing of the journal, of retries or of other routes. A new driver is one file, and two lines here.
+
+/// What a driver is, and the words for what it does.
+mod driver;
+/// The bodies that several drivers send.
+pub mod event;
+/// The `exec` driver: any program.
+pub mod exec;
+/// The `heat` driver.
+pub mod heat;
+/// The `http` driver: any endpoint.
+pub mod http;
+/// What is made of files, anew when they change.
+mod kept;
+/// The `masakari` driver.
+pub mod masakari;
+/// The `mistral` driver.
+pub mod mistral;
+/// The `nova` driver.
+pub mod nova;
+/// What the drivers of OpenStack's services share.
+pub mod openstack;
+/// How a program is run.
+pub mod program;
+/// The `senlin` driver.
+pub mod senlin;
+/// The `vitrage` driver.
+pub mod vitrage;
+/// How an endpoint is spoken with over HTTP.
+pub mod web;
+/// What this product changes outside of itself.
+pub mod writes;
+
+pub use driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step};
+pub use kept::{Files, Kept, Unusable};
+
+/// Every driver there is.
+pub const KINDS: &[Kind] = &[
+    http::KIND,
+    exec::KIND,
+    masakari::KIND,
+    mistral::KIND,
+    nova::KIND,
+    heat::KIND,
+    vitrage::KIND,
+    senlin::KIND,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S1-17, S1-33: drivers come from one list, and their words do not collide.
+    #[test]
+    fn every_driver_has_a_word_of_its_own() {
+        let mut words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
+        assert!(!words.is_empty());
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), KINDS.len());
+    }
+}

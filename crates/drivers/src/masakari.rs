@@ -1,0 +1,296 @@
+//! The `masakari` driver: a notification of a failed compute host.
+
+mod answer;
+mod back;
+mod body;
+mod check;
+mod confirm;
+mod lookup;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use site::Section;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome, Step, usable};
+use crate::kept::Unusable;
+pub use crate::openstack::WhichName;
+use crate::openstack::{self, Ask, INSTANCE_HA, Session};
+use crate::writes::{Request, What, Write};
+use answer::{Doubt, Verdict};
+use back::Turn;
+use body::Told;
+use lookup::{Host, Look, Row, Unseen};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "masakari", configure, writes: WRITES };
+
+static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
+static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &NOTIFY,
+            "Masakari disables the host's nova-compute, evacuates its servers and sets `on_maintenance`",
+        ),
+        guard: "the host is not back (`if-returned`); a repetition of the same time and payload starts nothing",
+        undo: "`openstack segment host update --on_maintenance False SEGMENT HOST`, then `openstack compute service set --enable HOST nova-compute`; servers stay where they are",
+    },
+    Write {
+        what: What::Request(&CLEAR, "`on_maintenance` of the host is set to false (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud; a notification of this mark has set it, and nothing has changed the host since",
+        undo: "`openstack segment host update --on_maintenance True SEGMENT HOST`",
+    },
+];
+
+/// A notification that is older is one that Masakari fails (`notifications_expired_interval`).
+const STALE: Duration = Duration::from_secs(86_400);
+
+/// A recovery takes three minutes until it begins (`wait_period_after_service_update`), and then up to a minute and a half
+/// for three instances.
+const USUAL_WITHIN: u32 = 1800;
+
+/// What a `masakari` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Masakari belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Masakari knows a host.
+    pub host_name: WhichName,
+    /// Whether Masakari is asked what became of its notification.
+    pub confirm: bool,
+    /// How long a recovery may take from when Masakari took its notification.
+    pub confirm_within: Duration,
+    /// What is done about a host that is back.
+    pub when_returned: WhenReturned,
+}
+
+impl Options {
+    /// With nothing but defaults.
+    pub fn of(cloud: openstack::Options) -> Self {
+        Self {
+            cloud,
+            host_name: WhichName::default(),
+            confirm: false,
+            confirm_within: Duration::from_secs(USUAL_WITHIN.into()),
+            when_returned: WhenReturned::default(),
+        }
+    }
+}
+
+/// What is done about a host that is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenReturned {
+    /// Nothing.
+    #[default]
+    Leave,
+    /// The maintenance that Masakari put it on for the notification of its mark is ended.
+    ClearMaintenance,
+}
+
+/// One `masakari` route.
+pub struct Masakari {
+    session: Session,
+    host_name: WhichName,
+    confirm_within: Duration,
+    further_steps: Vec<Step>,
+    /// Hosts of which a notification was found, by their names: to find one takes a request for each segment.
+    known: Mutex<BTreeMap<String, Host>>,
+}
+
+impl Masakari {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let confirm = options.confirm.then_some(Step::Confirm);
+        let back = (options.when_returned == WhenReturned::ClearMaintenance).then_some(Step::Return);
+        Ok(Self {
+            session: Session::new(options.cloud)?,
+            host_name: options.host_name,
+            confirm_within: options.confirm_within,
+            further_steps: confirm.into_iter().chain(back).collect(),
+            known: Mutex::default(),
+        })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        match (message.step, Told::read(message.body)) {
+            (Step::Failure, told) => self.tell(message, told, end).await,
+            (_, None) => Outcome::Rejected(Failure::new("rejected", "the stored bytes are no notification")),
+            (Step::Confirm, Some(told)) => self.confirm(&told, end).await.unwrap_or_else(Unseen::outcome),
+            (Step::Return, Some(told)) => {
+                self.end_maintenance(&told, end).await.unwrap_or_else(Unseen::outcome)
+            }
+        }
+    }
+
+    async fn tell(&self, message: Message<'_>, told: Option<Told>, end: Instant) -> Outcome {
+        let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
+            Ok(answer) => answer,
+            Err(trouble) => return trouble.outcome(),
+        };
+        match answer::verdict(&answer, told.as_ref()) {
+            Verdict::Ended(outcome) => outcome,
+            Verdict::Doubt(doubt) => self.look(doubt, told, message.ambiguous > 0, end).await,
+        }
+    }
+
+    /// Whether it is this very notification that Masakari has.
+    async fn look(&self, doubt: Doubt, told: Option<Told>, was_ambiguous: bool, end: Instant) -> Outcome {
+        let found = match told {
+            Some(told) => Look::new(&self.session, end).find(&told).await,
+            None => Ok(None),
+        };
+        answer::settle(doubt, found, was_ambiguous)
+    }
+
+    /// What became of the notification.
+    async fn confirm(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
+        let rows = self.rows(told, &Look::new(&self.session, end)).await?;
+        Ok(confirm::outcome(&rows, told, self.confirm_within, Timestamp::now()))
+    }
+
+    /// The notifications of its host, from its own on.
+    async fn rows(&self, told: &Told, look: &Look<'_>) -> Result<Vec<Row>, Unseen> {
+        let known = self.known.lock().await.get(&told.host).cloned();
+        if let Some(host) = known {
+            let rows = look.since(&host, told).await?;
+            // It is the host's, or the host was taken away and added anew.
+            if rows.iter().any(|row| row.is(told)) {
+                return Ok(rows);
+            }
+        }
+        let Some(host) = look.host(&told.host).await? else { return Ok(Vec::new()) };
+        let rows = look.since(&host, told).await?;
+        self.known.lock().await.insert(told.host.clone(), host);
+        Ok(rows)
+    }
+
+    /// The host is back: ends the maintenance that its notification has put it on.
+    async fn end_maintenance(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
+        let look = Look::new(&self.session, end);
+        let Some(host) = look.host(&told.host).await? else {
+            let says = format!("Masakari has no host {} in any segment any more", told.host);
+            return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));
+        };
+        let rows = look.since(&host, told).await?;
+        match back::turn(&host, &rows, told, self.confirm_within, Timestamp::now()) {
+            Turn::Ended(outcome) => Ok(outcome),
+            Turn::Clear => Ok(self.clear(&host, end).await),
+        }
+    }
+
+    async fn clear(&self, host: &Host, end: Instant) -> Outcome {
+        let path = format!("/segments/{}/hosts/{}", host.segment.uuid, host.uuid);
+        let ask = Ask::write(&CLEAR, &path, back::CLEARED);
+        match self.session.send(&INSTANCE_HA, &ask, end).await {
+            Ok(answer) => back::cleared(&answer, host),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+}
+
+/// In the oldest version: it is the same in all.
+fn notification(body: &[u8]) -> Ask<'_> {
+    Ask::write(&NOTIFY, NOTIFY.path, body)
+}
+
+impl Driver for Masakari {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Masakari of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.host_name.of_host(host);
+        Some(format!(
+            "Masakari may evacuate its machines, see `openstack notification list`, and leaves its nova-compute disabled and the host on maintenance; if the host is well, run `openstack compute service set --enable {host} nova-compute` and `openstack segment host update --on_maintenance False SEGMENT {host}`"
+        ))
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        self.body_after(mark, &[])
+    }
+
+    fn body_after(&self, mark: &Mark, earlier: &[Timestamp]) -> Vec<u8> {
+        body::of_mark(self.host_name.of(mark), mark.generated_time, earlier)
+    }
+
+    /// Their bytes are those of the notification: it is what they are about.
+    fn further_steps(&self) -> &[Step] {
+        &self.further_steps
+    }
+
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    /// It would disable a host that is well, and evacuate it; after a day it fails what it is told.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(check::findings(self, hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Masakari {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Masakari").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[masakari.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = read(table);
+    if !table.is_sound() {
+        return None;
+    }
+    usable(table, Masakari::new(options))
+}
+
+fn read(table: &mut Section<'_, '_>) -> Options {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let confirm = table.flag("confirm").unwrap_or(false);
+    let within = table.number("confirm-within", 1..=86_400).unwrap_or(USUAL_WITHIN);
+    if table.has("confirm-within") && !confirm {
+        table.complain("confirm-within", "says nothing without confirm = true: set that, or remove it");
+    }
+    let words = [("leave", WhenReturned::Leave), ("clear-maintenance", WhenReturned::ClearMaintenance)];
+    let when_returned = table.choice("when-returned", &words).unwrap_or_default();
+    Options { cloud, host_name, confirm, confirm_within: Duration::from_secs(within.into()), when_returned }
+}

@@ -1,0 +1,320 @@
+//! What Masakari's answer means for a mark. Pure: the table is here and nowhere else.
+
+use super::body::Told;
+use super::lookup::{Row, Unseen};
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::openstack::{Answer, Trouble, told as shown, usual};
+
+/// What an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// That is what came of it.
+    Ended(Outcome),
+    /// Masakari knows of the host already; whether by this very notification, it does not say.
+    Doubt(Doubt),
+}
+
+/// Why Masakari stored nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It has a notification of this host from about that time.
+    Duplicate,
+    /// The host is on maintenance: it is recovering it already, or somebody, or an earlier recovery, has put it there.
+    Maintenance,
+}
+
+/// Reads an answer to what was told; none where the stored bytes are no notification.
+pub(super) fn verdict(answer: &Answer, told: Option<&Told>) -> Verdict {
+    let message = answer.message();
+    let is_test = told.is_some_and(Told::is_test);
+    match doubt(answer.status, &message) {
+        Some(doubt) => Verdict::Doubt(doubt),
+        None if is_test && is_unknown_host(answer.status, &message) => {
+            Verdict::Ended(Outcome::Acknowledged { reference: None })
+        }
+        None => Verdict::Ended(outcome(answer, &message, told)),
+    }
+}
+
+/// The two meanings of 409 differ in their text alone.
+fn doubt(status: u16, message: &str) -> Option<Doubt> {
+    match status {
+        409 if message.contains("already under maintenance") => Some(Doubt::Maintenance),
+        409 if message.contains("is duplicate") => Some(Doubt::Duplicate),
+        _ => None,
+    }
+}
+
+fn is_unknown_host(status: u16, message: &str) -> bool {
+    matches!(status, 400 | 404)
+        && message.starts_with("Host with name")
+        && message.contains("could not be found")
+}
+
+fn outcome(answer: &Answer, message: &str, told: Option<&Told>) -> Outcome {
+    let says = |kind, advice: &str| shown("Masakari", answer, kind, advice);
+    match answer.status {
+        202 => taken(answer, told),
+        400 | 404 if is_unknown_host(answer.status, message) => Outcome::Rejected(says(
+            "unknown-host",
+            ": it has no host of this name in any segment, spelled exactly so: add it there, or set host-name or [hosts.names]",
+        )),
+        400 if message.starts_with("Malformed request URL") => {
+            Outcome::Refused(says("misconfigured", ": check endpoint and project").or_after(LOCKED_OUT))
+        }
+        _ => usual("Masakari", answer),
+    }
+}
+
+/// Masakari's own name for the notification, if it shows this very one: any web server can say 202. What it took all the
+/// same, a repetition finds.
+fn taken(answer: &Answer, told: Option<&Told>) -> Outcome {
+    let row = Row::read(&answer.json()["notification"]);
+    match row.filter(|row| told.is_some_and(|told| row.is(told))) {
+        Some(row) => Outcome::Acknowledged { reference: Some(row.uuid) },
+        None => Outcome::Unknown(shown(
+            "Masakari",
+            answer,
+            "protocol",
+            " and did not show the notification that it was told: check what the catalog, or endpoint, names",
+        )),
+    }
+}
+
+/// What a doubt comes to, after Masakari was asked for this very notification: its name, that there is none, or that it
+/// could not be learnt. `was_ambiguous`: an earlier attempt of this mark may have arrived. That counts only for a duplicate,
+/// and only where the user may not look: an attempt that got lost on its way proves nothing, and a host is on maintenance for
+/// many reasons.
+pub(super) fn settle(doubt: Doubt, found: Result<Option<String>, Unseen>, was_ambiguous: bool) -> Outcome {
+    match (doubt, found) {
+        (_, Ok(Some(uuid))) => Outcome::Acknowledged { reference: Some(uuid) },
+        (_, Err(Unseen::NotNow(_))) => Outcome::Retry(Failure::new(
+            "conflict",
+            "Masakari answered 409, and did not say whether it has this notification",
+        )),
+        (Doubt::Duplicate, Err(Unseen::Hidden(_))) if was_ambiguous => {
+            Outcome::Acknowledged { reference: None }
+        }
+        (Doubt::Duplicate, found) => Outcome::Rejected(Failure::new("duplicate", &duplicate(found))),
+        (Doubt::Maintenance, found) => Outcome::Held(Failure::new("maintenance", &maintenance(found))),
+    }
+}
+
+/// For people: another notification of the host.
+fn duplicate(found: Result<Option<String>, Unseen>) -> String {
+    match found.map_err(why) {
+        Ok(_) => "Masakari has another notification of this host from about that time and takes no second one: see there whether it recovered the host, then end the mark".to_owned(),
+        Err(why) => format!("Masakari has a notification of this host from about that time, and {why}"),
+    }
+}
+
+/// For people: a host on maintenance.
+fn maintenance(found: Result<Option<String>, Unseen>) -> String {
+    match found.map_err(why) {
+        Ok(_) => "Masakari has the host on maintenance and takes nothing about it: see there whether it was recovered".to_owned(),
+        Err(why) => format!("see in Masakari whether the host was recovered: it is on maintenance there, and {why}"),
+    }
+}
+
+fn why(unseen: Unseen) -> String {
+    match unseen {
+        Unseen::Hidden(_) => {
+            "the user may not look whether for this mark: let it list notifications, segments and hosts"
+                .to_owned()
+        }
+        Unseen::NotNow(outcome) | Unseen::Never(outcome) => {
+            let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
+            format!("it could not be looked up: {why}")
+        }
+    }
+}
+
+/// What a question that was not answered means.
+pub(super) fn unasked(trouble: &Trouble) -> Outcome {
+    again(trouble.outcome())
+}
+
+/// Why a question brought nothing to see. A 401 here is one to a new token, while others of the user are taken: so does
+/// Keystone's middleware answer what the access rules of an application credential leave out.
+pub(super) fn unseen(answer: &Answer) -> Unseen {
+    match again(usual("Masakari", answer)) {
+        outcome if matches!(answer.status, 401 | 403) => Unseen::Hidden(outcome),
+        outcome @ Outcome::Retry(_) => Unseen::NotNow(outcome),
+        outcome => Unseen::Never(outcome),
+    }
+}
+
+/// Unlike a notification, a question can be put again without a thought.
+pub(super) fn again(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Unknown(failure) => Outcome::Retry(failure),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::time::Timestamp;
+    use serde_json::json;
+
+    use super::super::body;
+    use super::*;
+
+    const DUPLICATE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host compute1 of type COMPUTE_HOST is duplicate."}}"#;
+    const MAINTENANCE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host maint1 of type 'COMPUTE_HOST' is ignored as the host is already under maintenance."}}"#;
+    const UNKNOWN: &str =
+        r#"{"badRequest": {"code": 400, "message": "Host with name nosuch could not be found."}}"#;
+    const OTHER_PROJECT: &str = r#"{"badRequest": {"code": 400, "message": "Malformed request URL: URL's project_id 'a' doesn't match Context's project_id 'b'"}}"#;
+    const FLAT: &str = r#"{"message": "The server is currently unavailable. <br /><br />\nThe Keystone service is temporarily unavailable.\n\n", "code": "503 Service Unavailable", "title": "Service Unavailable"}"#;
+
+    fn word(verdict: &Verdict) -> (&'static str, &'static str) {
+        match verdict {
+            Verdict::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
+            Verdict::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
+            Verdict::Ended(outcome) => {
+                (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+            }
+        }
+    }
+
+    fn told() -> Told {
+        let host = marks::host::HostName::parse("compute1").unwrap();
+        Told::read(&body::of_mark(&host, Timestamp::from_seconds(1_784_600_001), &[])).unwrap()
+    }
+
+    fn of(status: u16, body: &str) -> (&'static str, &'static str) {
+        word(&verdict(&Answer::of(status, body, None), Some(&told())))
+    }
+
+    /// What Masakari shows of a notification of this time.
+    fn row(generated: &str, host_status: &str) -> String {
+        let payload = json!({"event": "STOPPED", "cluster_status": "OFFLINE", "host_status": host_status});
+        json!({"notification": {"notification_uuid": "9b1ebd5c-0000", "status": "new",
+            "generated_time": generated, "payload": payload}})
+        .to_string()
+    }
+
+    /// What the table says, written a second time as a table.
+    fn expected(status: u16) -> (&'static str, &'static str) {
+        match status {
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    /// S1-16: no status acknowledges by itself.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(of(status, ""), expected(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn every_message_has_its_meaning() {
+        for (status, body, expected) in [
+            (409, DUPLICATE, ("doubt", "duplicate")),
+            (409, MAINTENANCE, ("doubt", "maintenance")),
+            (409, r#"{"conflictingRequest": {"code": 409, "message": "in use"}}"#, ("retry", "conflict")),
+            (400, UNKNOWN, ("rejected", "unknown-host")),
+            (400, OTHER_PROJECT, ("refused", "misconfigured")),
+            (400, "null", ("rejected", "rejected")),
+            (500, DUPLICATE, ("unknown", "server-error")),
+            (202, DUPLICATE, ("unknown", "protocol")),
+            (503, FLAT, ("retry", "unavailable")),
+        ] {
+            assert_eq!(of(status, body), expected, "{status} {body}");
+        }
+    }
+
+    /// S1-16: exactly 202 with this very notification acknowledges. The broken variant takes any 202: that of a web server, of
+    /// half a body, of another notification.
+    #[test]
+    fn only_a_notification_that_is_shown_is_acknowledged() {
+        let whole = row("2026-07-21T02:13:21.000000", "NORMAL");
+        let taken = verdict(&Answer::of(202, &whole, None), Some(&told()));
+        let reference = Some("9b1ebd5c-0000".to_owned());
+        assert_eq!(taken, Verdict::Ended(Outcome::Acknowledged { reference }));
+        let (half, later) = (&whole[..whole.len() - 9], row("2026-07-21T02:13:22Z", "NORMAL"));
+        let (other, unnamed) =
+            (row("2026-07-21T02:13:21Z", "UNKNOWN"), whole.replace("notification_uuid", "id"));
+        for body in ["", "<html>", "null", "{}", half, &later, &other, &unnamed] {
+            assert_eq!(of(202, body), ("unknown", "protocol"), "{body}");
+        }
+        assert_eq!(word(&verdict(&Answer::of(202, &whole, None), None)), ("unknown", "protocol"));
+        assert_eq!(of(200, &whole), ("unknown", "protocol"));
+        let careless = |status: u16| if status == 202 { "acknowledged" } else { "unknown" };
+        assert_ne!(careless(202), of(202, "").0, "the broken variant");
+    }
+
+    /// A 409 acknowledges only what Masakari shows, or a duplicate of what may have arrived where the user may not look. The
+    /// broken variants take any after an attempt that may have arrived: also of a host that is on maintenance since its last
+    /// recovery, and where the look itself went wrong.
+    #[test]
+    fn a_conflict_alone_acknowledges_nothing() {
+        let refused = || Outcome::Refused(Failure::new("forbidden", "no"));
+        let (hidden, never) = (|| Err(Unseen::Hidden(refused())), || Err(Unseen::Never(refused())));
+        let not_now = || Err(Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", ""))));
+        for (doubt, unseen) in [(Doubt::Duplicate, "rejected"), (Doubt::Maintenance, "held")] {
+            let of = |found, was_ambiguous| settle(doubt, found, was_ambiguous).as_str();
+            for was_ambiguous in [false, true] {
+                let found = settle(doubt, Ok(Some("u".to_owned())), was_ambiguous);
+                assert_eq!(found, Outcome::Acknowledged { reference: Some("u".to_owned()) });
+                assert_eq!(of(not_now(), was_ambiguous), "retry");
+                assert_eq!(of(Ok(None), was_ambiguous), unseen);
+                assert_eq!(of(never(), was_ambiguous), unseen);
+            }
+            assert_eq!(of(hidden(), false), unseen);
+            let careless = |was_ambiguous: bool| if was_ambiguous { "acknowledged" } else { unseen };
+            assert_ne!(careless(true), of(Ok(None), true));
+            assert_ne!(careless(true), of(never(), true));
+        }
+        assert_eq!(settle(Doubt::Duplicate, hidden(), true), Outcome::Acknowledged { reference: None });
+        assert_eq!(settle(Doubt::Maintenance, hidden(), true).as_str(), "held");
+    }
+
+    /// The answers to a question, as a table once more.
+    #[test]
+    fn a_question_can_always_be_put_again() {
+        for status in (0..=1000).filter(|status| *status != 200) {
+            let (seen, expected) = match status {
+                300..=399 => ("never", ("refused", "redirect")),
+                401 => ("hidden", ("refused", "credentials")),
+                403 => ("hidden", ("refused", "forbidden")),
+                400 | 413 | 422 => ("never", ("rejected", "rejected")),
+                408 | 425 | 503 | 507 | 520..=529 => ("not now", ("retry", "unavailable")),
+                500 | 502 | 504 => ("not now", ("retry", "server-error")),
+                409 => ("not now", ("retry", "conflict")),
+                429 => ("not now", ("retry", "throttled")),
+                402..=599 => ("never", ("refused", "misconfigured")),
+                _ => ("not now", ("retry", "protocol")),
+            };
+            let (when, outcome) = match unseen(&Answer::of(status, "", None)) {
+                Unseen::NotNow(outcome) => ("not now", outcome),
+                Unseen::Hidden(outcome) => ("hidden", outcome),
+                Unseen::Never(outcome) => ("never", outcome),
+            };
+            assert_eq!((when, word(&Verdict::Ended(outcome))), (seen, expected), "{status}");
+        }
+        let cut_off = Trouble::Fault(crate::web::Fault::Timeout);
+        assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));
+    }
+
+    /// Only a test may be of a host that does not exist: token, role, policy and database were all asked on the way there.
+    #[test]
+    fn a_test_ends_where_its_host_is_unknown() {
+        let test = Told::read(&body::of_test(Timestamp(0))).unwrap();
+        let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), Some(&test))).0;
+        assert_eq!(of_test(400, UNKNOWN), "acknowledged");
+        assert_eq!(of_test(400, ""), "rejected");
+        assert_eq!(of_test(403, UNKNOWN), "refused");
+    }
+}

@@ -1,0 +1,159 @@
+//! A notification as Masakari takes it: these keys and no other. Pure.
+
+use marks::host::HostName;
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::NO_HOST;
+
+/// Masakari takes a notification for a repetition if it has one of the same host from up to 180 s before, or from any time
+/// after: `duplicate_notification_detection_interval`.
+const APART: i64 = 181;
+
+/// Serialised in the order of its fields.
+#[derive(Serialize)]
+struct Body<'a> {
+    notification: Notification<'a>,
+}
+
+#[derive(Serialize)]
+struct Notification<'a> {
+    r#type: &'a str,
+    hostname: &'a str,
+    generated_time: &'a str,
+    payload: Payload<'a>,
+}
+
+#[derive(Serialize)]
+struct Payload<'a> {
+    event: &'a str,
+    cluster_status: &'a str,
+    host_status: &'a str,
+}
+
+/// The notification of a host that failed; `earlier` are the times of its earlier marks, oldest first. `host_status` says
+/// that the state of its power is known: without it Masakari takes the notification and does nothing.
+pub(super) fn of_mark(host: &HostName, generated: Timestamp, earlier: &[Timestamp]) -> Vec<u8> {
+    write(host.as_str(), apart(generated, earlier), "STOPPED", "OFFLINE")
+}
+
+/// A test: of a host that cannot exist, and that is said to have come.
+pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
+    write(NO_HOST, now.seconds(), "STARTED", "ONLINE")
+}
+
+fn write(hostname: &str, seconds: i64, event: &str, cluster_status: &str) -> Vec<u8> {
+    // Whole seconds: some databases drop the rest. A clock beyond the year 9999 has no such form.
+    let generated_time =
+        jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
+    let payload = Payload { event, cluster_status, host_status: "NORMAL" };
+    let generated_time = &generated_time;
+    let notification = Notification { r#type: "COMPUTE_HOST", hostname, generated_time, payload };
+    serde_json::to_vec(&Body { notification }).expect("texts are always JSON")
+}
+
+/// When a notification says that it was made, in seconds: when its mark was, or so long after what the one before it said
+/// that Masakari does not take it for a repetition. Whoever knows the same marks gets the same time.
+fn apart(own: Timestamp, earlier: &[Timestamp]) -> i64 {
+    let after = |said: Option<i64>, at: &Timestamp| {
+        let least = said.map_or(i64::MIN, |said| said.saturating_add(APART));
+        Some(at.seconds().max(least))
+    };
+    earlier.iter().chain([&own]).fold(None, after).unwrap_or_else(|| own.seconds())
+}
+
+/// What a stored body says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The host, as Masakari knows it.
+    pub(super) host: String,
+    /// The time, as it was sent.
+    pub(super) generated_time: String,
+    /// What it says of the host.
+    pub(super) payload: Value,
+}
+
+impl Told {
+    /// Reads it; `None` if it is no notification.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Sent {
+            notification: Fields,
+        }
+        #[derive(Deserialize)]
+        struct Fields {
+            hostname: String,
+            generated_time: String,
+            payload: Value,
+        }
+        let Fields { hostname, generated_time, payload } =
+            serde_json::from_slice::<Sent>(body).ok()?.notification;
+        Some(Self { host: hostname, generated_time, payload })
+    }
+
+    /// Whether it is a test.
+    pub(super) fn is_test(&self) -> bool {
+        self.host == NO_HOST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn host() -> HostName {
+        HostName::parse("Compute1.my.cloud.com").unwrap()
+    }
+
+    #[test]
+    fn the_body_has_the_documented_keys_and_no_other() {
+        let body = of_mark(&host(), Timestamp(1_784_600_001_999), &[]);
+        let golden = concat!(
+            r#"{"notification":{"type":"COMPUTE_HOST","hostname":"Compute1.my.cloud.com","#,
+            r#""generated_time":"2026-07-21T02:13:21Z","#,
+            r#""payload":{"event":"STOPPED","cluster_status":"OFFLINE","host_status":"NORMAL"}}}"#
+        );
+        assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
+        let told = Told::read(&body).unwrap();
+        assert_eq!(told.generated_time, "2026-07-21T02:13:21Z");
+        assert!(!told.is_test() && Told::read(b"{}").is_none());
+    }
+
+    /// No host has the name of a test, and what it says is no failure.
+    #[test]
+    fn a_test_is_no_failure() {
+        let body = of_test(Timestamp(0));
+        assert!(Told::read(&body).unwrap().is_test());
+        let text = String::from_utf8(body).unwrap();
+        assert!(text.contains("STARTED") && text.contains("send-test.invalid") && !text.contains("STOPPED"));
+    }
+
+    /// What Masakari does: a later notification counts only if no stored one is younger than it less 180 s.
+    fn is_duplicate(stored: &[i64], new: i64) -> bool {
+        stored.iter().any(|stored| *stored >= new - 180)
+    }
+
+    fn said(times: &[i64]) -> Vec<i64> {
+        let times: Vec<Timestamp> = times.iter().copied().map(Timestamp::from_seconds).collect();
+        (0..times.len()).map(|n| apart(times[n], &times[..n])).collect()
+    }
+
+    #[test]
+    fn a_second_outage_within_three_minutes_is_no_repetition() {
+        assert_eq!(said(&[1000, 1010, 1020, 2000]), [1000, 1181, 1362, 2000]);
+        assert_eq!(said(&[5000, 1000]), [5000, 5181], "a clock that ran fast");
+        assert!(is_duplicate(&[1000], 1010), "the broken variant sends the time as it is");
+    }
+
+    proptest! {
+        #[test]
+        fn no_outage_of_a_host_is_swallowed(times in proptest::collection::vec(0..100_000i64, 1..12)) {
+            let said = said(&times);
+            for n in 0..said.len() {
+                prop_assert!(said[n] >= times[n] && !is_duplicate(&said[..n], said[n]));
+            }
+        }
+    }
+}

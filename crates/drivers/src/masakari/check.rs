@@ -1,0 +1,112 @@
+//! What stands in the way of telling Masakari of hosts, asked without leaving anything there.
+
+use tokio::time::Instant;
+
+use super::Masakari;
+use super::lookup::{Host, Hosts, Look, too_many};
+use crate::driver::{Driver as _, Failure, Finding, Named};
+use crate::openstack::{self, INSTANCE_HA};
+
+/// Token, catalog and role first, with a notification of a host that does not exist; then what Masakari has of each host, if it
+/// shows that.
+pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding> {
+    let mut all = openstack::try_out(driver, &driver.session, &INSTANCE_HA).await;
+    // Where it answers no notification well, it may show its hosts all the same: one role is not the other.
+    if all.iter().any(|finding| finding.why.kind != "forbidden") {
+        return all;
+    }
+    let look = Look::new(&driver.session, Instant::now() + driver.limit());
+    if let Err(unseen) = look.notifications().await {
+        all.extend(Finding::of(&unseen.outcome()));
+    }
+    match look.all().await {
+        Ok(known) => all.extend(hosts.iter().filter_map(|host| of_host(driver, host, &known))),
+        Err(unseen) => all.extend(Finding::of(&unseen.outcome())),
+    }
+    all
+}
+
+fn of_host(driver: &Masakari, host: &Named, known: &Hosts) -> Option<Finding> {
+    let why = obstacle(driver.host_name.of_host(host).as_str(), known)?;
+    Some(Finding { host: Some(host.node.clone()), why })
+}
+
+/// Why Masakari would recover nothing of the host of this name.
+fn obstacle(name: &str, known: &Hosts) -> Option<Failure> {
+    let Some(host) = known.shown.iter().find(|host| host.name == name) else {
+        let missing = || Failure::new("unknown-host", &unknown(name, &known.shown));
+        return Some(if known.is_whole { missing() } else { too_many(name) });
+    };
+    let segment = &host.segment.name;
+    if host.segment.enabled == Some(false) {
+        let says = format!(
+            "its segment {segment} is disabled: Masakari would take a notification of {name} and ignore it"
+        );
+        return Some(Failure::new("segment-disabled", &says));
+    }
+    let says = format!(
+        "Masakari has {name} (segment {segment}) on maintenance and would take nothing about it: end that if the host is well"
+    );
+    host.on_maintenance.then(|| Failure::new("maintenance", &says))
+}
+
+fn unknown(name: &str, known: &[Host]) -> String {
+    let named =
+        |fits: &dyn Fn(&str) -> bool| known.iter().map(|host| host.name.as_str()).find(|own| fits(own));
+    let label = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    if let Some(other) = named(&|own| own.eq_ignore_ascii_case(name)) {
+        return format!(
+            "Masakari calls it {other} and not {name}, and tells capital letters from small ones: set its name in [hosts.names]"
+        );
+    }
+    if let Some(other) = named(&|own| label(own) == label(name)) {
+        return format!(
+            "Masakari has no host {name}, but one {other}: set host-name, [hosts] domain, or its name in [hosts.names]"
+        );
+    }
+    format!("Masakari has no host {name} in any segment: add it to one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lookup::Segment;
+    use super::*;
+
+    fn host(name: &str, enabled: Option<bool>, on_maintenance: bool) -> Host {
+        let segment = Segment { uuid: "5e9".into(), name: "east".into(), enabled };
+        Host { segment, uuid: "b6".into(), name: name.into(), on_maintenance, changed: None }
+    }
+
+    #[test]
+    fn each_obstacle_has_its_sentence() {
+        let shown = vec![
+            host("c1.x", None, false),
+            host("c2.x", Some(true), false),
+            host("c3.x", Some(false), true),
+            host("c4.x", Some(true), true),
+            host("C5.X", Some(true), false),
+            host("c6", Some(true), false),
+        ];
+        let mut known = Hosts { shown, is_whole: true };
+        for (name, expected) in [
+            ("c1.x", None),
+            ("c2.x", None),
+            ("c3.x", Some(("segment-disabled", "its segment east is disabled"))),
+            ("c4.x", Some(("maintenance", "has c4.x (segment east) on maintenance"))),
+            ("c5.x", Some(("unknown-host", "calls it C5.X and not c5.x"))),
+            ("c6.x", Some(("unknown-host", "no host c6.x, but one c6"))),
+            ("c7.x", Some(("unknown-host", "no host c7.x in any segment"))),
+        ] {
+            let got = obstacle(name, &known);
+            let got = got.as_ref().map(|why| (why.kind, why.detail.as_str()));
+            assert_eq!(got.map(|(kind, _)| kind), expected.map(|(kind, _)| kind), "{name}");
+            assert!(got.unwrap_or_default().1.contains(expected.unwrap_or_default().1), "{got:?}");
+        }
+        known.is_whole = false;
+        let kind = |name| obstacle(name, &known).map(|why| why.kind);
+        assert_eq!(
+            [kind("c1.x"), kind("c4.x"), kind("c7.x")],
+            [None, Some("maintenance"), Some("not-shown")]
+        );
+    }
+}

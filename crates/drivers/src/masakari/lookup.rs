@@ -1,0 +1,418 @@
+//! What Masakari has: its segments with their hosts, and its notifications of a host. It is only asked here.
+
+use std::collections::BTreeSet;
+
+use marks::time::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer;
+use super::body::Told;
+use crate::driver::{Failure, Outcome};
+use crate::openstack::{Answer, Ask, INSTANCE_HA, Session, seconds};
+
+/// The oldest entries of a list first; else it begins with the newest. Masakari gives no more of it at once than its
+/// `osapi_max_limit`, which it does not tell, and what it takes as a `marker` is another thing in each release. But a list
+/// whose two ends are the same is whole.
+const OLDEST_FIRST: (&str, &str) = ("sort_dir", "asc");
+const SEGMENTS: &str = "/segments";
+/// From this version on a segment says whether it is enabled.
+const WITH_ENABLED: &str = "instance-ha 1.2";
+
+/// Why it is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unseen {
+    /// Masakari did not say, and may the next time.
+    NotNow(Outcome),
+    /// The user may not look.
+    Hidden(Outcome),
+    /// It does not show it, however often it is asked.
+    Never(Outcome),
+}
+
+impl Unseen {
+    /// What it means where nothing else was asked.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::NotNow(outcome) | Self::Hidden(outcome) | Self::Never(outcome) => outcome,
+        }
+    }
+}
+
+/// A group of hosts that stand in for each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) uuid: String,
+    /// For people.
+    pub(super) name: String,
+    /// Of one that is not, notifications are taken and ignored. An older Masakari does not say.
+    pub(super) enabled: Option<bool>,
+}
+
+impl Segment {
+    /// Where its hosts are.
+    fn hosts(&self) -> String {
+        format!("{SEGMENTS}/{}/hosts", self.uuid)
+    }
+}
+
+/// A host as Masakari knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Host {
+    pub(super) segment: Segment,
+    pub(super) uuid: String,
+    pub(super) name: String,
+    pub(super) on_maintenance: bool,
+    /// When anything of it was changed last; whole seconds.
+    pub(super) changed: Option<i64>,
+}
+
+/// Every host that Masakari shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hosts {
+    pub(super) shown: Vec<Host>,
+    /// Whether there are no others.
+    pub(super) is_whole: bool,
+}
+
+impl Hosts {
+    /// The host of this name, to the letter.
+    ///
+    /// # Errors
+    /// It may be one that is not shown.
+    fn named(self, name: &str) -> Result<Option<Host>, Unseen> {
+        match self.shown.into_iter().find(|host| host.name == name) {
+            None if !self.is_whole => Err(Unseen::Never(Outcome::Rejected(too_many(name)))),
+            found => Ok(found),
+        }
+    }
+}
+
+/// A list, or two ends of one.
+struct List {
+    entries: Vec<Value>,
+    is_whole: bool,
+}
+
+/// A notification that Masakari has of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) uuid: String,
+    pub(super) status: String,
+    pub(super) payload: Value,
+    /// What it says of itself; whole seconds.
+    pub(super) generated: i64,
+    /// When Masakari took it.
+    pub(super) created: Option<i64>,
+    /// When it was changed last.
+    pub(super) changed: Option<i64>,
+}
+
+impl Row {
+    /// Reads one that Masakari shows.
+    pub(super) fn read(entry: &Value) -> Option<Self> {
+        Some(Self {
+            uuid: uuid(&entry["notification_uuid"])?,
+            status: entry["status"].as_str()?.to_owned(),
+            payload: entry["payload"].clone(),
+            generated: time(&entry["generated_time"])?,
+            created: time(&entry["created_at"]),
+            changed: time(&entry["updated_at"]),
+        })
+    }
+
+    /// Whether it is the one that was told.
+    pub(super) fn is(&self, told: &Told) -> bool {
+        Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
+    }
+
+    /// Whether it tells of a failure.
+    pub(super) fn is_failure(&self) -> bool {
+        self.payload["event"] == "STOPPED"
+    }
+
+    /// Whether Masakari is not done with it.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.status.as_str(), "new" | "running" | "error")
+    }
+
+    /// Whether it is of a later time than the one that was told.
+    pub(super) fn is_after(&self, told: &Told) -> bool {
+        seconds(&told.generated_time).is_some_and(|told| self.generated > told)
+    }
+}
+
+/// One look at Masakari, until `end`.
+pub(super) struct Look<'s> {
+    session: &'s Session,
+    end: Instant,
+}
+
+impl<'s> Look<'s> {
+    pub(super) fn new(session: &'s Session, end: Instant) -> Self {
+        Self { session, end }
+    }
+
+    /// The name of the notification that was told, if Masakari has it.
+    ///
+    /// # Errors
+    /// It could not be learnt.
+    pub(super) async fn find(&self, told: &Told) -> Result<Option<String>, Unseen> {
+        let Some(host) = self.host(&told.host).await? else { return Ok(None) };
+        let rows = self.since(&host, told).await?;
+        Ok(rows.into_iter().find(|row| row.is(told)).map(|row| row.uuid))
+    }
+
+    /// The notifications of a host from the time of this one on. If this one is not among them, Masakari does not have it.
+    ///
+    /// # Errors
+    /// They could not be learnt.
+    pub(super) async fn since(&self, host: &Host, told: &Told) -> Result<Vec<Row>, Unseen> {
+        let query = [
+            ("type", "COMPUTE_HOST"),
+            ("source_host_uuid", host.uuid.as_str()),
+            ("generated-since", told.generated_time.as_str()),
+        ];
+        let newest = self.list("/notifications", &query, "notifications", None).await?;
+        let rows = rows(&newest, host)?;
+        if rows.iter().any(|row| row.is(told)) {
+            return Ok(rows);
+        }
+        let oldest = [&query[..], &[OLDEST_FIRST]].concat();
+        let oldest = self.list("/notifications", &oldest, "notifications", None).await?;
+        let List { entries, is_whole } = joined(newest, oldest, "notification_uuid");
+        let rows = self::rows(&entries, host)?;
+        match is_whole || rows.iter().any(|row| row.is(told)) {
+            true => Ok(rows),
+            false => Err(Unseen::Never(Outcome::Rejected(too_many(&told.host)))),
+        }
+    }
+
+    /// Whether the user may list notifications.
+    ///
+    /// # Errors
+    /// As any.
+    pub(super) async fn notifications(&self) -> Result<(), Unseen> {
+        self.list("/notifications", &[("limit", "1")], "notifications", None).await.map(|_| ())
+    }
+
+    /// The host of this name, to the letter.
+    ///
+    /// # Errors
+    /// It could not be learnt.
+    pub(super) async fn host(&self, name: &str) -> Result<Option<Host>, Unseen> {
+        for segment in segments(&self.list(SEGMENTS, &[], "segments", None).await?)? {
+            let hosts = hosts(&self.list(&segment.hosts(), &[], "hosts", None).await?, &segment)?;
+            if let Some(found) = hosts.into_iter().find(|host| host.name == name) {
+                return Ok(Some(found));
+            }
+        }
+        // It is looked for among all before it counts as missing.
+        let all = self.both_ends(SEGMENTS, "segments", None).await?;
+        self.hosts_of(&all).await?.named(name)
+    }
+
+    /// Every host of every segment.
+    ///
+    /// # Errors
+    /// They could not be learnt.
+    pub(super) async fn all(&self) -> Result<Hosts, Unseen> {
+        // A Masakari that does not know this version refuses it.
+        let segments = match self.both_ends(SEGMENTS, "segments", Some(WITH_ENABLED)).await {
+            Err(Unseen::Never(_)) => self.both_ends(SEGMENTS, "segments", None).await?,
+            other => other?,
+        };
+        self.hosts_of(&segments).await
+    }
+
+    async fn hosts_of(&self, List { entries, is_whole }: &List) -> Result<Hosts, Unseen> {
+        let mut all = Hosts { shown: Vec::new(), is_whole: *is_whole };
+        for segment in segments(entries)? {
+            let own = self.both_ends(&segment.hosts(), "hosts", None).await?;
+            all.shown.extend(hosts(&own.entries, &segment)?);
+            all.is_whole &= own.is_whole;
+        }
+        Ok(all)
+    }
+
+    async fn both_ends(&self, path: &str, key: &str, version: Option<&str>) -> Result<List, Unseen> {
+        let newest = self.list(path, &[], key, version).await?;
+        let oldest = self.list(path, &[OLDEST_FIRST], key, version).await?;
+        Ok(joined(newest, oldest, "uuid"))
+    }
+
+    async fn list(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        key: &str,
+        version: Option<&str>,
+    ) -> Result<Vec<Value>, Unseen> {
+        let ask = Ask::get(path, query).in_version(version);
+        let answer = self.session.send(&INSTANCE_HA, &ask, self.end).await;
+        entries(&answer.map_err(|trouble| Unseen::NotNow(answer::unasked(&trouble)))?, key)
+    }
+}
+
+/// The entries of a list that Masakari gave.
+fn entries(answer: &Answer, key: &str) -> Result<Vec<Value>, Unseen> {
+    if answer.status != 200 {
+        return Err(answer::unseen(answer));
+    }
+    // An answer that was cut off may look whole to HTTP.
+    let body: Value = serde_json::from_slice(&answer.body).map_err(|_| cut_off())?;
+    match &body[key] {
+        Value::Array(rows) => Ok(rows.clone()),
+        _ => Err(strange()),
+    }
+}
+
+/// One list of its two ends, each entry once.
+fn joined(newest: Vec<Value>, oldest: Vec<Value>, id: &str) -> List {
+    let known: BTreeSet<String> = newest.iter().map(|entry| entry[id].to_string()).collect();
+    let (mut entries, before) = (newest, known.len());
+    entries.extend(oldest.into_iter().filter(|entry| !known.contains(&entry[id].to_string())));
+    List { is_whole: entries.len() == before, entries }
+}
+
+fn segments(entries: &[Value]) -> Result<Vec<Segment>, Unseen> {
+    entries.iter().map(|entry| segment(entry).ok_or_else(strange)).collect()
+}
+
+fn hosts(entries: &[Value], segment: &Segment) -> Result<Vec<Host>, Unseen> {
+    entries.iter().map(|entry| host(entry, segment).ok_or_else(strange)).collect()
+}
+
+fn rows(entries: &[Value], host: &Host) -> Result<Vec<Row>, Unseen> {
+    let own = entries.iter().filter(|row| row["source_host_uuid"] == host.uuid.as_str());
+    own.map(|entry| Row::read(entry).ok_or_else(strange)).collect()
+}
+
+fn segment(entry: &Value) -> Option<Segment> {
+    let name = entry["name"].as_str().unwrap_or_default().to_owned();
+    Some(Segment { uuid: uuid(&entry["uuid"])?, name, enabled: entry["enabled"].as_bool() })
+}
+
+fn host(entry: &Value, segment: &Segment) -> Option<Host> {
+    Some(Host {
+        segment: segment.clone(),
+        uuid: uuid(&entry["uuid"])?,
+        name: entry["name"].as_str()?.to_owned(),
+        on_maintenance: entry["on_maintenance"].as_bool()?,
+        changed: time(&entry["updated_at"]),
+    })
+}
+
+/// It becomes a part of a path.
+fn uuid(value: &Value) -> Option<String> {
+    let is_uuid = |text: &&str| {
+        (1..=36).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+    };
+    value.as_str().filter(is_uuid).map(str::to_owned)
+}
+
+fn time(value: &Value) -> Option<i64> {
+    seconds(value.as_str()?)
+}
+
+/// How long ago it was, in seconds; nothing where its clock is ahead of ours.
+pub(super) fn ago(since: i64, now: Timestamp) -> u64 {
+    u64::try_from(now.seconds().saturating_sub(since)).unwrap_or_default()
+}
+
+fn cut_off() -> Unseen {
+    Unseen::NotNow(Outcome::Retry(Failure::new("unavailable", "Masakari gave half an answer to a question")))
+}
+
+fn strange() -> Unseen {
+    Unseen::Never(Outcome::Refused(Failure::new(
+        "misconfigured",
+        "Masakari's answer to a question is none of Masakari: check what the catalog, or endpoint, names",
+    )))
+}
+
+/// Whether Masakari has it cannot be said.
+pub(super) fn too_many(host: &str) -> Failure {
+    let says = format!(
+        "Masakari has more segments, hosts or notifications than it lists at once, and does not show that of {host}: raise its osapi_max_limit"
+    );
+    Failure::new("not-shown", &says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const BODY: &[u8] =
+        br#"{"notification":{"type":"COMPUTE_HOST","hostname":"c","generated_time":"2026-07-21T02:13:21Z",
+        "payload":{"event":"STOPPED","cluster_status":"OFFLINE","host_status":"NORMAL"}}}"#;
+
+    fn of(generated: &str, host_status: &str) -> Option<Row> {
+        let payload = json!({"host_status": host_status, "event": "STOPPED", "cluster_status": "OFFLINE"});
+        Row::read(
+            &json!({"notification_uuid": "9b1e", "status": "new", "generated_time": generated, "payload": payload}),
+        )
+    }
+
+    #[test]
+    fn times_are_compared_whatever_their_form() {
+        let told = Told::read(BODY).unwrap();
+        for stored in [
+            "2026-07-21T02:13:21.000000",
+            "2026-07-21T02:13:21",
+            "2026-07-21T02:13:21Z",
+            "2026-07-21T04:13:21+02:00",
+        ] {
+            let row = of(stored, "NORMAL").unwrap();
+            assert!(row.is(&told) && !row.is_after(&told), "{stored}");
+        }
+        let later = of("2026-07-21T02:13:22.000000", "NORMAL").unwrap();
+        assert!(!later.is(&told) && later.is_after(&told));
+        assert!(of("soon", "NORMAL").is_none() && of("", "NORMAL").is_none());
+    }
+
+    /// Another monitor's notification of the same second is not ours, and Masakari may ignore it.
+    #[test]
+    fn another_payload_is_another_notification() {
+        let (told, other) = (Told::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
+        assert!(!other.is(&told));
+        assert!(other.is_failure(), "the broken variant looks at the event alone");
+    }
+
+    /// What a list says becomes a path.
+    #[test]
+    fn a_name_that_is_no_uuid_is_none() {
+        for strange in [json!(""), json!("../x"), json!("a".repeat(37)), json!(7), json!(null)] {
+            assert_eq!(uuid(&strange), None);
+        }
+        assert!(uuid(&json!("b6165712-0000-4000-8000-000000000001")).is_some());
+    }
+
+    /// The broken variant counts: a list of as many entries as fit looks whole, or a whole one does not.
+    #[test]
+    fn a_list_is_whole_when_its_ends_are_the_same() {
+        let of = |newest: &[u8], oldest: &[u8]| {
+            let list = |ids: &[u8]| ids.iter().map(|id| json!({ "uuid": id })).collect();
+            let List { entries, is_whole } = joined(list(newest), list(oldest), "uuid");
+            (entries.len(), is_whole)
+        };
+        assert_eq!(of(&[], &[]), (0, true));
+        assert_eq!(of(&[3, 2, 1], &[1, 2, 3]), (3, true));
+        assert_eq!(of(&[3, 2], &[1, 2]), (3, false), "nobody knows what is between them");
+        assert_eq!(of(&[4, 3], &[1, 2]), (4, false));
+        let full = 2;
+        assert_ne!([3, 2, 1].len() < full, of(&[3, 2, 1], &[1, 2, 3]).1, "the broken variant");
+    }
+
+    #[test]
+    fn half_an_answer_is_asked_for_again() {
+        let of = |status, body| entries(&Answer::of(status, body, None), "hosts");
+        assert_eq!(of(200, r#"{"hosts": []}"#), Ok(vec![]));
+        assert!(matches!(of(200, r#"{"hosts": [{"#), Err(Unseen::NotNow(_))));
+        assert!(matches!(of(200, r#"{"segments": []}"#), Err(Unseen::Never(_))));
+        assert!(matches!(of(503, ""), Err(Unseen::NotNow(_))));
+        assert!(matches!(of(403, ""), Err(Unseen::Hidden(_))));
+        assert!(matches!(of(404, ""), Err(Unseen::Never(_))));
+    }
+}

@@ -1,0 +1,171 @@
+//! The `mistral` driver: an execution of a workflow, under the mark's id.
+
+mod answer;
+mod body;
+mod input;
+mod keys;
+mod template;
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Failure, Kind, Message, Named, Outcome};
+use crate::event::TimeFormat;
+use crate::kept::Unusable;
+use crate::openstack::{self, Ask, Session, WORKFLOW};
+use crate::writes::{Request, What, Write};
+use body::{Told, Workflow};
+pub use input::Input;
+pub use template::Template;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "mistral", configure: keys::configure, writes: WRITES };
+
+static START: Request = Request { method: Method::POST, path: "/executions" };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Request(&START, "an execution of `workflow` is started, and does what that says"),
+    guard: "its id is the mark's: Mistral starts no second one while it keeps the first",
+    undo: "`openstack workflow execution update --state CANCELLED MARK`; what the workflow has done stays",
+}];
+
+/// What a `mistral` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Mistral belongs to.
+    pub cloud: openstack::Options,
+    /// The workflow's name or UUID.
+    pub workflow: String,
+    /// Where it is looked for, if not in the default namespace.
+    pub namespace: Option<String>,
+    /// What it is given.
+    pub input: Input,
+    /// What its execution is called.
+    pub description: Option<Template>,
+    /// How times are written in both.
+    pub time_format: TimeFormat,
+}
+
+impl Options {
+    /// A workflow of this cloud, with nothing but defaults.
+    pub fn of(cloud: openstack::Options, workflow: &str) -> Self {
+        let workflow = workflow.to_owned();
+        let input = Input::default();
+        Self { cloud, workflow, namespace: None, input, description: None, time_format: TimeFormat::Epoch }
+    }
+}
+
+/// One `mistral` route.
+pub struct Mistral {
+    session: Session,
+    workflow: Workflow,
+    input: Input,
+    description: Option<Template>,
+    time_format: TimeFormat,
+}
+
+impl Mistral {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let Options { cloud, workflow, namespace, input, description, time_format } = options;
+        let workflow = Workflow::of(workflow, namespace);
+        Ok(Self { session: Session::new(cloud)?, workflow, input, description, time_format })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        match Told::read(message.body) {
+            Some(told) if told.test => self.look(&told.workflow, end).await,
+            Some(told) => self.start(&told, message.body, end).await,
+            None => Outcome::Rejected(Failure::of_others()),
+        }
+    }
+
+    async fn start(&self, told: &Told, body: &[u8], end: Instant) -> Outcome {
+        let ask = Ask::write(&START, START.path, body);
+        match self.session.send(&WORKFLOW, &ask, end).await {
+            Ok(answer) => answer::started(&answer, &told.id),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+
+    /// Whether the workflow is there: that starts nothing.
+    async fn look(&self, workflow: &Workflow, end: Instant) -> Outcome {
+        let (path, query) = (workflow.path(), workflow.query());
+        let ask = Ask::get(&path, &query);
+        match self.session.send(&WORKFLOW, &ask, end).await {
+            Ok(answer) => answer::found(&answer),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+}
+
+impl Driver for Mistral {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("workflow {} in Mistral of {}", self.workflow.shown(), self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let _all_of_them = host;
+        Some(
+            "Mistral may run the workflow: see `openstack workflow execution list`, and end it with `openstack workflow execution update --state CANCELLED MARK`"
+                .to_owned(),
+        )
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        let (input, description) = (&self.input, self.description.as_ref());
+        body::of_mark(mark, &self.workflow, input, description, self.time_format)
+    }
+
+    fn test_body(&self, id: &MarkId, _now: Timestamp) -> Vec<u8> {
+        body::of_test(id, &self.workflow)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    /// A workflow that evacuates the host could start instances a second time that run on it again.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        Box::pin(async { Some(openstack::try_out(self, &self.session, &WORKFLOW).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Mistral {
+    /// An input may hold what its workflow shows to others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mistral").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,171 @@
+//! What Mistral's answers mean for a mark. Pure: the tables are here and nowhere else.
+
+use serde_json::Value;
+
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::openstack::{Answer, told, usual};
+
+/// Who is asked, for people.
+const WHO: &str = "Mistral";
+
+/// What the start of an execution came to. Its id is the mark's: whatever was open, Mistral starts no second one.
+pub(super) fn started(answer: &Answer, id: &str) -> Outcome {
+    match answer.status {
+        201 if answer.json()["id"] == id => shown(&answer.json()["state"], id),
+        201 => Outcome::Unknown(says(answer, "protocol", " and did not show the execution of this mark")),
+        400 => Outcome::Rejected(says(
+            answer,
+            "rejected",
+            ": it does not take this: check input and the workflow",
+        )),
+        _ if is_without_workflow(answer) => no_workflow(answer),
+        _ => usual(WHO, answer),
+    }
+}
+
+/// What became of the mark's execution so far: a repetition gets the first one, which may be over by then.
+fn shown(state: &Value, id: &str) -> Outcome {
+    match state.as_str() {
+        Some(state @ ("ERROR" | "CANCELLED")) => {
+            let why = format!(
+                "the execution of this mark is in {state}: rerun it in Mistral, or evacuate by hand and end the mark"
+            );
+            Outcome::Rejected(Failure::new("execution-failed", &why))
+        }
+        _ => Outcome::Acknowledged { reference: Some(id.to_owned()) },
+    }
+}
+
+/// What a look at the workflow came to, which starts nothing and leaves nothing open.
+pub(super) fn found(answer: &Answer) -> Outcome {
+    match answer.status {
+        200 if answer.json()["id"].is_string() => Outcome::Acknowledged { reference: None },
+        200 => Outcome::Retry(says(answer, "protocol", " and did not show the workflow")),
+        _ if is_without_workflow(answer) => no_workflow(answer),
+        _ => match usual(WHO, answer) {
+            Outcome::Unknown(failure) => Outcome::Retry(failure),
+            outcome => outcome,
+        },
+    }
+}
+
+fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
+    told(WHO, answer, kind, advice)
+}
+
+/// An engine whose errors the API cannot read as its own is a 500 with the same words: nothing was started then either.
+fn is_without_workflow(answer: &Answer) -> bool {
+    matches!(answer.status, 404 | 500) && answer.message().contains("Workflow not found [")
+}
+
+/// Whoever creates it does not say so here.
+fn no_workflow(answer: &Answer) -> Outcome {
+    let advice = ": create the workflow in the user's project, or correct workflow and namespace";
+    Outcome::Refused(says(answer, "misconfigured", advice).or_after(LOCKED_OUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    fn start(status: u16, body: &str) -> Outcome {
+        started(&Answer::of(status, body, None), ID)
+    }
+
+    fn look(status: u16, body: &str) -> Outcome {
+        found(&Answer::of(status, body, None))
+    }
+
+    /// What the tables say, written a second time as one; `open` is what nobody knows of.
+    fn expected(status: u16, open: &'static str) -> (&'static str, &'static str) {
+        match status {
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => (open, "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => (open, "protocol"),
+        }
+    }
+
+    /// S1-16: no status acknowledges by itself.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(word(&start(status, "")), expected(status, "unknown"), "{status}");
+            assert_eq!(word(&look(status, "")), expected(status, "retry"), "{status}");
+        }
+    }
+
+    /// The broken variant takes each 201 for its own.
+    #[test]
+    fn only_the_execution_of_this_mark_acknowledges() {
+        let body = |id: &str| format!(r#"{{"id": "{id}", "workflow_name": "w", "state": "RUNNING"}}"#);
+        assert_eq!(start(201, &body(ID)), Outcome::Acknowledged { reference: Some(ID.into()) });
+        let other = body("0193b3a4-0000-7e8f-9a0b-1c2d3e4f5a6b");
+        let careless = |_: &str| "acknowledged";
+        for body in [other.as_str(), "", "null", "{\"id\":", "{}"] {
+            assert_eq!(word(&start(201, body)), ("unknown", "protocol"), "{body}");
+            assert_ne!(careless(body), start(201, body).as_str());
+        }
+        assert_eq!(word(&start(200, &body(ID))), ("unknown", "protocol"));
+        assert_eq!(word(&look(200, &body(ID))), ("acknowledged", ""));
+    }
+
+    /// S1-16: nobody hears of it otherwise. The broken variant goes by the id alone.
+    #[test]
+    fn an_execution_that_failed_meanwhile_is_no_success() {
+        let body = |state: &str| format!(r#"{{"id": "{ID}", "workflow_name": "w", "state": "{state}"}}"#);
+        for state in ["IDLE", "RUNNING", "PAUSED", "SUCCESS", "DELAYED", ""] {
+            assert_eq!(word(&start(201, &body(state))), ("acknowledged", ""), "{state}");
+        }
+        let careless = |body: &str| if body.contains(ID) { "acknowledged" } else { "unknown" };
+        for state in ["ERROR", "CANCELLED"] {
+            let outcome = start(201, &body(state));
+            assert_eq!(word(&outcome), ("rejected", "execution-failed"));
+            assert!(outcome.failure().unwrap().detail.contains(state));
+            assert_ne!(careless(&body(state)), outcome.as_str());
+        }
+    }
+
+    #[test]
+    fn a_workflow_that_is_not_there_is_said_to_be_missing() {
+        let gone = r#"{"faultcode": "Client", "faultstring": "Workflow not found [workflow_identifier=nosuch, namespace=]", "debuginfo": null}"#;
+        let by_the_engine =
+            gone.replace("Workflow not found", "DBEntityNotFoundError: 404: Workflow not found");
+        for outcome in [start(404, gone), look(404, gone), start(500, &by_the_engine)] {
+            assert_eq!(word(&outcome), ("refused", "misconfigured"));
+            let failure = outcome.failure().unwrap();
+            assert!(failure.detail.contains("workflow_identifier=nosuch"), "{}", failure.detail);
+            assert_eq!(failure.after, Some(LOCKED_OUT));
+        }
+        let elsewhere = start(404, "<html>");
+        assert!(elsewhere.failure().unwrap().detail.contains("names as Mistral"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_input_is_shown() {
+        let body = r#"{"faultcode": "Client", "faultstring": "Invalid input [workflow=w, missing=['host'], unexpected=['x']]", "debuginfo": null}"#;
+        let outcome = start(400, body);
+        assert!(outcome.failure().unwrap().detail.contains("missing=['host']"));
+    }
+
+    /// Mistral gives the whole token back.
+    #[test]
+    fn a_refused_token_is_not_shown() {
+        let body = r#"{"code": 401, "title": "Unauthorized", "description": "Failed to validate access token: t0ken"}"#;
+        let shown = |outcome: Outcome| outcome.failure().unwrap().detail.clone();
+        assert!(!shown(start(401, body)).contains("t0ken"));
+        assert!(!shown(start(401, r#"{"faultstring": "bad t0ken"}"#)).contains("t0ken"));
+    }
+}

@@ -1,0 +1,201 @@
+//! A stored message of a `mistral` route: an execution as Mistral takes it, with these keys and no other. Pure.
+
+use std::fmt::Write as _;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::input::Input;
+use super::template::Template;
+use crate::event::TimeFormat;
+
+/// Mistral's databases have room for a description of so many characters.
+const LONGEST: usize = 255;
+
+/// Which workflow. Serialised in the order of its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Workflow {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow_namespace: Option<String>,
+}
+
+impl Workflow {
+    /// A workflow by its name, or by what is a UUID.
+    pub(super) fn of(workflow: String, namespace: Option<String>) -> Self {
+        let is_id = MarkId::parse(&workflow).is_ok();
+        let (id, name) = if is_id { (Some(workflow), None) } else { (None, Some(workflow)) };
+        Self { workflow_id: id, workflow_name: name, workflow_namespace: namespace }
+    }
+
+    /// Its name or id.
+    pub(super) fn shown(&self) -> &str {
+        self.workflow_id.as_deref().or(self.workflow_name.as_deref()).unwrap_or_default()
+    }
+
+    /// Where it is looked for.
+    pub(super) fn path(&self) -> String {
+        let mut path = "/workflows/".to_owned();
+        for byte in self.shown().bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-' | b'~' => path.push(byte.into()),
+                _ => {
+                    let _to_a_string = write!(path, "%{byte:02X}");
+                }
+            }
+        }
+        path
+    }
+
+    /// The namespace that it is looked for in.
+    pub(super) fn query(&self) -> Vec<(&str, &str)> {
+        self.workflow_namespace.iter().map(|namespace| ("namespace", namespace.as_str())).collect()
+    }
+}
+
+/// Serialised in the order of its fields.
+#[derive(Serialize)]
+struct Execution<'a> {
+    id: &'a MarkId,
+    #[serde(flatten)]
+    workflow: &'a Workflow,
+    input: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+}
+
+/// What no Mistral ever sees: it has to be there, and that is all.
+#[derive(Serialize)]
+struct Test<'a> {
+    id: &'a MarkId,
+    #[serde(flatten)]
+    workflow: &'a Workflow,
+    test: bool,
+}
+
+/// The execution of a mark.
+pub(super) fn of_mark(
+    mark: &Mark,
+    workflow: &Workflow,
+    input: &Input,
+    description: Option<&Template>,
+    times: TimeFormat,
+) -> Vec<u8> {
+    let short = |template: &Template| template.text(mark, times).chars().take(LONGEST).collect();
+    let (input, description) = (input.value(mark, times), description.map(short));
+    bytes(&Execution { id: &mark.id, workflow, input, description })
+}
+
+/// A test of a workflow, which does not start it.
+pub(super) fn of_test(id: &MarkId, workflow: &Workflow) -> Vec<u8> {
+    bytes(&Test { id, workflow, test: true })
+}
+
+fn bytes(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("texts, numbers and truth values are always JSON")
+}
+
+/// What a stored body says.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Told {
+    /// Of the mark, and of its execution.
+    pub(super) id: String,
+    #[serde(flatten)]
+    pub(super) workflow: Workflow,
+    /// Whether it is a test.
+    #[serde(default)]
+    pub(super) test: bool,
+}
+
+impl Told {
+    /// Reads it; `None` if it is no message of such a route.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        let told: Self = serde_json::from_slice(body).ok()?;
+        (!told.workflow.shown().is_empty()).then_some(told)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use marks::host::HostName;
+    use marks::time::Timestamp;
+
+    use super::*;
+
+    pub(in super::super) fn mark() -> Mark {
+        Mark {
+            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_000_999),
+            generated_time: Timestamp(1_784_600_001_001),
+        }
+    }
+
+    fn by(workflow: &str, namespace: Option<&str>) -> Workflow {
+        Workflow::of(workflow.to_owned(), namespace.map(str::to_owned))
+    }
+
+    fn body(workflow: &Workflow, description: Option<&str>) -> String {
+        let description = description.map(|text| Template::parse(text).unwrap());
+        let input = Input::default();
+        let body = of_mark(&mark(), workflow, &input, description.as_ref(), TimeFormat::Epoch);
+        String::from_utf8(body).unwrap()
+    }
+
+    /// S0-27, S1-43: an execution under the mark's id, with what the seed's script gives to its workflow.
+    #[test]
+    fn the_body_is_an_execution_with_the_marks_id() {
+        let golden = concat!(
+            r#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b","workflow_name":"host-evacuate","#,
+            r#""input":{"on_shared_storage":true,"search_opts":{"host":"Compute1.my.cloud.com"}}}"#
+        );
+        assert_eq!(body(&by("host-evacuate", None), None), golden);
+        let id = "b8f2a9d0-1111-4222-8333-444455556666";
+        let whole = body(&by(id, Some("ops")), Some("{node} failed"));
+        assert!(whole.contains(&format!(r#""workflow_id":"{id}","workflow_namespace":"ops","input":"#)));
+        assert!(
+            whole.ends_with(r#""description":"compute1 failed"}"#) && !whole.contains("workflow_name\":")
+        );
+    }
+
+    #[test]
+    fn a_description_has_room() {
+        let long = body(&by("w", None), Some(&"ä".repeat(300)));
+        assert!(long.contains(&"ä".repeat(255)) && !long.contains(&"ä".repeat(256)));
+    }
+
+    /// No Mistral takes a test for an execution, and it has no input to act on.
+    #[test]
+    fn a_test_starts_nothing() {
+        let workflow = by("host-evacuate", Some("ops"));
+        let told = Told::read(&of_test(&mark().id, &workflow)).unwrap();
+        assert!(told.test && told.workflow == workflow);
+        let told = Told::read(body(&workflow, None).as_bytes()).unwrap();
+        assert!(!told.test && told.id == mark().id.to_string());
+        let text = String::from_utf8(of_test(&mark().id, &workflow)).unwrap();
+        assert!(!text.contains("input") && !text.contains("Compute1"));
+    }
+
+    #[test]
+    fn the_bytes_of_others_are_not_read() {
+        let standard = crate::event::of_mark(&mark(), TimeFormat::Epoch);
+        for body in [&standard[..], b"", b"{}", b"null", br#"{"id":"x","workflow_name":""}"#] {
+            assert_eq!(Told::read(body), None);
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_part_of_a_path() {
+        assert_eq!(by("ops.host-evacuate", None).path(), "/workflows/ops.host-evacuate");
+        assert_eq!(by("../executions?x#y z", None).path(), "/workflows/..%2Fexecutions%3Fx%23y%20z");
+        assert_eq!(by("w", Some("a&b")).query(), [("namespace", "a&b")]);
+        assert!(by("w", None).query().is_empty());
+    }
+}

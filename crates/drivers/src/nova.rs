@@ -1,0 +1,252 @@
+//! The `nova` driver: the compute service of a failed host is forced down.
+
+mod answer;
+mod body;
+mod change;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use site::Section;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome, Step, usable};
+use crate::kept::Unusable;
+use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
+use crate::writes::{Request, What, Write};
+use answer::{List, Service};
+use body::Told;
+use change::Change;
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "nova", configure, writes: WRITES };
+
+static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &CHANGE,
+            "the host's nova-compute is forced down, and disabled with a reason that has the mark's id (`disable = true`)",
+        ),
+        guard: "Nova has one nova-compute of this name; a service that somebody else has disabled keeps his reason",
+        undo: "`openstack --os-compute-api-version 2.53 compute service set --up HOST nova-compute`, then the same with `--enable`",
+    },
+    Write {
+        what: What::Request(
+            &CHANGE,
+            "the same service is enabled and not forced down any more (`when-returned`)",
+        ),
+        guard: "the host is a member now; the route leads to the same cloud; the reason of this very mark still stands there",
+        undo: "`openstack --os-compute-api-version 2.53 compute service set --down HOST nova-compute`, then the same with `--disable`",
+    },
+];
+
+/// Since this version of the API a service is named by a UUID, and one call changes all that is said of it.
+const VERSION: &str = "compute 2.53";
+/// What Nova has of a host that does anything.
+const BINARY: &str = "nova-compute";
+
+/// What a `nova` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Nova belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// Why the service is disabled too, as [`reason`] takes it; where unset, it is not.
+    pub disabled_reason: Option<String>,
+    /// Whether what was done is undone when the host is back.
+    pub up_when_returned: bool,
+}
+
+/// One `nova` route.
+pub struct Nova {
+    session: Session,
+    host_name: WhichName,
+    disabled_reason: Option<String>,
+    up_when_returned: bool,
+}
+
+impl Nova {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let Options { cloud, host_name, disabled_reason, up_when_returned } = options;
+        Ok(Self { session: Session::new(cloud)?, host_name, disabled_reason, up_when_returned })
+    }
+
+    fn told(&self, mark: &Mark, forced_down: bool) -> Vec<u8> {
+        body::of_mark(mark, self.host_name.of(mark), forced_down, self.disabled_reason.as_deref())
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body) else {
+            return Outcome::Rejected(Failure::of_others());
+        };
+        let list = match self.look(&[("host", &told.host), ("binary", BINARY)], end).await {
+            Ok(list) => list,
+            Err(outcome) => return outcome,
+        };
+        if told.is_test() {
+            return Outcome::Acknowledged { reference: None };
+        }
+        match answer::the_one(list.of(&told.host)) {
+            Ok(service) => self.change(&told, &service, end).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// What Nova has. Nothing is changed by it, so nothing about it is ambiguous.
+    async fn look(&self, query: &[(&str, &str)], end: Instant) -> Result<List, Outcome> {
+        let ask = Ask::get("/os-services", query).in_version(Some(VERSION));
+        match self.session.send(&COMPUTE, &ask, end).await {
+            Ok(answer) => answer::listed(&answer),
+            Err(trouble) => Err(answer::not_looked(&trouble)),
+        }
+    }
+
+    /// What stands in the way, and each host that Nova would not find.
+    async fn findings(&self, hosts: &[Named]) -> Vec<Finding> {
+        let all = openstack::try_out(self, &self.session, &COMPUTE).await;
+        if !all.is_empty() || hosts.is_empty() {
+            return all;
+        }
+        match self.look(&[("binary", BINARY)], Instant::now() + self.session.limit()).await {
+            Ok(list) => hosts.iter().filter_map(|host| self.finding(&list, host)).collect(),
+            Err(outcome) => Finding::of(&outcome).into_iter().collect(),
+        }
+    }
+
+    fn finding(&self, list: &List, host: &Named) -> Option<Finding> {
+        let outcome = answer::the_one(list.of(self.host_name.of_host(host).as_str())).err()?;
+        Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
+    }
+
+    async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
+        let change = Change::of(told, service);
+        if change.is_nothing() {
+            return answer::left(service, &told.host, &change);
+        }
+        match self.put(&service.id, &change.bytes(), end).await {
+            Ok(answer) => answer::changed(&answer, service, &told.host, &change),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+
+    async fn put(&self, id: &str, body: &[u8], end: Instant) -> Result<Answer, Trouble> {
+        let path = format!("/os-services/{id}");
+        let ask = Ask::write(&CHANGE, &path, body).in_version(Some(VERSION));
+        self.session.send(&COMPUTE, &ask, end).await
+    }
+}
+
+impl Driver for Nova {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Nova of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.host_name.of_host(host);
+        let disabled = self.disabled_reason.as_ref().map(|_| {
+            format!(", and if its disabled reason names {}, again with --enable instead of --up", body::WHO)
+        });
+        Some(format!(
+            "Nova may have its nova-compute forced down; if the host is well, run `{}`{}",
+            answer::up(host.as_str()),
+            disabled.unwrap_or_default()
+        ))
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        self.told(mark, true)
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        if self.up_when_returned { &[Step::Return] } else { &[] }
+    }
+
+    /// Where the route was another one when the host failed, nobody knows what was done: it is as if this one had done it.
+    fn step_body(&self, step: Step, mark: &Mark, told: &[u8]) -> Vec<u8> {
+        match step {
+            Step::Return => body::of_return(told).unwrap_or_else(|| self.told(mark, false)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    /// Instances of a host that is well, and was forced down, could be started a second time.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, ..Terms::default() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(self.findings(hosts).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Nova {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nova").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[nova.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let disabled_reason = disabled_reason(table);
+    let up_when_returned =
+        table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or_default();
+    if up_when_returned && disabled_reason.is_none() && table.is_sound() {
+        let why = "must not be \"up\" without disable = true: nobody could tell who forced the host down";
+        table.complain("when-returned", why);
+    }
+    if !table.is_sound() {
+        return None;
+    }
+    usable(table, Nova::new(Options { cloud, host_name, disabled_reason, up_when_returned }))
+}
+
+/// `disable`, and `disabled-reason` where it says something.
+fn disabled_reason(table: &mut Section<'_, '_>) -> Option<String> {
+    let disable = table.flag("disable").unwrap_or(false);
+    let key = "disabled-reason";
+    let reason = table.text(key, body::reason);
+    if table.has(key) && !disable {
+        table.complain(key, format!("{key} says nothing by itself: set disable = true, or remove {key}"));
+    }
+    disable.then(|| reason.unwrap_or_else(|| body::REASON.to_owned()))
+}

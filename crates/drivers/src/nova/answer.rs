@@ -1,0 +1,339 @@
+//! What Nova's answers mean for a mark. Pure: the tables are here and nowhere else.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::change::Change;
+use super::{BINARY, VERSION};
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::openstack::{Answer, Trouble, told, usual};
+
+/// Evacuations end when nova-compute is started again on the host that they left, and that is asked for again so often.
+const EVACUATIONS: Duration = Duration::from_secs(60);
+/// Who is asked, for people.
+const WHO: &str = "Nova";
+
+/// What Nova has of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    /// Nova's name for it: a UUID.
+    pub(super) id: String,
+    /// Whether Nova takes it for down, whatever it sees of it.
+    pub(super) forced_down: bool,
+    /// Whether no new instances are put there.
+    pub(super) is_disabled: bool,
+    /// Why not.
+    pub(super) disabled_reason: Option<String>,
+}
+
+/// Services as Nova lists them.
+#[derive(Debug, Deserialize)]
+pub(super) struct List {
+    services: Vec<Shown>,
+}
+
+#[derive(Deserialize)]
+struct Changed {
+    service: Shown,
+}
+
+/// As this version of the API shows a service, and no older one.
+#[derive(Debug, Deserialize)]
+struct Shown {
+    id: String,
+    host: String,
+    binary: String,
+    status: Status,
+    forced_down: bool,
+    disabled_reason: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Enabled,
+    Disabled,
+}
+
+impl Shown {
+    /// The service, unless it is another one. What Nova gives must not become another path.
+    fn of(&self, host: &str) -> Option<Service> {
+        let is_meant = self.host == host && self.binary == BINARY && is_uuid(&self.id);
+        is_meant.then(|| Service {
+            id: self.id.clone(),
+            forced_down: self.forced_down,
+            is_disabled: self.status == Status::Disabled,
+            disabled_reason: self.disabled_reason.clone(),
+        })
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
+}
+
+/// Why nothing is known of a host. It was only looked for: nothing of the message was sent.
+pub(super) fn not_looked(trouble: &Trouble) -> Outcome {
+    match trouble.outcome() {
+        Outcome::Unknown(failure) => Outcome::Unreachable(failure),
+        outcome => outcome,
+    }
+}
+
+/// What Nova has of one host, or of all.
+///
+/// # Errors
+/// It did not say.
+pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
+    if answer.status != 200 {
+        return Err(not_listed(answer));
+    }
+    match serde_json::from_slice::<List>(&answer.body) {
+        Ok(list) => Ok(list),
+        Err(why) if why.is_data() => {
+            let advice = format!(
+                ", which is no list of services in {VERSION} of the API: check what the catalog, or endpoint, names as Nova"
+            );
+            Err(Outcome::Refused(says(answer, "misconfigured", &advice)))
+        }
+        Err(_) => Err(Outcome::Retry(says(answer, "protocol", " with half a list of services"))),
+    }
+}
+
+impl List {
+    /// What there is of a host, each once: where two cells have one database, Nova shows the same service twice.
+    pub(super) fn of(&self, host: &str) -> Vec<Service> {
+        let services = self.services.iter().filter_map(|shown| shown.of(host));
+        let by_id: BTreeMap<String, Service> =
+            services.map(|service| (service.id.clone(), service)).collect();
+        by_id.into_values().collect()
+    }
+}
+
+fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
+    told(WHO, answer, kind, advice)
+}
+
+fn not_listed(answer: &Answer) -> Outcome {
+    let refused = |advice: &str| Outcome::Refused(says(answer, "misconfigured", advice).or_after(LOCKED_OUT));
+    match usual(WHO, answer) {
+        _ if answer.status == 406 => refused(&format!(": it is too old to speak {VERSION} of the API")),
+        // Nothing in the question was about the host but its name.
+        Outcome::Rejected(_) => refused(": check endpoint and project"),
+        // Nothing was to be changed yet.
+        Outcome::Unknown(failure) => Outcome::Retry(failure),
+        outcome => outcome,
+    }
+}
+
+/// The only service of a host.
+///
+/// # Errors
+/// There is none, or more than one.
+pub(super) fn the_one(mut services: Vec<Service>) -> Result<Service, Outcome> {
+    let rejected = |kind, why: &str| Err(Outcome::Rejected(Failure::new(kind, why)));
+    match (services.pop(), services.len()) {
+        (Some(service), 0) => Ok(service),
+        (Some(_), _) => rejected(
+            "several-services",
+            "Nova has more than one nova-compute of this host: force it down by hand where it ran, and delete what is left over of it",
+        ),
+        (None, _) => rejected(
+            "unknown-host",
+            "Nova has no nova-compute of this host, spelled exactly so, in any cell that it can reach: set host-name or [hosts.names]",
+        ),
+    }
+}
+
+/// What it is where nothing is to be changed for a host that is back. One that is down for no reason of this mark's is somebody
+/// else's, or nobody knows: it is asked about again until somebody has taken it up.
+pub(super) fn left(service: &Service, host: &str, change: &Change) -> Outcome {
+    if !service.forced_down {
+        return Outcome::Acknowledged { reference: Some(change.reference(service)) };
+    }
+    let says = format!(
+        "nova-compute of {host} is forced down, and no reason of this mark stands there: if the host is well, and nobody wants it down, run `{}`",
+        up(host)
+    );
+    Outcome::Rejected(Failure::new("not-ours", &says))
+}
+
+/// How somebody takes a host up by hand.
+pub(super) fn up(host: &str) -> String {
+    format!("openstack --os-compute-api-version 2.53 compute service set --up {host} nova-compute")
+}
+
+/// What a change of a service came to.
+pub(super) fn changed(answer: &Answer, service: &Service, host: &str, change: &Change) -> Outcome {
+    match answer.status {
+        200 if shows(answer, service, host, change) => {
+            Outcome::Acknowledged { reference: Some(change.reference(service)) }
+        }
+        200 => Outcome::Unknown(says(answer, "protocol", " and did not show the service as it was to be")),
+        400 if answer.message().starts_with("Unable to force up host") => Outcome::Wait(evacuations()),
+        404 => Outcome::Retry(says(answer, "conflict", " for a service that was there a moment before")),
+        _ => usual(WHO, answer),
+    }
+}
+
+fn shows(answer: &Answer, service: &Service, host: &str, change: &Change) -> bool {
+    let shown = serde_json::from_slice::<Changed>(&answer.body).ok().and_then(|body| body.service.of(host));
+    shown.is_some_and(|shown| shown.id == service.id && change.is_seen_in(&shown))
+}
+
+fn evacuations() -> Failure {
+    let why = "Nova keeps the host down until its nova-compute has been started again and has cleared away what was evacuated from it: look whether it runs there";
+    Failure::new("evacuations", why).after(Some(EVACUATIONS))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::nova::body::Told;
+
+    const ID: &str = "b8f2a9d0-1111-4222-8333-444455556666";
+    const OTHER: &str = "b8f2a9d0-1111-4222-8333-444455557777";
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    fn shown(id: &str, host: &str, forced_down: bool, disabled: Option<&str>) -> Value {
+        let status = if disabled.is_some() { "disabled" } else { "enabled" };
+        json!({"id": id, "binary": "nova-compute", "host": host, "zone": "nova", "status": status, "state": "down",
+            "updated_at": "2026-11-20T15:00:00.000000", "disabled_reason": disabled, "forced_down": forced_down})
+    }
+
+    fn told() -> Told {
+        let body =
+            json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": true});
+        Told::read(body.to_string().as_bytes()).unwrap()
+    }
+
+    fn listed(status: u16, body: &str) -> Result<Vec<Service>, Outcome> {
+        super::listed(&Answer::of(status, body, None)).map(|list| list.of("h"))
+    }
+
+    fn put(status: u16, body: &str) -> Outcome {
+        let service =
+            Service { id: ID.into(), forced_down: false, is_disabled: false, disabled_reason: None };
+        changed(&Answer::of(status, body, None), &service, "h", &Change::of(&told(), &service))
+    }
+
+    /// The table of looking, written a second time: nothing about it is ambiguous, and nothing about the host.
+    fn expected_of_looking(status: u16) -> (&'static str, &'static str) {
+        match status {
+            200 => ("retry", "protocol"),
+            300..=399 => ("refused", "redirect"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("retry", "server-error"),
+            400..=599 => ("refused", "misconfigured"),
+            _ => ("retry", "protocol"),
+        }
+    }
+
+    /// The table of changing.
+    fn expected_of_changing(status: u16) -> (&'static str, &'static str) {
+        match status {
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            404 | 409 => ("retry", "conflict"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    /// S1-16: no status acknowledges by itself.
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(word(&listed(status, "").unwrap_err()), expected_of_looking(status), "{status}");
+            assert_eq!(word(&put(status, "")), expected_of_changing(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_the_services_of_this_very_host_count() {
+        let other_binary = json!({"id": OTHER, "binary": "nova-conductor", "host": "h", "status": "enabled",
+            "disabled_reason": null, "forced_down": false});
+        let list = |rows: Value| listed(200, &json!({ "services": rows }).to_string());
+        let one = shown(ID, "h", true, Some("alice"));
+        let found = list(json!([one, shown(OTHER, "H", false, None), other_binary])).unwrap();
+        let reason = Some("alice".to_owned());
+        let ours = Service { id: ID.into(), forced_down: true, is_disabled: true, disabled_reason: reason };
+        assert_eq!(found, [ours]);
+        assert!(list(json!([])).unwrap().is_empty());
+        let one = || shown(ID, "h", false, None);
+        assert_eq!(list(json!([one(), one()])).unwrap().len(), 1);
+        assert!(
+            list(json!([shown("../../servers/x/action?aaaaaaaaaaaaaaa", "h", false, None)]))
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    /// The ids of older versions are numbers, and what is no Nova has no list.
+    #[test]
+    fn what_is_too_old_is_said_to_be() {
+        let mut old = shown(ID, "h", false, None);
+        old["id"] = 7.into();
+        for body in [json!({ "services": [old] }).to_string(), "{}".into(), "null".into()] {
+            assert_eq!(word(&listed(200, &body).unwrap_err()), ("refused", "misconfigured"), "{body}");
+        }
+        let why = listed(406, "").unwrap_err().failure().unwrap().detail.clone();
+        assert!(why.contains("compute 2.53"), "{why}");
+        assert_eq!(word(&listed(200, "{\"services\": [").unwrap_err()), ("retry", "protocol"));
+    }
+
+    #[test]
+    fn a_host_has_exactly_one_service() {
+        let service = |id: &str| Service {
+            id: id.into(),
+            forced_down: false,
+            is_disabled: false,
+            disabled_reason: None,
+        };
+        assert_eq!(the_one(vec![service(ID)]).unwrap().id, ID);
+        assert_eq!(word(&the_one(vec![]).unwrap_err()), ("rejected", "unknown-host"));
+        let two = the_one(vec![service(ID), service(OTHER)]).unwrap_err();
+        assert_eq!(word(&two), ("rejected", "several-services"));
+    }
+
+    /// The broken variant takes each 200 for the change.
+    #[test]
+    fn only_a_service_that_is_down_acknowledges() {
+        let body = |id: &str, host: &str, down| json!({ "service": shown(id, host, down, None) }).to_string();
+        assert_eq!(put(200, &body(ID, "h", true)), Outcome::Acknowledged { reference: Some(ID.into()) });
+        let careless = |_: &str| "acknowledged";
+        for body in [body(ID, "h", false), body(OTHER, "h", true), body(ID, "other", true), "{".into()] {
+            assert_eq!(word(&put(200, &body)), ("unknown", "protocol"), "{body}");
+            assert_ne!(careless(&body), put(200, &body).as_str());
+        }
+    }
+
+    #[test]
+    fn a_host_with_evacuations_is_asked_for_again() {
+        let said = |message: &str| json!({"badRequest": {"code": 400, "message": message}}).to_string();
+        let done = said(
+            "Unable to force up host h as `done` evacuation migration records remain associated with the host.",
+        );
+        let wait = put(400, &done);
+        assert_eq!(word(&wait), ("wait", "evacuations"));
+        assert_eq!(wait.failure().unwrap().after, Some(EVACUATIONS));
+        let unexpected = said("Additional properties are not allowed ('forced_down' was unexpected)");
+        assert_eq!(word(&put(400, &unexpected)), ("rejected", "rejected"));
+    }
+}

@@ -1,0 +1,246 @@
+//! A stored message of a `nova` route: whose compute service, and what becomes of it. Pure.
+
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::answer::Service;
+use crate::event::NO_HOST;
+
+/// Why a service is disabled, unless the route says it otherwise.
+pub(super) const REASON: &str = "nova-host-alerter: fenced, down since {failure_time}";
+/// Who disabled it: no reason may keep that to itself.
+pub(super) const WHO: &str = "nova-host-alerter";
+/// Where the time of the failure stands in a reason: by it the reasons of two marks differ.
+const TIME: &str = "{failure_time}";
+/// Longest reason that Nova takes, in characters.
+const LONGEST: usize = 255;
+
+/// Serialised in the order of its fields. Nova never sees it: what is asked of Nova depends on what it has of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Told {
+    /// Of the mark.
+    id: String,
+    /// The host, as Nova knows it.
+    pub(super) host: String,
+    /// When it failed.
+    failure_time: String,
+    /// What its service is to be; a test says nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) forced_down: Option<bool>,
+    /// Why the service is disabled because of this mark, if it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) disabled_reason: Option<String>,
+}
+
+/// The message of a mark: its host is down, or, after that, is back.
+pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: Option<&str>) -> Vec<u8> {
+    let failure_time = written(mark.failure_time);
+    let disabled_reason = reason.map(|reason| reason.replace(TIME, &failure_time));
+    let (id, host) = (mark.id.to_string(), host.as_str().to_owned());
+    bytes(&Told { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
+}
+
+/// The message of its return, where the one of its failure is given: what that says is undone, whatever the route says by now.
+pub(super) fn of_return(told: &[u8]) -> Option<Vec<u8>> {
+    let told = Told::read(told).filter(|told| told.forced_down == Some(true))?;
+    Some(bytes(&Told { forced_down: Some(false), ..told }))
+}
+
+/// A test: of a host that cannot exist, and nothing becomes of it.
+pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
+    let (id, failure_time) = (id.to_string(), written(now));
+    bytes(&Told { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
+}
+
+fn bytes(told: &Told) -> Vec<u8> {
+    serde_json::to_vec(told).expect("texts and truth values are always JSON")
+}
+
+/// A clock beyond the year 9999 has no such form.
+fn written(time: Timestamp) -> String {
+    jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// Reads why a service is disabled.
+pub(super) fn reason(text: &str) -> Result<String, String> {
+    let length = text.replace(TIME, &written(Timestamp(0))).chars().count();
+    let rest = text.replacen(TIME, "", 1);
+    let is_good = length <= LONGEST
+        && text.contains(WHO)
+        && text.contains(TIME)
+        && !rest.contains(['{', '}'])
+        && !text.contains(char::is_control);
+    match is_good {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "must be one line of at most {LONGEST} characters that names {WHO}, with {TIME} in it once and no other braces"
+        )),
+    }
+}
+
+impl Told {
+    /// Reads it; `None` if it is no message of such a route.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+
+    /// Whether it is a test.
+    pub(super) fn is_test(&self) -> bool {
+        self.forced_down.is_none()
+    }
+
+    /// Whether this very mark has disabled the service.
+    pub(super) fn has_disabled(&self, service: &Service) -> bool {
+        service.is_disabled
+            && self.disabled_reason.is_some()
+            && self.disabled_reason == service.disabled_reason
+    }
+
+    /// Why to disable it: not what somebody else has disabled, whose reason would be lost. The reason of an earlier mark of
+    /// this host gives way, or nobody would know what ends this one.
+    pub(super) fn reason_for(&self, service: &Service) -> Option<&str> {
+        let standing = service.disabled_reason.as_deref().unwrap_or_default();
+        let own = self.disabled_reason.as_deref()?;
+        (!service.is_disabled || self.is_like(own, standing)).then_some(own)
+    }
+
+    /// Whether two reasons differ by nothing but their time.
+    fn is_like(&self, own: &str, standing: &str) -> bool {
+        let time = own
+            .split_once(&self.failure_time)
+            .and_then(|(before, after)| standing.strip_prefix(before)?.strip_suffix(after));
+        time.is_some_and(|time| time.parse::<jiff::Timestamp>().is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
+
+    pub(crate) fn mark() -> Mark {
+        Mark {
+            id: MarkId::parse(ID).unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("Compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_000_999),
+            generated_time: Timestamp(1_784_600_001_001),
+        }
+    }
+
+    fn told(forced_down: bool, reason: Option<&str>) -> Told {
+        let mark = mark();
+        Told::read(&of_mark(&mark, &mark.fqdn, forced_down, reason)).unwrap()
+    }
+
+    #[test]
+    fn the_body_says_what_becomes_of_whose_service() {
+        let mark = mark();
+        let golden = concat!(
+            r#"{"id":"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b","host":"Compute1.my.cloud.com","#,
+            r#""failure_time":"2026-07-21T02:13:20Z","forced_down":true,"#,
+            r#""disabled_reason":"nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z"}"#
+        );
+        let body = of_mark(&mark, &mark.fqdn, true, Some(REASON));
+        assert_eq!(String::from_utf8(body).unwrap(), golden);
+        let body = String::from_utf8(of_mark(&mark, &mark.node, false, None)).unwrap();
+        assert!(
+            body.ends_with(r#""host":"compute1","failure_time":"2026-07-21T02:13:20Z","forced_down":false}"#)
+        );
+    }
+
+    /// The broken variant makes it of the route as it is now, and nobody knows the old reason for ours any more.
+    #[test]
+    fn a_return_is_of_what_was_told() {
+        let mark = mark();
+        let failed = of_mark(&mark, &mark.node, true, Some(REASON));
+        let back = of_mark(&mark, &mark.node, false, Some(REASON));
+        assert_eq!(of_return(&failed), Some(back.clone()));
+        assert_ne!(of_mark(&mark, &mark.fqdn, false, Some("nova-host-alerter, {failure_time}")), back);
+        let standard = crate::event::of_mark(&mark, crate::event::TimeFormat::Epoch);
+        for other in [&standard[..], b"", &of_test(&mark.id, Timestamp(0)), &back] {
+            assert_eq!(of_return(other), None);
+        }
+    }
+
+    /// What another driver stored under this route's name is none of ours. The broken variant forces down whatever is
+    /// called a host in it.
+    #[test]
+    fn the_bytes_of_others_are_not_read() {
+        let standard = crate::event::of_mark(&mark(), crate::event::TimeFormat::Epoch);
+        let like_ours =
+            br#"{"id":"x","host":"compute1","failure_time":"t","forced_down":true,"evacuate":true}"#;
+        for body in [&standard[..], b"", b"{}", b"null", like_ours] {
+            assert_eq!(Told::read(body), None);
+        }
+        assert!(serde_json::from_slice::<serde_json::Value>(like_ours).unwrap()["forced_down"] == true);
+    }
+
+    #[test]
+    fn a_test_is_of_no_host_and_wants_nothing() {
+        let test = Told::read(&of_test(&mark().id, Timestamp(0))).unwrap();
+        assert!(test.is_test() && test.host == NO_HOST && !told(true, None).is_test());
+        assert_eq!((test.forced_down, test.disabled_reason), (None, None));
+    }
+
+    #[test]
+    fn a_reason_names_who_and_when() {
+        assert!(reason(REASON).is_ok());
+        let long = |filling: usize| format!("{WHO} {TIME} {}", "x".repeat(filling));
+        let rest = LONGEST - (WHO.len() + " 2026-07-21T02:13:20Z ".len());
+        assert!(reason(&long(rest)).is_ok() && reason(&long(rest + 1)).is_err());
+        for text in [
+            "",
+            WHO,
+            "down since {failure_time}",
+            "nova-host-alerter {failure_time} {failure_time}",
+            "nova-host-alerter {failure_time} {id}",
+            "nova-host-alerter {failure_time}\n",
+        ] {
+            assert!(reason(text).unwrap_err().starts_with("must be one line"), "{text}");
+        }
+    }
+
+    fn service(disabled_reason: Option<&str>) -> Service {
+        let reason = disabled_reason.map(str::to_owned);
+        Service { id: "s".into(), forced_down: true, is_disabled: true, disabled_reason: reason }
+    }
+
+    /// The broken variant goes by who is named in a reason: a colleague who quotes it loses his words.
+    #[test]
+    fn whose_reason_stands_there_is_known() {
+        let own = "nova-host-alerter: fenced, down since 2026-07-21T02:13:20Z";
+        let earlier = "nova-host-alerter: fenced, down since 2026-07-20T01:00:00Z";
+        let noted = format!("{own}; alice: keep it, bad memory");
+        let told = told(true, Some(REASON));
+        for (standing, is_this_marks, gives_way) in [
+            (Some(own), true, true),
+            (Some(earlier), false, true),
+            (Some(noted.as_str()), false, false),
+            (Some("nova-host-alerter: fenced, down since "), false, false),
+            (Some("alice: bad memory"), false, false),
+            (Some(""), false, false),
+            (None, false, false),
+        ] {
+            let service = service(standing);
+            assert_eq!(told.has_disabled(&service), is_this_marks, "{standing:?}");
+            assert_eq!(told.reason_for(&service).is_some(), gives_way, "{standing:?}");
+        }
+        assert!(noted.contains(WHO), "the broken variant takes this one for ours");
+        let enabled = Service { is_disabled: false, ..service(None) };
+        assert_eq!(told.reason_for(&enabled), Some(own));
+        assert!(!told.has_disabled(&Service { is_disabled: false, ..service(Some(own)) }));
+    }
+
+    #[test]
+    fn a_route_that_disables_nothing_enables_nothing() {
+        let told = told(false, None);
+        assert!(!told.has_disabled(&service(None)) && told.reason_for(&service(None)).is_none());
+    }
+}

@@ -1,0 +1,207 @@
+//! Keystone's catalog: where a service is. Pure.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+/// A service that we speak with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    /// Its type in a catalog, and after that what others call it; the first is the official one.
+    pub(crate) types: &'static [&'static str],
+}
+
+/// Masakari.
+pub(crate) const INSTANCE_HA: Service = Service { types: &["instance-ha", "ha"] };
+/// Mistral.
+pub(crate) const WORKFLOW: Service = Service { types: &["workflow", "workflowv2"] };
+/// Heat.
+pub(crate) const ORCHESTRATION: Service = Service { types: &["orchestration"] };
+/// Nova.
+pub(crate) const COMPUTE: Service = Service { types: &["compute"] };
+/// Senlin.
+pub(crate) const CLUSTERING: Service = Service { types: &["clustering"] };
+/// Vitrage.
+pub(crate) const ROOT_CAUSE_ANALYSIS: Service = Service { types: &["root-cause-analysis", "rca"] };
+
+impl Service {
+    /// The official type.
+    pub(crate) fn name(&self) -> &'static str {
+        self.types.first().copied().unwrap_or_default()
+    }
+}
+
+/// What a token knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// The project that it is for; none for the whole system.
+    pub(super) project: Option<String>,
+    /// The services.
+    pub(super) catalog: Vec<Entry>,
+}
+
+/// One service.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Entry {
+    r#type: String,
+    #[serde(default)]
+    endpoints: Vec<Endpoint>,
+}
+
+/// One address of it.
+#[derive(Clone, Debug, Deserialize)]
+struct Endpoint {
+    interface: String,
+    #[serde(default)]
+    region: Option<String>,
+    #[serde(default)]
+    region_id: Option<String>,
+    url: String,
+}
+
+/// Which of its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    /// In the order in which they are wanted.
+    pub(super) interfaces: Vec<String>,
+    /// Any, where unset.
+    pub(super) region: Option<String>,
+    /// This one, whatever the catalog says.
+    pub(super) instead: Option<String>,
+}
+
+/// The address of a service, without a slash at its end.
+///
+/// # Errors
+/// A clause for people.
+pub(super) fn address(found: &Found, service: &Service, choice: &Choice) -> Result<String, String> {
+    let url = match &choice.instead {
+        Some(instead) => expand(instead, found.project.as_deref())?,
+        None => look_up(found, service, choice)?.to_owned(),
+    };
+    // What is asked stands behind the address.
+    match url.contains('?') {
+        true => {
+            Err(format!("the address of {} has a query (?): correct the catalog or endpoint", service.name()))
+        }
+        false => Ok(url.trim_end_matches('/').to_owned()),
+    }
+}
+
+fn look_up<'f>(found: &'f Found, service: &Service, choice: &Choice) -> Result<&'f str, String> {
+    let of_type = |wanted: &&str| found.catalog.iter().any(|entry| entry.r#type == *wanted);
+    let Some(word) = service.types.iter().copied().find(of_type) else {
+        return Err(format!("Keystone's catalog has no service of the type {}", service.name()));
+    };
+    let endpoints: Vec<&Endpoint> = found
+        .catalog
+        .iter()
+        .filter(|entry| entry.r#type == word)
+        .flat_map(|entry| &entry.endpoints)
+        .collect();
+    let fitting = |wanted: &String| -> Vec<&Endpoint> {
+        let fits = |endpoint: &&Endpoint| endpoint.is(wanted, choice.region.as_deref());
+        endpoints.iter().copied().filter(fits).collect()
+    };
+    let chosen = choice.interfaces.iter().map(fitting).find(|fitting| !fitting.is_empty());
+    let none = || {
+        format!(
+            "Keystone's catalog has no {} of {word} in this region: check interface and region",
+            choice.interfaces.join(" or ")
+        )
+    };
+    the_one(word, &chosen.ok_or_else(none)?)
+}
+
+/// The first, unless nobody has said in which region: the same host names may stand in several.
+fn the_one<'f>(word: &str, fitting: &[&'f Endpoint]) -> Result<&'f str, String> {
+    let regions: BTreeSet<&str> = fitting.iter().map(|endpoint| endpoint.region()).collect();
+    let first = fitting.first().map(|endpoint| endpoint.url.as_str()).unwrap_or_default();
+    match regions.len() > 1 && fitting.iter().any(|endpoint| endpoint.url != first) {
+        false => Ok(first),
+        true => {
+            let all: Vec<&str> = regions.into_iter().collect();
+            Err(format!("Keystone's catalog has {word} in {}: set region to one of them", all.join(" and ")))
+        }
+    }
+}
+
+impl Endpoint {
+    fn region(&self) -> &str {
+        self.region_id.as_deref().or(self.region.as_deref()).unwrap_or("no region")
+    }
+
+    fn is(&self, interface: &str, region: Option<&str>) -> bool {
+        // Older catalogs say publicURL.
+        let own = self.interface.strip_suffix("URL").unwrap_or(&self.interface);
+        let there =
+            |region: &str| [&self.region, &self.region_id].into_iter().flatten().any(|own| own == region);
+        own == interface && region.is_none_or(there)
+    }
+}
+
+/// Both names of the project's id, in both spellings.
+fn expand(url: &str, project: Option<&str>) -> Result<String, String> {
+    let names = ["%(project_id)s", "$(project_id)s", "%(tenant_id)s", "$(tenant_id)s"];
+    if !names.iter().any(|name| url.contains(name)) {
+        return Ok(url.to_owned());
+    }
+    let project = project.ok_or("the endpoint wants a project's id, and the token is for none")?;
+    Ok(names.iter().fold(url.to_owned(), |url, name| url.replace(name, project)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn found() -> Found {
+        let endpoint = |interface: &str, region: &str, url: &str| json!({"id": "x", "interface": interface, "region": region, "region_id": region, "url": url});
+        let catalog = json!([
+            {"type": "identity", "name": "keystone", "id": "k", "endpoints": [endpoint("public", "one", "http://k")]},
+            {"type": "ha", "name": "masakari", "id": "m", "endpoints": [
+                endpoint("public", "one", "http://p1/v1/"), endpoint("internal", "one", "http://i1/v1/p"),
+                endpoint("public", "two", "http://p2/v1"), endpoint("adminURL", "two", "http://a2/v1")]},
+            {"type": "workflowv2", "endpoints": [endpoint("public", "one", "http://w/v2")]},
+        ]);
+        Found { project: Some("p".into()), catalog: serde_json::from_value(catalog).unwrap() }
+    }
+
+    fn choice(interfaces: &[&str], region: Option<&str>) -> Choice {
+        let interfaces = interfaces.iter().map(|word| (*word).to_owned()).collect();
+        Choice { interfaces, region: region.map(str::to_owned), instead: None }
+    }
+
+    #[test]
+    fn a_service_is_found_by_any_of_its_types() {
+        for (service, interfaces, region, expected) in [
+            (INSTANCE_HA, vec!["public"], Some("one"), Ok("http://p1/v1")),
+            (INSTANCE_HA, vec!["public"], None, Err("ha in one and two: set region")),
+            (INSTANCE_HA, vec!["internal", "public"], None, Ok("http://i1/v1/p")),
+            (INSTANCE_HA, vec!["internal"], Some("one"), Ok("http://i1/v1/p")),
+            (INSTANCE_HA, vec!["internal", "public"], Some("two"), Ok("http://p2/v1")),
+            (INSTANCE_HA, vec!["admin"], None, Ok("http://a2/v1")),
+            (INSTANCE_HA, vec!["internal"], Some("two"), Err("no internal of ha in this region")),
+            (WORKFLOW, vec!["public"], None, Ok("http://w/v2")),
+            (COMPUTE, vec!["public"], None, Err("no service of the type compute")),
+        ] {
+            let got = address(&found(), &service, &choice(&interfaces, region));
+            match expected {
+                Ok(url) => assert_eq!(got.as_deref(), Ok(url)),
+                Err(part) => assert!(got.as_ref().unwrap_err().contains(part), "{got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_ones_own_may_name_the_project() {
+        let with = |instead: &str| Choice { instead: Some(instead.to_owned()), ..choice(&["public"], None) };
+        let own = |instead: &str| address(&found(), &COMPUTE, &with(instead)).unwrap();
+        assert_eq!(own("https://h/v1/%(project_id)s/"), "https://h/v1/p");
+        assert_eq!(own("https://h/v1/$(tenant_id)s"), "https://h/v1/p");
+        assert_eq!(own("https://h/v1"), "https://h/v1");
+        assert!(address(&found(), &COMPUTE, &with("https://h/v1?x=y")).unwrap_err().contains("has a query"));
+        let none = Found { project: None, ..found() };
+        assert!(address(&none, &COMPUTE, &with("https://h/%(project_id)s")).is_err());
+    }
+}

@@ -1,0 +1,38 @@
+//! The HTTP client of a cloud: for Keystone and for the service, with the settings that must not be left to defaults.
+
+use reqwest::{Client, ClientBuilder, tls};
+
+use super::cloud::{Cloud, Options};
+use crate::kept::Unusable;
+use crate::web::{authorities, careful};
+
+/// Makes the client. The files of its certificates are read here.
+pub(super) fn build(cloud: &Cloud, options: &Options) -> Result<Client, Unusable> {
+    let wrong = |why: String| Unusable::new("cloud", format!("cloud {}: {why}", cloud.name));
+    let builder = careful(options.timeout, options.keep_alive).tls_version_min(tls::Version::TLS_1_2);
+    let client = trusting(builder, cloud, options).map_err(wrong)?;
+    let client = match &cloud.identity {
+        None => client,
+        Some(files) => client.identity(files.read().map_err(|why| wrong(why.to_string()))?),
+    };
+    let fits = "there is no client for it: key must belong to the first certificate in cert, cacert must hold CA certificates, and without cacert the system must have some";
+    client.build().map_err(|_| wrong(fits.to_owned()))
+}
+
+fn trusting(client: ClientBuilder, cloud: &Cloud, options: &Options) -> Result<ClientBuilder, String> {
+    match &cloud.ca_file {
+        _ if options.insecure => Ok(client.tls_danger_accept_invalid_certs(true)),
+        Some(file) => Ok(client.tls_certs_only(authorities(file)?)),
+        // Without TLS no certificates are needed, and a host without any would refuse to make a client.
+        None if options.allow_http || cloud.token_url.scheme() == "http" => Ok(system_or_none(client)),
+        None => Ok(client),
+    }
+}
+
+/// The system's CAs where there are any: Keystone may speak plain text, and the service TLS.
+fn system_or_none(client: ClientBuilder) -> ClientBuilder {
+    match Client::builder().build() {
+        Ok(_) => client,
+        Err(_) => client.tls_certs_only([]),
+    }
+}

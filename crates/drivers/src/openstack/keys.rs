@@ -1,0 +1,70 @@
+//! The keys of a route that say which cloud it is for, the same for every driver of OpenStack's services.
+
+use std::time::Duration;
+
+use site::{Section, absolute};
+
+use super::cloud::{Options, PATIENCE};
+use crate::web::address;
+
+/// The longest that an exchange may take. A controller whose message bus is away does not answer at all.
+const LONGEST: u32 = 300;
+/// A service may wait for a lock of its database before it answers.
+const USUAL: u32 = 60;
+
+/// Asks for every key, so that each is checked whatever is wrong with the others.
+pub(crate) fn read(table: &mut Section<'_, '_>) -> Options {
+    let cloud = table.text("cloud", name);
+    let clouds_file = table.text("clouds-file", absolute);
+    let secure_file = table.text("secure-file", absolute);
+    let from_environment = table.flag("from-environment").unwrap_or(false);
+    let region = table.text("region", name);
+    let words = [("public", "public"), ("internal", "internal"), ("admin", "admin")];
+    let interface = table.choice("interface", &words).map(str::to_owned);
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    let endpoint = table.text("endpoint", |text| base(text, allow_http));
+    let insecure = table.flag("insecure").unwrap_or(false);
+    let keep_alive = table.flag("keep-alive").unwrap_or(false);
+    let timeout = Duration::from_secs(table.number("timeout", 1..=LONGEST).unwrap_or(USUAL).into());
+    Options {
+        cloud,
+        clouds_file,
+        secure_file,
+        from_environment,
+        region,
+        interface,
+        endpoint,
+        allow_http,
+        insecure,
+        keep_alive,
+        timeout,
+        patience: PATIENCE,
+    }
+}
+
+/// An address that something can be put behind.
+fn base(text: &str, allow_http: bool) -> Result<String, String> {
+    match address(text, allow_http)?.query() {
+        Some(_) => Err("must be an address without a query (?)".to_owned()),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(char::is_control) {
+        true => Err("must be a name on one line".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is asked would become a part of the query.
+    #[test]
+    fn an_endpoint_has_no_query() {
+        assert!(base("https://h/v1/%(project_id)s", false).is_ok());
+        assert!(base("https://h/v1?x=y", false).unwrap_err().contains("without a query"));
+    }
+}

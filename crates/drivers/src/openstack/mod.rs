@@ -1,0 +1,35 @@
+//! What all drivers of OpenStack's services share: the description of a cloud, tokens of Keystone, the catalog, and
+//! exchanges with a service that it names.
+
+mod auth;
+mod by_host;
+mod catalog;
+mod check;
+mod client;
+mod cloud;
+mod credentials;
+mod keys;
+mod said;
+mod servers;
+mod session;
+mod times;
+mod tokens;
+mod trouble;
+mod usual;
+mod which;
+mod wire;
+mod words;
+
+pub use by_host::ByHost;
+pub(crate) use catalog::{
+    CLUSTERING, COMPUTE, INSTANCE_HA, ORCHESTRATION, ROOT_CAUSE_ANALYSIS, Service, WORKFLOW,
+};
+pub(crate) use check::{reach, try_out};
+pub use cloud::Options;
+pub(crate) use keys::read as read_options;
+pub(crate) use servers::{HOST, Place, is_known, no_hosts_shown, place_of};
+pub(crate) use session::{Answer, Ask, Session};
+pub(crate) use times::seconds;
+pub(crate) use trouble::Trouble;
+pub(crate) use usual::{found, told, usual};
+pub use which::WhichName;

@@ -1,0 +1,314 @@
+//! Exchanges with a service of a cloud: with a token that is at hand, and one new token after a 401.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Method, StatusCode, Url};
+use secrecy::ExposeSecret as _;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::auth::Token;
+use super::catalog::{self, Service};
+use super::client;
+use super::cloud::{Cloud, Options};
+use super::tokens::{Site, Tokens};
+use super::trouble::Trouble;
+use super::wire;
+use crate::kept::{Files, Kept, Unusable};
+use crate::web::{self, fault};
+use crate::writes::Request;
+
+const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
+const API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
+/// How long the body of what was taken is read: an acknowledgement does not wait for its rest.
+const BODY_TIME: Duration = Duration::from_secs(2);
+
+/// A cloud that is spoken with.
+pub(crate) struct Session {
+    options: Options,
+    /// The service that the route's own `endpoint` is for; where unset, every one.
+    own: Option<Service>,
+    shown: String,
+    site: Kept<Arc<Site>>,
+    tokens: Tokens,
+}
+
+/// What a service is asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask<'a> {
+    /// How.
+    method: &'a Method,
+    /// What, behind the service's address; it begins with a slash.
+    pub(crate) path: &'a str,
+    /// Which of it.
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    /// With what; JSON.
+    pub(crate) body: Option<&'a [u8]>,
+    /// In which microversion, with the service's type before it; where unset, the service's oldest.
+    pub(crate) version: Option<&'a str>,
+}
+
+impl<'a> Ask<'a> {
+    /// A look at something.
+    pub(crate) fn get(path: &'a str, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { method: &Method::GET, path, query, body: None, version: None }
+    }
+
+    /// A change. What it changes stands in `docs/writes.md`.
+    pub(crate) fn write(request: &'static Request, path: &'a str, body: &'a [u8]) -> Self {
+        Self { method: &request.method, path, query: &[], body: Some(body), version: None }
+    }
+
+    /// The same in this microversion, with the service's type before it.
+    pub(crate) fn in_version(self, version: Option<&'a str>) -> Self {
+        Self { version, ..self }
+    }
+}
+
+/// What it answered, whole to the end of its header section.
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: u16,
+    /// How long it asks to be left alone.
+    pub(crate) wish: Option<Duration>,
+    /// What came of the body.
+    pub(crate) body: Vec<u8>,
+    /// What the service was shown, so that nobody repeats it.
+    token: Arc<Token>,
+}
+
+impl Session {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub(crate) fn new(options: Options) -> Result<Self, Unusable> {
+        let cloud = Cloud::read(&options)?;
+        let shown = format!("cloud {} at {}", cloud.name, people(&cloud.token_url));
+        let files = Files { what: "files", endpoint: shown.clone(), paths: cloud.files() };
+        let again = options.clone();
+        let site = Kept::new(files, move || {
+            let cloud = Cloud::read(&again)?;
+            Ok(Arc::new(Site { client: client::build(&cloud, &again)?, cloud }))
+        })?;
+        Ok(Self { options, own: None, shown, site, tokens: Tokens::default() })
+    }
+
+    /// The same, where the route's `endpoint` is that of this service alone, and others are asked too.
+    pub(crate) fn mainly(self, own: Service) -> Self {
+        Self { own: Some(own), ..self }
+    }
+
+    /// The cloud for people.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// Which cloud it is, as its files say it now.
+    pub(crate) fn target(&self) -> String {
+        self.site.get().cloud.target(&self.options)
+    }
+
+    /// Limit of a whole exchange.
+    pub(crate) fn limit(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// What endangers the exchanges with `endpoint`, one sentence each.
+    pub(crate) fn warnings(&self, endpoint: &str) -> Vec<String> {
+        let sentence = "insecure = true: anybody on the way can read the password and forge the answers of";
+        let warning = || format!("{sentence} {endpoint}: set cacert in the cloud's file instead");
+        self.options.insecure.then(warning).into_iter().collect()
+    }
+
+    /// An exchange that is over at `end`, which is [`Self::limit`] after its beginning.
+    pub(crate) fn begin(&self, end: Instant) -> Exchange<'_> {
+        let began = end.checked_sub(self.limit()).unwrap_or(end);
+        let soon = end.min(began + self.options.patience);
+        // Nothing takes so long at an exchange's beginning but an earlier request.
+        let has_sent = Instant::now() > soon;
+        Exchange { session: self, site: self.site.get(), end, soon, token: None, has_sent }
+    }
+
+    /// One request, of an exchange that is over at `end`.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn send(
+        &self,
+        service: &Service,
+        ask: &Ask<'_>,
+        end: Instant,
+    ) -> Result<Answer, Trouble> {
+        self.begin(end).send(service, ask).await
+    }
+
+    /// Whether there is a token, and the catalog has the service where it may be spoken with. The service is asked nothing,
+    /// and no mark waits: a token may take its time.
+    ///
+    /// # Errors
+    /// There is none, or it has not.
+    pub(crate) async fn reach(&self, service: &Service, end: Instant) -> Result<(), Trouble> {
+        let mut exchange = Exchange { soon: end, ..self.begin(end) };
+        let token = exchange.token(None).await?;
+        exchange.url(&token, service, &Ask::get("", &[])).map(|_| ())
+    }
+}
+
+/// One exchange: all requests that a delivery makes. Whether its mark may be told was looked at just before it began, so a
+/// token that is not there soon is left to the next one.
+pub(crate) struct Exchange<'s> {
+    session: &'s Session,
+    site: Arc<Site>,
+    end: Instant,
+    /// No token is waited for after that.
+    soon: Instant,
+    token: Option<Arc<Token>>,
+    /// Whether a request may have arrived that was not refused for its token.
+    has_sent: bool,
+}
+
+impl Exchange<'_> {
+    /// One request. After a 401 there is one repetition, if there is a new token soon: the service has taken nothing then.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn send(&mut self, service: &Service, ask: &Ask<'_>) -> Result<Answer, Trouble> {
+        let token = self.token(None).await?;
+        let answer = self.once(&token, service, ask).await;
+        if leads_nowhere(&answer) {
+            self.session.tokens.forget(&token);
+        }
+        let answer = answer?;
+        if answer.status != 401 {
+            return Ok(answer);
+        }
+        // It may be the new password that ended the token.
+        self.site = self.session.site.get();
+        let token = self.token(Some(&token)).await?;
+        self.once(&token, service, ask).await
+    }
+
+    async fn token(&mut self, refused: Option<&Arc<Token>>) -> Result<Arc<Token>, Trouble> {
+        if let Some(token) = self.token.as_ref().filter(|_| refused.is_none()) {
+            return Ok(Arc::clone(token));
+        }
+        let found = self.session.tokens.get(&self.site, self.soon, refused).await;
+        let token = found.map_err(|trouble| match trouble {
+            Trouble::Late if self.has_sent => Trouble::Over,
+            other => other,
+        })?;
+        Ok(Arc::clone(self.token.insert(token)))
+    }
+
+    async fn once(
+        &mut self,
+        token: &Arc<Token>,
+        service: &Service,
+        ask: &Ask<'_>,
+    ) -> Result<Answer, Trouble> {
+        let url = self.url(token, service, ask)?;
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(if self.has_sent { Trouble::Over } else { Trouble::Late });
+        }
+        let request =
+            self.site.client.request(ask.method.clone(), url).timeout(left).header(AUTH_TOKEN, value(token)?);
+        let request = ask.version.into_iter().fold(request, |all, version| all.header(API_VERSION, version));
+        let sent = wire::with_body(request, ask.body).send().await;
+        self.has_sent |= !sent.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED);
+        let response = sent.map_err(|error| Trouble::Fault(fault::of(&error)))?;
+        let (status, wish) = wire::head(&response).map_err(Trouble::Fault)?;
+        let patience =
+            if (200..300).contains(&status) && *ask.method != Method::GET { BODY_TIME } else { left };
+        let (body, _) = wire::read(response, self.end.min(Instant::now() + patience)).await;
+        Ok(Answer { status, wish, body, token: Arc::clone(token) })
+    }
+
+    fn url(&self, token: &Token, service: &Service, ask: &Ask<'_>) -> Result<Url, Trouble> {
+        let Session { own, options, .. } = self.session;
+        let is_own = own.is_none_or(|own| own == *service);
+        let choice = self.site.cloud.choice(options.endpoint.as_ref().filter(|_| is_own), service);
+        let base = catalog::address(&token.found, service, &choice).map_err(Trouble::Nowhere)?;
+        let wrong = |why: String| Trouble::Nowhere(format!("the address of {}: {why}", service.name()));
+        let mut url = web::address(&format!("{base}{}", ask.path), options.allow_http).map_err(wrong)?;
+        if !ask.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(ask.query);
+        }
+        Ok(url)
+    }
+}
+
+/// Whether a 404 is the service's own word for a thing that it does not have: its address is right then.
+fn is_of_the_service(answer: &Answer) -> bool {
+    answer.is_absent() || answer.json().get("itemNotFound").is_some()
+}
+
+/// Whether what the token knows of the catalog may be what is wrong.
+fn leads_nowhere(answer: &Result<Answer, Trouble>) -> bool {
+    match answer {
+        Ok(answer) => answer.status == 404 && !is_of_the_service(answer),
+        Err(trouble) => matches!(trouble, Trouble::Nowhere(_)),
+    }
+}
+
+fn value(token: &Token) -> Result<HeaderValue, Trouble> {
+    let mut value = HeaderValue::try_from(token.value.expose_secret())
+        .map_err(|_| Trouble::Nowhere("Keystone gave a token that is none".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn people(url: &Url) -> String {
+    url.as_str().trim_end_matches("/auth/tokens").to_owned()
+}
+
+impl Answer {
+    /// Its body; null where it is no JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Heat's and Senlin's own word for what is not there: a 404 of somebody else says that the address is wrong.
+    pub(crate) fn is_absent(&self) -> bool {
+        let body = self.json();
+        let kind = body["error"]["type"].as_str().unwrap_or_default();
+        self.status == 404 && matches!(kind, "EntityNotFound" | "ResourceNotFound")
+    }
+
+    /// What it says in an error's body.
+    pub(crate) fn message(&self) -> String {
+        super::said::message(&self.body)
+    }
+
+    /// The same for people: `: …`, or nothing.
+    pub(crate) fn said(&self) -> String {
+        super::said::shown(&self.message(), &[self.token.value.expose_secret()])
+    }
+}
+
+#[cfg(test)]
+impl Answer {
+    /// An answer as a table of answers wants it.
+    pub(crate) fn of(status: u16, body: &str, wish: Option<Duration>) -> Self {
+        let token =
+            Token { value: "t0ken".into(), use_for: Duration::ZERO, found: catalog::Found::default() };
+        Self { status, wish, body: body.as_bytes().to_vec(), token: Arc::new(token) }
+    }
+}
+
+impl fmt::Debug for Answer {
+    /// A service may repeat the token in its body.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("cloud", &self.shown).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! A cloud's token: kept for all exchanges, and fetched by a task of its own, of which no exchange waits for the end for long.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::header::HeaderName;
+use secrecy::ExposeSecret as _;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::auth::{self, Token, Unread};
+use super::cloud::Cloud;
+use super::trouble::{self, Trouble};
+use super::wire::{self, Cut};
+use crate::driver::Outcome;
+use crate::web::{Fault, fault};
+
+const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
+/// Keystone gets so much time for a token.
+const TOKEN_TIME: Duration = Duration::from_secs(10);
+/// A failure that nobody has heard of is news for so long: the next probe of the endpoint comes before.
+const NEWS: Duration = Duration::from_secs(60);
+
+/// A cloud with the client that speaks with it.
+pub(super) struct Site {
+    pub(super) cloud: Cloud,
+    pub(super) client: Client,
+}
+
+type Fetched = Result<Arc<Token>, Trouble>;
+
+/// The tokens of one session.
+#[derive(Default)]
+pub(super) struct Tokens(Arc<Mutex<State>>);
+
+/// What is kept of Keystone's answers. All of it is of one site: a cloud whose files have changed gets another.
+#[derive(Default)]
+struct State {
+    current: Option<Current>,
+    fetch: Option<Fetch>,
+    unheard: Option<Unheard>,
+}
+
+struct Current {
+    site: Arc<Site>,
+    token: Arc<Token>,
+    until: Instant,
+}
+
+/// A fetch that is under way.
+struct Fetch {
+    site: Arc<Site>,
+    outcome: watch::Receiver<Option<Fetched>>,
+}
+
+/// How a fetch failed for whose end nobody waited any more: the next exchange is told. Else a wrong password would look like
+/// a slow Keystone for ever, and be tried at each attempt.
+struct Unheard {
+    site: Arc<Site>,
+    at: Instant,
+    trouble: Trouble,
+}
+
+impl Tokens {
+    /// A token, and never the one that was refused. However many want one, Keystone is asked once; who does not get it until
+    /// `soon` leaves the fetch to the next exchange.
+    ///
+    /// # Errors
+    /// There is none, or none yet.
+    pub(super) async fn get(&self, site: &Arc<Site>, soon: Instant, refused: Option<&Arc<Token>>) -> Fetched {
+        let (outcome, before) = {
+            let mut state = lock(&self.0);
+            if let Some(token) = state.usable(site, refused) {
+                return Ok(token);
+            }
+            let before = state.unheard.take().filter(|unheard| unheard.is_news(site));
+            match before.map(|unheard| unheard.trouble) {
+                Some(trouble) if !passes(&trouble) => return Err(trouble),
+                before => (self.join(&mut state, site), before),
+            }
+        };
+        result(outcome, soon).await.unwrap_or_else(|| Err(before.unwrap_or(Trouble::Late)))
+    }
+
+    /// The next exchange looks into the catalog anew, unless that was done since.
+    pub(super) fn forget(&self, token: &Arc<Token>) {
+        let mut state = lock(&self.0);
+        state.current = state.current.take().filter(|current| !Arc::ptr_eq(&current.token, token));
+    }
+
+    /// The fetch that is under way, or a new one.
+    fn join(&self, state: &mut State, site: &Arc<Site>) -> watch::Receiver<Option<Fetched>> {
+        // One whose runtime has ended has no end of its own.
+        let is_meant = |fetch: &&Fetch| Arc::ptr_eq(&fetch.site, site) && fetch.outcome.has_changed().is_ok();
+        if let Some(fetch) = state.fetch.as_ref().filter(is_meant) {
+            return fetch.outcome.clone();
+        }
+        let (tell, outcome) = watch::channel(None);
+        state.current = None;
+        state.fetch = Some(Fetch { site: Arc::clone(site), outcome: outcome.clone() });
+        tokio::spawn(fetch_for(Arc::clone(&self.0), Arc::clone(site), tell));
+        outcome
+    }
+}
+
+/// Held for no await.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How a fetch ends, if it does so until then.
+async fn result(mut outcome: watch::Receiver<Option<Fetched>>, soon: Instant) -> Option<Fetched> {
+    let ended = timeout_at(soon, outcome.wait_for(Option::is_some)).await;
+    ended.ok()?.ok()?.clone()
+}
+
+async fn fetch_for(state: Arc<Mutex<State>>, site: Arc<Site>, tell: watch::Sender<Option<Fetched>>) {
+    let began = Instant::now();
+    let limit = began + TOKEN_TIME;
+    let fetched = timeout_at(limit, fetch(&site, limit)).await.unwrap_or(Err(Trouble::Away(Fault::Timeout)));
+    let fetched = fetched.map(Arc::new);
+    let mut state = lock(&state);
+    // One receiver is the state's own.
+    state.end(&site, &fetched, began, tell.receiver_count() > 1);
+    tell.send_replace(Some(fetched));
+}
+
+impl State {
+    fn usable(&self, site: &Arc<Site>, refused: Option<&Arc<Token>>) -> Option<Arc<Token>> {
+        let current = self.current.as_ref()?;
+        let is_good = Arc::ptr_eq(&current.site, site)
+            && Instant::now() < current.until
+            && refused.is_none_or(|refused| !Arc::ptr_eq(refused, &current.token));
+        is_good.then(|| Arc::clone(&current.token))
+    }
+
+    /// A fetch has ended. That of a site that is no more is for those who wait for it.
+    fn end(&mut self, site: &Arc<Site>, fetched: &Fetched, began: Instant, is_heard: bool) {
+        if self.fetch.take_if(|fetch| Arc::ptr_eq(&fetch.site, site)).is_none() {
+            return;
+        }
+        let site = Arc::clone(site);
+        match fetched {
+            Ok(token) => {
+                let (until, token) = (began + token.use_for, Arc::clone(token));
+                self.current = Some(Current { site, token, until });
+            }
+            Err(_) if is_heard => {}
+            Err(trouble) => {
+                self.unheard = Some(Unheard { site, at: Instant::now(), trouble: trouble.clone() });
+            }
+        }
+    }
+}
+
+impl Unheard {
+    fn is_news(&self, site: &Arc<Site>) -> bool {
+        Arc::ptr_eq(&self.site, site) && self.at.elapsed() < NEWS
+    }
+}
+
+/// Whether the next fetch may end otherwise without anybody's doing.
+fn passes(trouble: &Trouble) -> bool {
+    matches!(trouble.outcome(), Outcome::Unreachable(_))
+}
+
+/// Asks Keystone.
+async fn fetch(site: &Site, limit: Instant) -> Result<Token, Trouble> {
+    let Cloud { token_url, credentials, .. } = &site.cloud;
+    let request = site.client.post(token_url.clone());
+    let sent = wire::with_body(request, Some(&auth::request(credentials))).send().await;
+    let response = sent.map_err(|error| Trouble::Away(fault::of(&error)))?;
+    let (status, wish) = wire::head(&response).map_err(Trouble::Away)?;
+    let token =
+        response.headers().get(SUBJECT_TOKEN).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (body, cut) = wire::read(response, limit).await;
+    if status != 201 {
+        let secret = credentials.secret().expose_secret();
+        return Err(Trouble::NoToken(trouble::no_token(status, &body, wish, secret)));
+    }
+    if cut == Some(Cut::TooLong) {
+        return Err(Trouble::Nowhere(too_long()));
+    }
+    // One that is whole is one, however its connection ended: TLS is often ended without a word.
+    auth::read(token.as_deref(), &body).map_err(|why| match (why, cut) {
+        (Unread::CutOff, Some(Cut::Late)) => Trouble::Away(Fault::Timeout),
+        (Unread::CutOff, _) => Trouble::Away(Fault::Closed),
+        (Unread::Wrong(why), _) => Trouble::Nowhere(format!("Keystone {why}")),
+    })
+}
+
+fn too_long() -> String {
+    let most = wire::BODY_BYTES / 1024;
+    format!(
+        "Keystone's answer with the token is longer than {most} KiB: give the project fewer endpoints to see"
+    )
+}

@@ -1,0 +1,124 @@
+//! Why there is no answer of a service: Keystone, the catalog, or the way there. Pure.
+
+use std::time::Duration;
+
+use super::said::{message, shown};
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::web::{Fault, SHORTEST_THROTTLE};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Keystone cannot be reached, or does not answer; nothing was sent to the service.
+    Away(Fault),
+    /// Keystone gave no token, and why; nothing was sent to the service.
+    NoToken(Outcome),
+    /// The catalog has no such service, or none that may be used; nothing was sent.
+    Nowhere(String),
+    /// There was no token at hand, nor soon: one is being fetched. Nothing was sent to the service.
+    Late,
+    /// The time was over before everything was sent.
+    Over,
+    /// The service did not answer.
+    Fault(Fault),
+}
+
+impl Trouble {
+    /// What it means for a mark.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Away(fault) => away(fault),
+            Self::NoToken(outcome) => outcome.clone(),
+            Self::Nowhere(why) => {
+                Outcome::Refused(Failure::new("catalog", why).or_after(LOCKED_OUT).unsent())
+            }
+            Self::Late => Outcome::Unreachable(Failure::new(
+                "keystone",
+                "there is no token yet: one is being fetched for the next attempt, look whether Keystone is slow",
+            )),
+            Self::Over => Outcome::Unknown(Failure::new(
+                "timeout",
+                "the time was over when a part was sent: the next attempt sends it again, set timeout higher if that goes on",
+            )),
+            Self::Fault(fault) => fault.outcome(),
+        }
+    }
+}
+
+/// Whatever else it is, nothing was sent to the service; only a certificate of ours that is not taken waits for somebody.
+fn away(fault: &Fault) -> Outcome {
+    let outcome = fault.outcome();
+    let why = outcome.failure().map(|failure| failure.detail.as_str()).unwrap_or_default();
+    let says = |kind| Failure::new(kind, &format!("there is no token: Keystone: {why}"));
+    match outcome {
+        Outcome::Refused(_) => Outcome::Refused(says("credentials").or_after(LOCKED_OUT).unsent()),
+        _ => Outcome::Unreachable(says("keystone")),
+    }
+}
+
+/// What Keystone's answer without a token means: nothing was sent to the service yet.
+pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
+    let said = shown(&message(body), &[secret]);
+    let says = |kind, advice: &str| Failure::new(kind, &format!("Keystone answered {status}{advice}{said}"));
+    match status {
+        401 | 403 => {
+            let refusal =
+                says("credentials", ": check user, password or application credential, project and domains");
+            Outcome::Refused(refusal.or_after(LOCKED_OUT).unsent())
+        }
+        429 => {
+            let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
+            Outcome::Retry(says("throttled", "").after(Some(pause)).unsent())
+        }
+        408 | 425 | 500..=599 => Outcome::Unreachable(says("keystone", "").after(wish)),
+        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT).unsent()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    /// Whether it counts as no arrival.
+    fn is_unsent(outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::Unreachable(_))
+            || outcome.failure().is_some_and(|failure| failure.is_unsent)
+    }
+
+    /// Nothing was sent, so nothing is ambiguous; only what the service itself left open is.
+    #[test]
+    fn without_a_token_nothing_is_unknown() {
+        for status in 0..=999 {
+            let expected = match status {
+                401 | 403 => ("refused", "credentials"),
+                429 => ("retry", "throttled"),
+                408 | 425 | 500..=599 => ("unreachable", "keystone"),
+                _ => ("refused", "misconfigured"),
+            };
+            let outcome = no_token(status, b"", None, "");
+            assert_eq!(word(&outcome), expected, "{status}");
+            assert!(is_unsent(&outcome) && !is_unsent(&outcome.left_open()), "{status}");
+        }
+        assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
+        assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
+        assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
+        assert_eq!(word(&Trouble::Over.outcome()), ("unknown", "timeout"));
+        assert_eq!(word(&Trouble::Nowhere("x".into()).outcome()), ("refused", "catalog"));
+        assert_eq!(word(&Trouble::Fault(Fault::Timeout).outcome()), ("unknown", "timeout"));
+    }
+
+    #[test]
+    fn what_keystone_says_is_shown_without_the_password() {
+        let says = |text: &str| {
+            let body = format!(r#"{{"error":{{"code":401,"message":"{text}","title":"Unauthorized"}}}}"#);
+            let outcome = no_token(401, body.as_bytes(), None, "s3kr1t");
+            outcome.failure().unwrap().detail.clone()
+        };
+        assert!(says("It requires authentication.").ends_with(": It requires authentication."));
+        assert!(!says("no user with s3kr1t").contains("s3kr1t"));
+    }
+}

@@ -1,0 +1,37 @@
+//! Under which of its names a service knows a host.
+
+use marks::host::HostName;
+use marks::mark::Mark;
+
+use crate::driver::Named;
+
+/// Which of a host's names is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhichName {
+    /// The one that every route tells: `[hosts]` decides.
+    #[default]
+    Fqdn,
+    /// Pacemaker's.
+    Node,
+}
+
+impl WhichName {
+    /// The words of the key `host-name`.
+    pub(crate) const WORDS: [(&str, Self); 2] = [("fqdn", Self::Fqdn), ("node", Self::Node)];
+
+    /// The name itself.
+    pub(crate) fn of(self, mark: &Mark) -> &HostName {
+        match self {
+            Self::Fqdn => &mark.fqdn,
+            Self::Node => &mark.node,
+        }
+    }
+
+    /// The same of a host that has not failed.
+    pub(crate) fn of_host(self, host: &Named) -> &HostName {
+        match self {
+            Self::Fqdn => &host.fqdn,
+            Self::Node => &host.node,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What requests and answers have in common, whoever of a cloud is asked.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{RequestBuilder, Response};
+use tokio::time::{Instant, timeout_at};
+
+use crate::web::{Fault, is_too_large, wish};
+
+/// A catalog of many regions fits; more is no answer.
+pub(super) const BODY_BYTES: usize = 1024 * 1024;
+
+/// Why a body is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// It did not come in time.
+    Late,
+    /// The connection ended.
+    Broken,
+    /// It is longer than [`BODY_BYTES`].
+    TooLong,
+}
+
+/// The request with its body, if there is one; JSON.
+pub(super) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
+    let json = HeaderValue::from_static("application/json");
+    let request = request.header(ACCEPT, json.clone());
+    match body {
+        Some(body) => request.header(CONTENT_TYPE, json).body(body.to_vec()),
+        None => request,
+    }
+}
+
+/// The status and the wish of an answer whose header section is not too large.
+///
+/// # Errors
+/// It is.
+pub(super) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault> {
+    let headers = response.headers();
+    if is_too_large(headers) {
+        return Err(Fault::TooLarge);
+    }
+    Ok((response.status().as_u16(), wish(text(headers, RETRY_AFTER), text(headers, DATE))))
+}
+
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// As much of a body as comes in time, and why it is not whole where HTTP can tell. Many a body ends with its connection, so
+/// that its own form has to be looked at too.
+pub(super) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
+    let mut body = Vec::new();
+    loop {
+        let cut = match timeout_at(end, response.chunk()).await {
+            Ok(Ok(Some(chunk))) if body.len() + chunk.len() <= BODY_BYTES => {
+                body.extend_from_slice(&chunk);
+                continue;
+            }
+            Ok(Ok(None)) => None,
+            Ok(Ok(Some(_))) => Some(Cut::TooLong),
+            Ok(Err(error)) if error.is_timeout() => Some(Cut::Late),
+            Ok(Err(_)) => Some(Cut::Broken),
+            Err(_) => Some(Cut::Late),
+        };
+        return (body, cut);
+    }
+}

@@ -1,0 +1,34 @@
+//! The key `command`: which program is run.
+
+use std::path::Path;
+
+use site::{Section, check_program};
+
+/// Reads `command`. It may hold a secret: nothing of its arguments stands in a message.
+pub fn command(table: &mut Section<'_, '_>) -> Option<Vec<String>> {
+    let no_nul = |text: &str| match text.contains('\0') {
+        true => Err("a program cannot be given a zero byte".to_owned()),
+        false => Ok(()),
+    };
+    let command = table.texts("command", no_nul);
+    if !table.has("command") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no command: set it to a program and its arguments"));
+    }
+    let command = command?;
+    if let Err(why) = program_of(&command) {
+        table.complain("command", why);
+        return None;
+    }
+    Some(command.into_iter().map(str::to_owned).collect())
+}
+
+/// Checks the program of a command. Who can change it can say that a mark was taken over.
+fn program_of(command: &[&str]) -> Result<(), String> {
+    let Some(program) = command.first().map(Path::new).filter(|program| program.is_absolute()) else {
+        return Err(
+            "must begin with the absolute path of a program: there is no shell that looks for it".to_owned()
+        );
+    };
+    check_program(program).map_err(|why| format!("the program cannot be used: {why}"))
+}

@@ -1,0 +1,223 @@
+//! The `senlin` driver: nodes or clusters that lived on a failed host are recovered.
+
+mod answer;
+mod body;
+mod keys;
+
+use std::fmt;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::terms::{IfReturned, Terms};
+use marks::time::Timestamp;
+use reqwest::Method;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome};
+use crate::kept::Unusable;
+use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
+pub use crate::openstack::{ByHost, WhichName};
+use crate::writes::{Request, What, Write};
+use answer::Seen;
+pub use body::{Operation, Recovery};
+use body::{Told, Whose};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure, writes: WRITES };
+
+static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clusters}/ID/actions" };
+
+static WRITES: &[Write] = &[Write {
+    what: What::Request(&RECOVER, "Senlin recovers the nodes or clusters that the route names (`operation`)"),
+    guard: "no recovery was begun since the host failed, and all names exist; for `nodes`, Nova has the node's server on this host, for `clusters` nobody asks Nova",
+    undo: "none: `recreate` deletes the old server and what was on its disks",
+}];
+
+/// After this time Senlin, or somebody, may have recovered the host's nodes in another way.
+const STALE: Duration = Duration::from_secs(86_400);
+
+/// What a `senlin` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Senlin belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// What is recovered of each host.
+    pub targets: Targets,
+    /// How.
+    pub recovery: Recovery,
+}
+
+/// What is recovered of each host, by Senlin's ids.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// Nodes.
+    Nodes(ByHost<String>),
+    /// Whole clusters.
+    Clusters(ByHost<String>),
+}
+
+impl Targets {
+    fn all(&self) -> (Whose, &ByHost<String>) {
+        match self {
+            Self::Nodes(all) => (Whose::Node, all),
+            Self::Clusters(all) => (Whose::Cluster, all),
+        }
+    }
+}
+
+/// One `senlin` route.
+pub struct Senlin {
+    session: Session,
+    options: Options,
+}
+
+impl Senlin {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(options.cloud.clone())?.mainly(CLUSTERING), options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let Some(told) = Told::read(message.body) else { return answer::unreadable() };
+        match self.recover_all(&told, end).await {
+            Ok(actions) => answer::acknowledged(&actions),
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Each in its turn: whatever ends this, the next attempt finds the actions that there are. None is begun if one of
+    /// them does not exist.
+    async fn recover_all(&self, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+        let (whose, all) = self.options.targets.all();
+        let targets = all.of(told.node());
+        let mut wishes = Vec::new();
+        for id in targets {
+            wishes.push((id, self.look(whose, id, told, end).await?));
+        }
+        if wishes.iter().any(|(_, seen)| *seen == Seen::Elsewhere) {
+            is_known(&self.session, told.host(), end).await?;
+        }
+        let mut actions = Vec::new();
+        for (id, seen) in wishes.into_iter().filter(|_| !told.is_test()) {
+            actions.extend(match seen {
+                Seen::Begun(action) => Some(action),
+                Seen::Idle => Some(match self.recover(whose, id, told, end).await {
+                    // What was begun stays begun, whatever became of the next one.
+                    Err(outcome) if !actions.is_empty() => return Err(outcome.left_open()),
+                    answer => answer?,
+                }),
+                Seen::Elsewhere => None,
+            });
+        }
+        Ok(actions)
+    }
+
+    /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
+    async fn look(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+        let path = format!("/v1/{}/{id}", whose.path());
+        let there = self.ask(&path, &[], whose.key(), end).await?;
+        let there = there.ok_or_else(|| answer::no_such(whose, id))?;
+        let query = [("target", id), ("action", whose.action())];
+        let actions = self.ask("/v1/actions", &query, "actions", end).await?;
+        match answer::seen(told, &there, &actions.unwrap_or_default())? {
+            Seen::Idle if whose == Whose::Node && !told.is_test() => self.idle(id, &there, told, end).await,
+            seen => Ok(seen),
+        }
+    }
+
+    /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
+    /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
+    async fn idle(&self, id: &str, node: &Value, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+        let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+        let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
+        match place_of(&self.session, server, told.host(), end).await? {
+            Place::There => Ok(Seen::Idle),
+            Place::Elsewhere => Ok(Seen::Elsewhere),
+            Place::Unknown => Err(answer::no_server(id)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        key: &str,
+        end: Instant,
+    ) -> Result<Option<Value>, Outcome> {
+        let answer = self.session.send(&CLUSTERING, &Ask::get(path, query), end).await;
+        found("Senlin", &answer.map_err(|trouble| trouble.outcome())?, key)
+    }
+
+    async fn recover(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<String, Outcome> {
+        let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
+        let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version());
+        let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;
+        answer::begun(whose, id, &answer)
+    }
+}
+
+impl Driver for Senlin {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Senlin of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let _all_of_them = host;
+        Some(
+            "Senlin may recover what ran there, which nobody can undo: see `openstack cluster action list`"
+                .to_owned(),
+        )
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        body::of_mark(mark, self.options.host_name.of(mark), &self.options.recovery)
+    }
+
+    fn test_body(&self, _id: &MarkId, now: Timestamp) -> Vec<u8> {
+        body::of_test(now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    /// A node that is well again would be recovered once more, and lose what is on it.
+    fn terms(&self) -> Terms {
+        Terms { if_returned: IfReturned::Hold, stale_after: Some(STALE), ..Terms::default() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, hosts: &'a [Named]) -> Check<'a> {
+        let _asked_for_none = hosts;
+        Box::pin(async { Some(openstack::try_out(self, &self.session, &CLUSTERING).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Senlin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Senlin").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! What Senlin's answers mean for a mark. Pure: the table is here and nowhere else.
+
+use serde_json::Value;
+
+use super::body::{Told, Whose};
+use crate::driver::{Failure, Outcome};
+use crate::openstack::{Answer, told as says, usual};
+
+/// What becomes of a target as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Nothing, so it has to be recovered.
+    Idle,
+    /// Nothing: it has moved to another host since the configuration was written, and is well there.
+    Elsewhere,
+    /// Its recovery was begun since the host failed: the action's id.
+    Begun(String),
+}
+
+/// Reads a target and the recoveries that there are of it.
+///
+/// # Errors
+/// It is being recovered from something before.
+pub(super) fn seen(told: &Told, target: &Value, actions: &Value) -> Result<Seen, Outcome> {
+    let is_since = |action: &&Value| action["created_at"].as_str().is_some_and(|made| told.is_since(made));
+    let begun = actions.as_array().into_iter().flatten().find(is_since);
+    match begun {
+        Some(action) => Ok(Seen::Begun(id(action, "id"))),
+        None if target["status"] == "RECOVERING" => Err(Outcome::Retry(Failure::new(
+            "conflict",
+            "Senlin recovers something of this host from before its failure: it is asked again when that is over",
+        ))),
+        None => Ok(Seen::Idle),
+    }
+}
+
+/// Reads the answer to a request: the action's id.
+///
+/// # Errors
+/// It is not taken, or nobody knows.
+pub(super) fn begun(whose: Whose, target: &str, answer: &Answer) -> Result<String, Outcome> {
+    match answer.status {
+        202 => Ok(id(&answer.json(), "action")),
+        404 if answer.is_absent() => Err(no_such(whose, target)),
+        406 => {
+            let advice = ": it is older than check or check-capacity, remove these from the route";
+            Err(Outcome::Refused(says("Senlin", answer, "misconfigured", advice)))
+        }
+        _ => Err(usual("Senlin", answer)),
+    }
+}
+
+/// Senlin's name for what it does; a service may say anything.
+fn id(value: &Value, key: &str) -> String {
+    let id = value[key].as_str().unwrap_or_default();
+    id.chars().filter(char::is_ascii_graphic).take(36).collect()
+}
+
+/// The actions' ids, as many as people will read.
+pub(super) fn acknowledged(actions: &[String]) -> Outcome {
+    let reference = match actions {
+        [] => "nothing to recover".to_owned(),
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    };
+    Outcome::Acknowledged { reference: Some(reference).filter(|reference| !reference.is_empty()) }
+}
+
+/// The configuration names what does not exist.
+pub(super) fn no_such(whose: Whose, id: &str) -> Outcome {
+    let (kind, key) = match whose {
+        Whose::Node => ("unknown-node", "nodes"),
+        Whose::Cluster => ("unknown-cluster", "clusters"),
+    };
+    let why = format!("Senlin has no {} {id} in this project: correct {key}", whose.key());
+    Outcome::Rejected(Failure::new(kind, &why))
+}
+
+/// Nobody can be asked whether a node is still on the host.
+pub(super) fn no_server(id: &str) -> Outcome {
+    let why = format!(
+        "Nova has no server behind node {id}, and nobody else says whether it is still on this host: look where it runs, and recover it by hand if it failed"
+    );
+    Outcome::Rejected(Failure::new("not-a-server", &why))
+}
+
+/// The stored bytes are none of this driver's.
+pub(super) fn unreadable() -> Outcome {
+    Outcome::Rejected(Failure::new("rejected", "the stored message is not one for Senlin: unmark the host"))
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::host::HostName;
+    use marks::id::MarkId;
+    use marks::mark::Mark;
+    use marks::time::Timestamp;
+    use serde_json::json;
+
+    use super::super::body::{self, Operation, Recovery};
+    use super::*;
+
+    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
+        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
+    }
+
+    fn of(status: u16, body: &str) -> (&'static str, &'static str) {
+        match begun(Whose::Node, "n", &Answer::of(status, body, None)) {
+            Ok(_) => ("begun", ""),
+            Err(outcome) => word(&outcome),
+        }
+    }
+
+    /// What the table says, written a second time as a table.
+    fn expected(status: u16) -> (&'static str, &'static str) {
+        match status {
+            202 => ("begun", ""),
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    #[test]
+    fn every_status_has_its_outcome() {
+        for status in 0..=1000 {
+            assert_eq!(of(status, ""), expected(status), "{status}");
+        }
+        let gone = r#"{"code": 404, "title": "Not Found", "error": {"code": 404, "type": "ResourceNotFound", "message": "The node 'n' could not be found."}}"#;
+        assert_eq!(of(404, gone), ("rejected", "unknown-node"));
+        let taken = begun(Whose::Node, "n", &Answer::of(202, r#"{"action": "7f3b\n"}"#, None));
+        assert_eq!(taken, Ok("7f3b".to_owned()));
+    }
+
+    /// The broken variant goes by the target's status alone, or by any action.
+    #[test]
+    fn a_recovery_since_the_failure_is_enough() {
+        let mark = Mark {
+            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_001_000),
+            generated_time: Timestamp(1_784_600_002_000),
+        };
+        let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
+        let told = Told::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
+        let action = |made: &str| json!({"id": made, "created_at": made});
+        let (old, new) = ("2026-07-20T00:00:00Z", "2026-07-21T02:13:30");
+        let of = |status: &str, actions: Vec<Value>| {
+            seen(&told, &json!({ "status": status }), &json!(actions)).map_err(|outcome| word(&outcome))
+        };
+        assert_eq!(of("ACTIVE", vec![]), Ok(Seen::Idle));
+        assert_eq!(of("ERROR", vec![action(old)]), Ok(Seen::Idle));
+        assert_eq!(of("RECOVERING", vec![action(old)]), Err(("retry", "conflict")));
+        for status in ["RECOVERING", "ACTIVE", "ERROR"] {
+            assert_eq!(of(status, vec![action(old), action(new)]), Ok(Seen::Begun(new.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_reference_is_short() {
+        let reference = |actions: &[&str]| {
+            let actions: Vec<String> = actions.iter().map(|id| (*id).to_owned()).collect();
+            match acknowledged(&actions) {
+                Outcome::Acknowledged { reference } => reference,
+                other => Some(other.as_str().to_owned()),
+            }
+        };
+        assert_eq!(reference(&["a"]).as_deref(), Some("a"));
+        assert_eq!(reference(&["a", "b", "c"]).as_deref(), Some("a and 2 more"));
+        assert_eq!((reference(&[]).as_deref(), reference(&[""])), (Some("nothing to recover"), None));
+    }
+}

@@ -1,0 +1,291 @@
+//! What is stored of a mark: the request that Senlin gets for each target, and what is needed to find these. Pure.
+
+use marks::host::HostName;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::NO_HOST;
+use crate::openstack::seconds;
+
+/// Senlin's clock may be so far behind ours, in seconds.
+const SLACK: i64 = 60;
+
+/// Of what kind a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A node.
+    Node,
+    /// A cluster.
+    Cluster,
+}
+
+impl Whose {
+    /// Where they are.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Node => "nodes",
+            Self::Cluster => "clusters",
+        }
+    }
+
+    /// What one is called.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Cluster => "cluster",
+        }
+    }
+
+    /// What its recovery is called.
+    pub(super) fn action(self) -> &'static str {
+        match self {
+            Self::Node => "NODE_RECOVER",
+            Self::Cluster => "CLUSTER_RECOVER",
+        }
+    }
+}
+
+/// How something is recovered, with the parameters that this way has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `REBOOT`; hard or soft, as Senlin has it where unset.
+    Reboot(Option<&'static str>),
+    /// `REBUILD`.
+    Rebuild,
+    /// `RECREATE`.
+    Recreate {
+        /// Seconds for the deletion of the old one.
+        delete_timeout: Option<u32>,
+        /// Whether the new one is made even if the old one cannot be deleted.
+        force: Option<bool>,
+    },
+}
+
+/// What Senlin is asked to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// How.
+    pub operation: Operation,
+    /// Whether Senlin looks first whether it is needed; from 1.6 on.
+    pub check: Option<bool>,
+    /// Whether a cluster is filled up to its capacity; from 1.7 on.
+    pub check_capacity: Option<bool>,
+}
+
+/// Serialised in the order of its fields.
+#[derive(Debug, Deserialize, Serialize)]
+struct Body {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Request>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    node: String,
+    host: String,
+    failure_time: String,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Request {
+    recover: Recover,
+}
+
+/// These keys and no other; a Senlin that does not know one of them refuses it.
+#[derive(Debug, Deserialize, Serialize)]
+struct Recover {
+    operation: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation_params: Option<Params>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check_capacity: Option<bool>,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize, Serialize)]
+struct Params {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delete_timeout: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    force_recreate: Option<bool>,
+}
+
+impl Operation {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Reboot(_) => "REBOOT",
+            Self::Rebuild => "REBUILD",
+            Self::Recreate { .. } => "RECREATE",
+        }
+    }
+
+    fn params(&self) -> Option<Params> {
+        let params = match *self {
+            Self::Reboot(kind) => Params { r#type: kind.map(str::to_owned), ..Params::default() },
+            Self::Rebuild => Params::default(),
+            Self::Recreate { delete_timeout, force } => {
+                Params { delete_timeout, force_recreate: force, ..Params::default() }
+            }
+        };
+        (params != Params::default()).then_some(params)
+    }
+}
+
+impl Recovery {
+    /// The oldest microversion that has all of it.
+    fn version(&self) -> Option<String> {
+        let version = match (self.check, self.check_capacity) {
+            (_, Some(_)) => Some("clustering 1.7"),
+            (Some(_), None) => Some("clustering 1.6"),
+            (None, None) => None,
+        };
+        version.map(str::to_owned)
+    }
+}
+
+/// The body for a host that failed.
+pub(super) fn of_mark(mark: &Mark, host: &HostName, recovery: &Recovery) -> Vec<u8> {
+    let recover = Recover {
+        operation: recovery.operation.word().to_owned(),
+        operation_params: recovery.operation.params(),
+        check: recovery.check,
+        check_capacity: recovery.check_capacity,
+    };
+    let names = (mark.node.as_str(), host.as_str());
+    write(Some(Request { recover }), recovery.version(), names, mark.failure_time)
+}
+
+/// A test: of a host that cannot exist, and without a request.
+pub(super) fn of_test(now: Timestamp) -> Vec<u8> {
+    write(None, None, (NO_HOST, NO_HOST), now)
+}
+
+fn write(
+    request: Option<Request>,
+    version: Option<String>,
+    (node, host): (&str, &str),
+    time: Timestamp,
+) -> Vec<u8> {
+    let failure_time =
+        jiff::Timestamp::from_second(time.seconds()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string();
+    let body = Body { request, version, node: node.to_owned(), host: host.to_owned(), failure_time };
+    serde_json::to_vec(&body).expect("texts, numbers and truth values are always JSON")
+}
+
+/// What a stored body says.
+#[derive(Debug)]
+pub(super) struct Told {
+    body: Body,
+    /// None for a test: it is of no host, and of all that is configured.
+    node: Option<HostName>,
+    failed: i64,
+}
+
+impl Told {
+    /// Reads it; `None` if it is none of ours.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let body: Body = serde_json::from_slice(bytes).ok()?;
+        let failed = seconds(&body.failure_time)?;
+        let node = match (&body.request, body.node == NO_HOST) {
+            (None, true) => None,
+            (Some(_), false) => Some(HostName::parse(&body.node).ok()?),
+            _ => return None,
+        };
+        Some(Self { body, node, failed })
+    }
+
+    /// Pacemaker's name of the host; none for a test.
+    pub(super) fn node(&self) -> Option<&HostName> {
+        self.node.as_ref()
+    }
+
+    /// What Nova calls the host.
+    pub(super) fn host(&self) -> &str {
+        &self.body.host
+    }
+
+    /// Whether it is a test.
+    pub(super) fn is_test(&self) -> bool {
+        self.node.is_none()
+    }
+
+    /// Whether something was begun since the host failed.
+    pub(super) fn is_since(&self, begun: &str) -> bool {
+        seconds(begun).is_some_and(|begun| begun >= self.failed.saturating_sub(SLACK))
+    }
+
+    /// In which microversion Senlin is asked.
+    pub(super) fn version(&self) -> Option<&str> {
+        self.body.version.as_deref()
+    }
+
+    /// What Senlin is sent: the same bytes at every attempt.
+    pub(super) fn request(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.body.request).expect("texts, numbers and truth values are always JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use marks::id::MarkId;
+
+    use super::*;
+
+    fn mark() -> Mark {
+        Mark {
+            id: MarkId::parse("0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b").unwrap(),
+            node: HostName::parse("compute1").unwrap(),
+            fqdn: HostName::parse("compute1.my.cloud.com").unwrap(),
+            on_shared_storage: true,
+            failure_time: Timestamp(1_784_600_001_001),
+            generated_time: Timestamp(1_784_600_002_001),
+        }
+    }
+
+    /// S0-30, S0-32, S0-33: the operation as configured, with its own parameters and no others.
+    #[test]
+    fn a_request_has_the_documented_keys_and_no_other() {
+        let request = |operation, check, check_capacity| {
+            let body = of_mark(&mark(), &mark().fqdn, &Recovery { operation, check, check_capacity });
+            let told = Told::read(&body).unwrap();
+            (String::from_utf8(told.request()).unwrap(), told.version().map(str::to_owned))
+        };
+        let recreate = |delete_timeout, force| Operation::Recreate { delete_timeout, force };
+        for (got, expected, version) in [
+            (request(Operation::Rebuild, None, None), r#"{"recover":{"operation":"REBUILD"}}"#, None),
+            (
+                request(Operation::Reboot(Some("HARD")), Some(true), None),
+                r#"{"recover":{"operation":"REBOOT","operation_params":{"type":"HARD"},"check":true}}"#,
+                Some("clustering 1.6"),
+            ),
+            (request(recreate(None, None), None, None), r#"{"recover":{"operation":"RECREATE"}}"#, None),
+            (
+                request(recreate(Some(60), Some(true)), Some(false), Some(true)),
+                r#"{"recover":{"operation":"RECREATE","operation_params":{"delete_timeout":60,"force_recreate":true},"check":false,"check_capacity":true}}"#,
+                Some("clustering 1.7"),
+            ),
+        ] {
+            assert_eq!(got, (expected.to_owned(), version.map(str::to_owned)));
+        }
+    }
+
+    #[test]
+    fn a_test_asks_for_nothing() {
+        let told = Told::read(&of_test(Timestamp(0))).unwrap();
+        assert!(told.is_test());
+        assert_eq!(told.request(), b"null");
+        for text in ["{}", r#"{"node":"compute1","failure_time":"2026-07-21T02:13:21Z"}"#] {
+            assert!(Told::read(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_may_differ_a_little() {
+        let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
+        let told = Told::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
+        assert!(told.is_since("2026-07-21T02:13:21Z") && told.is_since("2026-07-21T02:12:30"));
+        assert!(!told.is_since("2026-07-21T02:12:20Z") && !told.is_since(""));
+    }
+}

@@ -1,0 +1,90 @@
+//! The keys of `[senlin.NAME]`.
+
+use std::sync::Arc;
+
+use site::Section;
+
+use super::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
+use crate::driver::{Driver, usable};
+use crate::openstack;
+
+/// The longest that a deletion may take, in seconds.
+const LONGEST: u32 = 3600;
+
+/// Reads the route's table.
+pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let targets = targets(table);
+    let operation = operation(table);
+    let check = table.flag("check");
+    let check_capacity = table.flag("check-capacity");
+    if check_capacity.is_some() && matches!(targets, Some(Targets::Nodes(_))) {
+        table.complain("check-capacity", "is for clusters: remove it, or name clusters instead of nodes");
+    }
+    let (Some(targets), Some(operation), true) = (targets, operation, table.is_sound()) else { return None };
+    let recovery = Recovery { operation, check, check_capacity };
+    usable(table, Senlin::new(Options { cloud, host_name, targets, recovery }))
+}
+
+/// `nodes` or `clusters`, whichever names something.
+fn targets(table: &mut Section<'_, '_>) -> Option<Targets> {
+    let nodes = ByHost::read(table.section("nodes"), id);
+    let clusters = ByHost::read(table.section("clusters"), id);
+    match (nodes.is_empty(), clusters.is_empty()) {
+        (false, true) => Some(Targets::Nodes(nodes)),
+        (true, false) => Some(Targets::Clusters(clusters)),
+        (false, false) => {
+            table.complain("clusters", "cannot stand beside nodes: make a route for each");
+            None
+        }
+        (true, true) => {
+            if table.is_sound() {
+                let title = table.title().to_owned();
+                table.missing(format!("[{title}] names nothing to recover: add a table nodes, or clusters"));
+            }
+            None
+        }
+    }
+}
+
+/// A name is not unique, and actions are found by ids alone.
+fn id(text: &str) -> Result<String, String> {
+    let is_id = text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_id.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be Senlin's id, a UUID".to_owned())
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Word {
+    Reboot,
+    Rebuild,
+    Recreate,
+}
+
+/// S0-31: an operation has its own parameters, and no others.
+fn operation(table: &mut Section<'_, '_>) -> Option<Operation> {
+    let words = [("reboot", Word::Reboot), ("rebuild", Word::Rebuild), ("recreate", Word::Recreate)];
+    let word = table.choice("operation", &words);
+    let kind = table.choice("reboot-type", &[("soft", "SOFT"), ("hard", "HARD")]);
+    let delete_timeout = table.number("delete-timeout", 1..=LONGEST);
+    let force = table.flag("force-recreate");
+    if !table.has("operation") {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no operation: say how, reboot, rebuild or recreate"));
+    }
+    let word = word?;
+    for (key, of) in [
+        ("reboot-type", Word::Reboot),
+        ("delete-timeout", Word::Recreate),
+        ("force-recreate", Word::Recreate),
+    ] {
+        if table.has(key) && of != word {
+            table.complain(key, "is none of this operation's: remove it, or change operation");
+        }
+    }
+    Some(match word {
+        Word::Reboot => Operation::Reboot(kind),
+        Word::Rebuild => Operation::Rebuild,
+        Word::Recreate => Operation::Recreate { delete_timeout, force },
+    })
+}

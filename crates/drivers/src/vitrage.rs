@@ -1,0 +1,154 @@
+//! The `vitrage` driver: one event of OPNFV Doctor about a compute host, for OpenStack's Vitrage.
+
+mod answer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use marks::id::MarkId;
+use marks::mark::Mark;
+use marks::time::Timestamp;
+use reqwest::Method;
+use site::Section;
+use tokio::time::Instant;
+
+use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, Step, usable};
+use crate::event::doctor;
+use crate::kept::Unusable;
+pub use crate::openstack::WhichName;
+use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
+use crate::writes::{Request, What, Write};
+
+/// The driver in the registry.
+pub const KIND: Kind = Kind { word: "vitrage", configure, writes: WRITES };
+
+static POST: Request = Request { method: Method::POST, path: "/v1/event" };
+
+static WRITES: &[Write] = &[
+    Write {
+        what: What::Request(
+            &POST,
+            "an alarm on the host; a template may have Nova force the host down (`mark_down`)",
+        ),
+        guard: "none: Vitrage has one alarm for a host",
+        undo: "`when-returned = \"up\"`, or an event of the same type with `status: up`",
+    },
+    Write {
+        what: What::Request(&POST, "the alarm ends (`when-returned`)"),
+        guard: "the host is a member now; the route leads to the same cloud",
+        undo: "none is needed: the next mark is another alarm",
+    },
+];
+
+/// What a `vitrage` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Vitrage belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Vitrage knows a host: that of Nova.
+    pub host_name: WhichName,
+    /// Whether it is told that the host is back.
+    pub tells_return: bool,
+}
+
+/// One `vitrage` route.
+pub struct Vitrage {
+    session: Session,
+    options: Options,
+}
+
+impl Vitrage {
+    /// Reads the cloud's files and makes its client.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        Ok(Self { session: Session::new(options.cloud.clone())?, options })
+    }
+
+    async fn exchange(&self, message: Message<'_>) -> Outcome {
+        let end = Instant::now() + self.session.limit();
+        let ask = Ask::write(&POST, POST.path, message.body);
+        match self.session.send(&ROOT_CAUSE_ANALYSIS, &ask, end).await {
+            Ok(answer) => answer::outcome(&answer),
+            Err(trouble) => trouble.outcome(),
+        }
+    }
+}
+
+impl Driver for Vitrage {
+    fn kind(&self) -> &'static str {
+        KIND.word
+    }
+
+    fn endpoint(&self) -> String {
+        format!("Vitrage of {}", self.session.shown())
+    }
+
+    fn target(&self) -> String {
+        self.session.target()
+    }
+
+    fn undo(&self, host: &Named) -> Option<String> {
+        let host = self.options.host_name.of_host(host);
+        Some(format!(
+            "Vitrage may have an alarm of {host} that stands; if the host is well, post the event compute.host.down with status up"
+        ))
+    }
+
+    fn body(&self, mark: &Mark) -> Vec<u8> {
+        doctor::one_down(mark, self.options.host_name.of(mark))
+    }
+
+    fn further_steps(&self) -> &[Step] {
+        match self.options.tells_return {
+            true => &[Step::Return],
+            false => &[],
+        }
+    }
+
+    fn step_body(&self, step: Step, mark: &Mark, _told: &[u8]) -> Vec<u8> {
+        match step {
+            Step::Return => doctor::one_up(mark, self.options.host_name.of(mark)),
+            Step::Failure | Step::Confirm => self.body(mark),
+        }
+    }
+
+    fn test_body(&self, id: &MarkId, now: Timestamp) -> Vec<u8> {
+        doctor::one_test(id, now)
+    }
+
+    fn limit(&self) -> Duration {
+        self.session.limit()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.warnings(&self.endpoint())
+    }
+
+    fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
+        Box::pin(async { Some(openstack::reach(&self.session, &ROOT_CAUSE_ANALYSIS).await) })
+    }
+
+    fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
+        Box::pin(self.exchange(message))
+    }
+}
+
+impl fmt::Debug for Vitrage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vitrage").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
+}
+
+/// Reads `[vitrage.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let cloud = openstack::read_options(table);
+    let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
+    let tells_return = table.choice("when-returned", &[("leave", false), ("up", true)]).unwrap_or(false);
+    if !table.is_sound() {
+        return None;
+    }
+    usable(table, Vitrage::new(Options { cloud, host_name, tells_return }))
+}

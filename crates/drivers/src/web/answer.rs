@@ -1,0 +1,98 @@
+//! What the header section of an answer says, whatever its status. Pure.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+
+use crate::driver::LONGEST_WISH;
+
+/// However short, an endpoint that says "too many" gets this pause.
+pub(crate) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
+
+/// A larger header section is no answer that an endpoint of ours gives; the client itself stops reading at 408 KiB.
+const HEADER_BYTES: usize = 16 * 1024;
+
+/// Whether an answer's header section is larger than is taken.
+pub(crate) fn is_too_large(headers: &HeaderMap) -> bool {
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    fields.sum::<usize>() > HEADER_BYTES
+}
+
+/// Reads `Retry-After`: whole seconds, or a date, which is compared with the answer's own `Date` because the clocks may
+/// differ. What cannot be read is as if it were not there.
+pub(crate) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
+    let text = retry_after?.trim();
+    let wanted = match text.bytes().all(|b| b.is_ascii_digit()) {
+        true => text.parse().ok().map(Duration::from_secs)?,
+        false => Duration::try_from(http_date(text)?.duration_since(http_date(date?)?)).ok()?,
+    };
+    (!wanted.is_zero()).then(|| wanted.min(LONGEST_WISH))
+}
+
+fn http_date(text: &str) -> Option<jiff::Timestamp> {
+    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use reqwest::header::{HeaderName, HeaderValue};
+
+    /// The limit counts names, values and what stands between them. The broken variant counts the fields alone.
+    #[test]
+    fn a_header_section_has_a_size() {
+        let with = |length: usize| {
+            HeaderMap::from_iter([(
+                HeaderName::from_static("x"),
+                HeaderValue::try_from("v".repeat(length)).unwrap(),
+            )])
+        };
+        let most = HEADER_BYTES - "x: \r\n".len();
+        assert!(!is_too_large(&with(most)) && is_too_large(&with(most + 1)));
+        let careless = |headers: &HeaderMap| headers.len() > 64;
+        assert!(!careless(&with(most + 1)));
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_of_the_endpoints_own_clock() {
+        let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
+        let seconds = |text| wish(Some(text), date).map(|wish| wish.as_secs());
+        assert_eq!(seconds("120"), Some(120));
+        assert_eq!(seconds(" 7 "), Some(7));
+        assert_eq!(seconds("Wed, 21 Oct 2015 07:29:30 GMT"), Some(90));
+        assert_eq!(seconds("86400"), Some(900), "clamped");
+        assert_eq!(seconds("Thu, 22 Oct 2015 07:28:00 GMT"), Some(900), "clamped");
+        assert_eq!(wish(Some("Wed, 21 Oct 2015 07:29:30 GMT"), None), None, "no clock to compare with");
+        assert_eq!(wish(None, date), None);
+    }
+
+    #[test]
+    fn a_retry_after_that_makes_no_sense_is_ignored() {
+        let date = Some("Wed, 21 Oct 2015 07:28:00 GMT");
+        let senseless = [
+            "",
+            "0",
+            "-1",
+            "+5",
+            "1e309",
+            "NaN",
+            "1.5",
+            "99999999999999999999",
+            "soon",
+            "Wed, 21 Oct 2015 07:27:00 GMT",
+            "Wed, 99 Oct 2015 07:27:00 GMT",
+            "5, 10",
+        ];
+        for text in senseless {
+            assert_eq!(wish(Some(text), date), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_can_ask_for_more_than_the_limit(text in ".{0,40}", date in ".{0,40}") {
+            prop_assert!(wish(Some(&text), Some(&date)).is_none_or(|wish| wish <= LONGEST_WISH));
+        }
+    }
+}

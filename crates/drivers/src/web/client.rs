@@ -1,0 +1,176 @@
+//! The HTTP client: the settings that must not be left to defaults, each with its reason.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONNECTION, HeaderMap, HeaderValue};
+use reqwest::{Certificate, Client, ClientBuilder, Url, redirect, retry, tls};
+
+use super::identity::{IdentityFiles, authorities};
+use super::url::host;
+use crate::kept::{Files, Kept, Unusable};
+
+/// The longest that a whole exchange may take.
+pub(crate) const LONGEST: Duration = Duration::from_secs(30);
+/// How we introduce ourselves.
+const USER_AGENT: &str = concat!("nova-host-alerter/", env!("CARGO_PKG_VERSION"));
+/// Name resolution, TCP and TLS together; at most half of the route's limit, so that an endpoint that takes no
+/// connection is told from one that does not answer.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// More header fields are no answer; the client itself stops reading them at 408 KiB.
+const HEADER_FIELDS: usize = 64;
+/// A kept connection is closed when nothing was sent for so long: before the endpoint does, which would leave the next
+/// message unanswered.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What a client is made of, and where it leads.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to send: `http` or `https`, without userinfo.
+    pub url: Url,
+    /// The Unix socket that the endpoint listens on; the url's host is then only a header.
+    pub socket: Option<PathBuf>,
+    /// The file that says who may have signed the endpoint's certificate; where unset, the system's CAs.
+    pub ca_file: Option<PathBuf>,
+    /// What the endpoint knows us by in TLS.
+    pub identity: Option<IdentityFiles>,
+    /// The name that the endpoint is asked for in TLS, and that its certificate must have; where unset, the url's host.
+    pub server_name: Option<String>,
+    /// The oldest TLS that is spoken.
+    pub tls_min: tls::Version,
+    /// Whether the endpoint's certificate must be good; a route always wants it.
+    pub verify: bool,
+    /// Whether a connection may serve one exchange after the other.
+    pub keep_alive: bool,
+    /// Limit of the whole exchange.
+    pub timeout: Duration,
+}
+
+impl Options {
+    /// A client for `url` with nothing but defaults.
+    pub fn to(url: Url) -> Self {
+        Self {
+            url,
+            socket: None,
+            ca_file: None,
+            identity: None,
+            server_name: None,
+            tls_min: tls::Version::TLS_1_2,
+            verify: true,
+            keep_alive: false,
+            timeout: LONGEST,
+        }
+    }
+
+    /// Makes the client, and makes it anew when the files of its certificates have changed. `endpoint` is where it leads, for people.
+    ///
+    /// # Errors
+    /// The certificates cannot be used.
+    pub fn client(self, endpoint: String) -> Result<Kept<Client>, Unusable> {
+        let own = self.identity.iter().flat_map(|files| [&files.certificate, &files.key]);
+        let paths = self.ca_file.iter().chain(own).cloned().collect();
+        let certificates = Files { what: "certificates", endpoint, paths };
+        Kept::new(certificates, move || build(&self))
+    }
+
+    /// The url that the client is given: it takes the name in TLS from there.
+    pub(crate) fn target(&self) -> Url {
+        let mut url = self.url.clone();
+        if self.server_name.is_some() {
+            url.set_host(self.server_name.as_deref()).expect("the name was read as a url's host before");
+        }
+        url
+    }
+}
+
+/// Makes the client. The files of its certificates are read here.
+fn build(options: &Options) -> Result<Client, Unusable> {
+    let unusable = |why: String| Unusable::new("ca-file", why);
+    let ca = options.ca_file.as_deref().map(authorities).transpose().map_err(unusable)?;
+    let alone = builder(options, ca.clone()).build().map_err(|_| no_ca(options))?;
+    let Some(files) = &options.identity else { return Ok(alone) };
+    let mismatch = "key-file does not hold the key of the first certificate in certificate-file";
+    let with_identity = builder(options, ca).identity(files.read()?).build();
+    with_identity.map_err(|_| Unusable::new("key-file", mismatch))
+}
+
+fn no_ca(options: &Options) -> Unusable {
+    match options.ca_file {
+        Some(_) => Unusable::new(
+            "ca-file",
+            "a certificate in ca-file cannot be used: it must hold CA certificates in PEM",
+        ),
+        None => Unusable::new(
+            "url",
+            "the system has no CA certificates: install them (ca-certificates), or set ca-file",
+        ),
+    }
+}
+
+fn builder(options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
+    let client = careful(options.timeout, options.keep_alive)
+        // For `check-config --online`, which says when it ends.
+        .tls_info(true)
+        .timeout(options.timeout);
+    placed(trusting(client, options, ca), options)
+}
+
+/// What no client of ours leaves to defaults, where an exchange may take so long.
+pub(crate) fn careful(limit: Duration, keep_alive: bool) -> ClientBuilder {
+    let client = Client::builder()
+        .user_agent(USER_AGENT)
+        // A followed redirect turns the POST into a GET, and its 200 into a false acknowledgement.
+        .redirect(redirect::Policy::none())
+        // The environment of whoever started the daemon is no configuration.
+        .no_proxy()
+        // Every attempt is one exchange, counted and journalled; the client makes none of its own.
+        .retry(retry::never())
+        .http1_only()
+        .http1_max_headers(HEADER_FIELDS)
+        .connect_timeout(CONNECT_TIME.min(limit / 2));
+    connecting(client, keep_alive)
+}
+
+/// Unless it is wanted otherwise, a connection serves one exchange: what an endpoint says unasked acknowledges nothing.
+fn connecting(client: ClientBuilder, keep_alive: bool) -> ClientBuilder {
+    if keep_alive {
+        return client.pool_idle_timeout(IDLE);
+    }
+    let close = HeaderMap::from_iter([(CONNECTION, HeaderValue::from_static("close"))]);
+    client.default_headers(close).pool_max_idle_per_host(0)
+}
+
+fn trusting(client: ClientBuilder, options: &Options, ca: Option<Vec<Certificate>>) -> ClientBuilder {
+    let tls = options.url.scheme() == "https";
+    let client = client.https_only(tls).tls_version_min(options.tls_min);
+    match ca {
+        _ if tls && !options.verify => client.tls_danger_accept_invalid_certs(true),
+        Some(certificates) => client.tls_certs_only(certificates),
+        // Without TLS no certificates are needed, and a host without any would refuse to make a client.
+        None if !tls => client.tls_certs_only([]),
+        None => client,
+    }
+}
+
+fn placed(client: ClientBuilder, options: &Options) -> ClientBuilder {
+    match (&options.socket, &options.server_name) {
+        (Some(socket), _) => client.unix_socket(socket.as_path()),
+        (None, Some(_)) => client.dns_resolver(Host(host(&options.url).to_owned())),
+        (None, None) => client,
+    }
+}
+
+/// Finds the address of the url's host, whatever name the client asks for: that one is only for TLS.
+struct Host(String);
+
+impl Resolve for Host {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let host = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}

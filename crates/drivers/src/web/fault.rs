@@ -1,0 +1,278 @@
+//! Exchanges without an answer: what went wrong, and whether the message may have arrived.
+
+use std::error::Error;
+use std::io;
+
+use rustls::{AlertDescription, CertificateError, PeerIncompatible};
+
+use crate::driver::{Failure, Outcome};
+
+/// Why there was no answer with a complete header section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The request could not be made.
+    Request,
+    /// The endpoint's name has no address.
+    Dns,
+    /// No connection; the system's reason.
+    Connect(Option<io::ErrorKind>),
+    /// No connection, or no TLS session, within the time for it.
+    ConnectTimeout,
+    /// No TLS session.
+    Tls(Tls),
+    /// No answer within the time for the whole exchange.
+    Timeout,
+    /// The answer's header section was too large.
+    TooLarge,
+    /// The answer was no HTTP.
+    Protocol,
+    /// The connection ended before the answer was complete.
+    Closed,
+}
+
+/// Why there was no TLS session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// The certificate is past its time.
+    Expired,
+    /// The certificate's time has not come.
+    NotYetValid,
+    /// Nobody whom we trust signed it.
+    UnknownCa,
+    /// It is for another name.
+    Name,
+    /// It is a CA's own certificate, as `openssl req -x509` makes it.
+    SelfSigned,
+    /// It is not made for an endpoint, is signed as nobody should sign, or a CA between must not have signed it.
+    Certificate,
+    /// The endpoint speaks none of the versions that we do.
+    Version,
+    /// The endpoint does not take our own certificate, or wants one.
+    ClientCertificate,
+    /// Anything else: no TLS at all, a broken handshake.
+    Other,
+}
+
+impl Fault {
+    /// Whether the message may have arrived decides between "unreachable" and "unknown". In doubt it may have.
+    pub fn outcome(&self) -> Outcome {
+        let failure = Failure::new(self.kind(), &self.detail());
+        match self {
+            Self::Tls(Tls::ClientCertificate) => Outcome::Refused(failure),
+            Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_) => {
+                Outcome::Unreachable(failure)
+            }
+            Self::Timeout | Self::TooLarge | Self::Protocol | Self::Closed => Outcome::Unknown(failure),
+        }
+    }
+
+    /// Whether there is no way to the endpoint, whatever it would say.
+    pub fn is_before_sending(&self) -> bool {
+        matches!(self, Self::Request | Self::Dns | Self::Connect(_) | Self::ConnectTimeout | Self::Tls(_))
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Dns => "dns",
+            Self::Connect(_) => "connect",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Tls(tls) => tls.kind(),
+            Self::Timeout => "timeout",
+            Self::TooLarge => "header-too-large",
+            Self::Protocol => "protocol",
+            Self::Closed => "closed",
+        }
+    }
+
+    /// What happened, for people.
+    pub fn detail(&self) -> String {
+        let sentence = match self {
+            Self::Connect(Some(reason)) => return format!("the endpoint cannot be reached: {reason}"),
+            Self::Connect(None) => "the endpoint cannot be reached",
+            Self::Request => "the request could not be made: check url",
+            Self::Dns => "the endpoint's name has no address: check url and the name service",
+            Self::ConnectTimeout => {
+                "no connection to the endpoint in time: check the name service, the network and the endpoint"
+            }
+            Self::Tls(tls) => tls.detail(),
+            Self::Timeout => "the endpoint took the message and did not answer in time",
+            Self::TooLarge => {
+                "the endpoint's answer has a longer header than is taken: check what runs at url"
+            }
+            Self::Protocol => "the endpoint's answer is not HTTP: check url",
+            Self::Closed => "the endpoint closed the connection before its answer was complete",
+        };
+        sentence.to_owned()
+    }
+}
+
+impl Tls {
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Expired => "tls-expired",
+            Self::NotYetValid => "tls-not-yet-valid",
+            Self::UnknownCa => "tls-unknown-ca",
+            Self::Name => "tls-name",
+            Self::SelfSigned => "tls-self-signed",
+            Self::Certificate => "tls-certificate",
+            Self::Version => "tls-version",
+            Self::ClientCertificate => "tls-client-certificate",
+            Self::Other => "tls",
+        }
+    }
+
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Expired => "the endpoint's certificate has expired: renew it there",
+            Self::NotYetValid => "the endpoint's certificate is not valid yet: check the clocks",
+            Self::UnknownCa => {
+                "no trusted CA signed the endpoint's certificate: set ca-file to the CA that did, or let the endpoint show the CAs between"
+            }
+            Self::Name => "the endpoint's certificate is for another name: check url, or set server-name",
+            Self::SelfSigned => {
+                "the endpoint's certificate is a CA's own: give the endpoint one that this CA signed"
+            }
+            Self::Certificate => {
+                "the endpoint's certificate proves nothing: check what it is made for, how it is signed, and what the CAs above it may sign"
+            }
+            Self::Version => "the endpoint speaks no TLS that is new enough: update it, or lower tls-min",
+            Self::ClientCertificate => {
+                "the endpoint does not take our certificate: check certificate-file and what it trusts"
+            }
+            Self::Other => "no TLS session with the endpoint: check that it speaks TLS 1.2 or newer there",
+        }
+    }
+}
+
+/// Reads the client's error. Its text is not used: it may hold the URL, or what the endpoint sent.
+pub fn of(error: &reqwest::Error) -> Fault {
+    if error.is_connect() {
+        return before_sending(error);
+    }
+    // TLS 1.3: the endpoint looks at our certificate after the handshake, and takes no message without it.
+    if find::<rustls::Error>(error).map(tls_of) == Some(Tls::ClientCertificate) {
+        return Fault::Tls(Tls::ClientCertificate);
+    }
+    let hyper = find::<hyper::Error>(error);
+    match hyper {
+        _ if error.is_builder() => Fault::Request,
+        _ if error.is_timeout() => Fault::Timeout,
+        Some(hyper) if hyper.is_parse_too_large() => Fault::TooLarge,
+        Some(hyper) if hyper.is_parse() => Fault::Protocol,
+        _ => Fault::Closed,
+    }
+}
+
+fn before_sending(error: &reqwest::Error) -> Fault {
+    if let Some(tls) = find::<rustls::Error>(error) {
+        return Fault::Tls(tls_of(tls));
+    }
+    match find::<io::Error>(error) {
+        _ if error.is_dns() => Fault::Dns,
+        _ if error.is_timeout() => Fault::ConnectTimeout,
+        // The endpoint hung up in the middle of the handshake.
+        Some(io) if io.kind() == io::ErrorKind::UnexpectedEof => Fault::Tls(Tls::Other),
+        Some(io) => Fault::Connect(Some(io.kind())),
+        None => Fault::Connect(None),
+    }
+}
+
+fn tls_of(error: &rustls::Error) -> Tls {
+    match error {
+        rustls::Error::InvalidCertificate(certificate) => certificate_of(certificate),
+        rustls::Error::AlertReceived(alert) => alert_of(*alert),
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => Tls::Version,
+        _ => Tls::Other,
+    }
+}
+
+/// What the endpoint has against us.
+fn alert_of(alert: AlertDescription) -> Tls {
+    match alert {
+        AlertDescription::ProtocolVersion => Tls::Version,
+        AlertDescription::CertificateRequired
+        | AlertDescription::BadCertificate
+        | AlertDescription::UnsupportedCertificate
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateUnknown
+        | AlertDescription::UnknownCA
+        | AlertDescription::AccessDenied => Tls::ClientCertificate,
+        _ => Tls::Other,
+    }
+}
+
+fn certificate_of(certificate: &CertificateError) -> Tls {
+    match certificate {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => Tls::Expired,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Tls::NotYetValid,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Tls::Name,
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => Tls::UnknownCa,
+        // The verifier's own error type is not exported; its name is all there is to tell it by.
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            Tls::SelfSigned
+        }
+        _ => Tls::Certificate,
+    }
+}
+
+/// The first error of a type in a chain of causes. `io::Error` hides the error that it wraps from `source()`.
+fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = wrapped.map_or_else(|| error.source(), |wrapped| Some(wrapped));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_before_the_message_was_sent_is_not_ambiguous() {
+        let tls = [
+            Tls::Expired,
+            Tls::NotYetValid,
+            Tls::UnknownCa,
+            Tls::Name,
+            Tls::SelfSigned,
+            Tls::Certificate,
+            Tls::Version,
+            Tls::Other,
+        ];
+        let mut before: Vec<Fault> = tls.map(Fault::Tls).into();
+        before.extend([Fault::Request, Fault::Dns, Fault::Connect(None), Fault::ConnectTimeout]);
+        for fault in before {
+            assert!(matches!(fault.outcome(), Outcome::Unreachable(_)), "{fault:?}");
+        }
+        for fault in [Fault::Timeout, Fault::TooLarge, Fault::Protocol, Fault::Closed] {
+            assert!(matches!(fault.outcome(), Outcome::Unknown(_)), "{fault:?}");
+        }
+    }
+
+    /// Somebody must change something: the next attempt would end the same way.
+    #[test]
+    fn a_certificate_of_ours_that_is_not_taken_is_refused() {
+        assert!(matches!(Fault::Tls(Tls::ClientCertificate).outcome(), Outcome::Refused(_)));
+        assert_eq!(alert_of(AlertDescription::CertificateRequired), Tls::ClientCertificate);
+        assert_eq!(alert_of(AlertDescription::ProtocolVersion), Tls::Version);
+        assert_eq!(alert_of(AlertDescription::InternalError), Tls::Other);
+    }
+
+    #[test]
+    fn an_error_inside_an_io_error_is_found() {
+        let inner = rustls::Error::InvalidCertificate(CertificateError::Expired);
+        let outer = io::Error::other(io::Error::other(inner));
+        assert_eq!(find::<rustls::Error>(&outer).map(tls_of), Some(Tls::Expired));
+        assert!(find::<std::fmt::Error>(&outer).is_none());
+    }
+}

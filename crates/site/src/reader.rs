@@ -1,0 +1,421 @@
+//! A typed reader over the merged tree: it goes on after a problem, and knows which keys nobody asked for.
+
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::inputs::{Entry, Table, Value};
+use crate::problem::{Place, Problems};
+use crate::suggest;
+
+/// One table of the configuration while it is read. An absent table reads as an empty one.
+///
+/// Every value of a key is checked, also one that a later file overrides; the last one counts.
+#[derive(Debug)]
+pub struct Section<'a, 'p> {
+    /// As it is written in a header, without brackets; empty for the whole configuration.
+    title: String,
+    table: Option<&'a Table<'a>>,
+    place: Place<'a>,
+    asked: Vec<&'static str>,
+    problems: &'p mut Problems,
+    problems_before: usize,
+}
+
+impl<'a, 'p> Section<'a, 'p> {
+    /// The whole configuration.
+    pub fn root(table: &'a Table<'a>, problems: &'p mut Problems) -> Self {
+        Self::new(String::new(), Some(table), table.place, problems)
+    }
+
+    fn new(
+        title: String,
+        table: Option<&'a Table<'a>>,
+        place: Place<'a>,
+        problems: &'p mut Problems,
+    ) -> Self {
+        let problems_before = problems.count();
+        Self { title, table, place, asked: Vec::new(), problems, problems_before }
+    }
+
+    /// A table below this one.
+    pub fn section(&mut self, key: &'static str) -> Section<'a, '_> {
+        let entry = self.ask(key);
+        let title = self.path(key);
+        if let Some(value) = entry.and_then(|entry| entry.values.first()) {
+            self.problems.at(value.place, format!("must be a table: write [{title}]"));
+        }
+        let place = entry.map_or(self.place, |entry| entry.key);
+        Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
+    }
+
+    /// The tables below this one, whatever their names, each with its key; what is no table is a problem.
+    pub fn sections(&self) -> Vec<&'a str> {
+        self.entries().filter(|(_, entry)| entry.table.is_some()).map(|(key, _)| key).collect()
+    }
+
+    /// A table below this one whose name the configuration chose.
+    pub fn named_section(&mut self, key: &'a str) -> Section<'a, '_> {
+        let entry = self.table.and_then(|table| table.entries.get(key));
+        let place = entry.map_or(self.place, |entry| entry.key);
+        let title = self.path(&shown(key));
+        Section::new(title, entry.and_then(|entry| entry.table.as_ref()), place, self.problems)
+    }
+
+    /// All that stands in this table; `None` where it is not written.
+    pub fn table(&self) -> Option<&'a Table<'a>> {
+        self.table
+    }
+
+    /// Every entry of this table, in the order of the keys.
+    pub fn entries(&self) -> impl Iterator<Item = (&'a str, &'a Entry<'a>)> + use<'a> {
+        self.table.into_iter().flat_map(|table| table.entries.iter().map(|(key, entry)| (*key, entry)))
+    }
+
+    /// A text, parsed.
+    pub fn text<T>(&mut self, key: &'static str, parse: impl FnMut(&str) -> Result<T, String>) -> Option<T> {
+        let entry = self.ask(key)?;
+        self.last_text(entry, parse)
+    }
+
+    /// The text of an entry whose key the configuration chose, parsed.
+    pub fn last_text<T>(
+        &mut self,
+        entry: &Entry<'a>,
+        mut parse: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        self.last(entry, "text in quotes", |value| value.as_str().map(&mut parse))
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        self.text(key, |text| match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(unknown_word("word", text, words.iter().map(|(word, _)| *word))),
+        })
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        let entry = self.ask(key)?;
+        self.last(entry, "true or false", |value| value.as_bool().map(Ok))
+    }
+
+    /// A whole number within `range`.
+    pub fn number(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<u32> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number", |value| whole_number(value, &range))
+    }
+
+    /// The same where it may be below zero.
+    pub fn whole(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number", |value| signed_number(value, &range))
+    }
+
+    /// A whole number within `range`, or a text; each made to what it means.
+    pub fn number_or_text<T>(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u32>,
+        mut of_number: impl FnMut(u32) -> T,
+        mut of_text: impl FnMut(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let entry = self.ask(key)?;
+        self.last(entry, "a whole number, or text in quotes", |value| match value.as_str() {
+            Some(text) => Some(of_text(text)),
+            None => whole_number(value, &range).map(|number| number.map(&mut of_number)),
+        })
+    }
+
+    /// A list of tables, such as `example`; each is read by itself.
+    pub fn tables<T>(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        mut read: impl FnMut(Section<'a, '_>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let entry = self.ask(key)?;
+        let title = self.path(key);
+        if entry.table.is_some() {
+            self.problems.at(entry.key, format!("must be a list of tables: write [{example}]"));
+        }
+        let mut last = None;
+        for value in &entry.values {
+            let is_sound = self.only_tables_in(value, example);
+            let mut each = |table| read(Section::new(title.clone(), Some(table), table.place, self.problems));
+            let read: Option<Vec<T>> = value.tables.iter().map(&mut each).collect();
+            last = read.filter(|_| is_sound);
+        }
+        last
+    }
+
+    fn only_tables_in(&mut self, value: &Value<'a>, example: &str) -> bool {
+        let Some(list) = value.value.as_array() else {
+            self.problems.at(value.place, wrong_type(&format!("a list such as [{example}]"), value.value));
+            return false;
+        };
+        for item in list.into_iter().filter(|item| !item.get_ref().is_table()) {
+            let place = Place { offset: item.span().start, ..value.place };
+            self.problems.at(place, wrong_type(&format!("a table such as {example}"), item.get_ref()));
+        }
+        list.into_iter().all(|item| item.get_ref().is_table())
+    }
+
+    /// A list of texts; each entry is checked at its own place.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        check: impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
+        let entry = self.ask(key)?;
+        self.last_texts(entry, check)
+    }
+
+    /// The list of an entry whose key the configuration chose, each of its texts checked at its own place.
+    pub fn last_texts(
+        &mut self,
+        entry: &Entry<'a>,
+        mut check: impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
+        let mut last = None;
+        self.no_table(entry);
+        for value in &entry.values {
+            last = self.list(value, &mut check);
+        }
+        last
+    }
+
+    fn list(
+        &mut self,
+        value: &Value<'a>,
+        check: &mut impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<Vec<&'a str>> {
+        let Some(list) = value.value.as_array() else {
+            self.problems.at(value.place, wrong_type("a list such as [\"a\", \"b\"]", value.value));
+            return None;
+        };
+        let read: Vec<Option<&'a str>> = list.into_iter().map(|item| self.item(value, item, check)).collect();
+        read.into_iter().collect()
+    }
+
+    fn item(
+        &mut self,
+        list: &Value<'a>,
+        item: &'a Spanned<DeValue<'a>>,
+        check: &mut impl FnMut(&str) -> Result<(), String>,
+    ) -> Option<&'a str> {
+        let place = Place { offset: item.span().start, ..list.place };
+        let text = item.get_ref().as_str();
+        match text.map(check) {
+            Some(Ok(())) => return text,
+            Some(Err(why)) => self.problems.at(place, why),
+            None => self.problems.at(place, wrong_type("text in quotes", item.get_ref())),
+        }
+        None
+    }
+
+    /// Notes a problem with a key's last value, or with the table where the key is absent.
+    pub fn complain(&mut self, key: &str, message: impl Into<String>) {
+        let entry = self.table.and_then(|table| table.entries.get(key));
+        let place = entry.and_then(|entry| entry.values.last()).map_or(self.place, |value| value.place);
+        self.problems.at(place, message);
+    }
+
+    /// Where a key's last value stands.
+    pub fn place_of(&self, key: &str) -> Option<Place<'a>> {
+        Some(self.table?.entries.get(key)?.values.last()?.place)
+    }
+
+    /// Notes a problem with one entry of a key's last list, counted from 0; with the list where there is no such entry.
+    pub fn complain_in_list(&mut self, key: &str, index: usize, message: impl Into<String>) {
+        match self.place_in_list(key, index) {
+            Some(place) => self.problems.at(place, message),
+            None => self.complain(key, message),
+        }
+    }
+
+    /// Where an entry of a key's last list stands, counted from 0.
+    pub fn place_in_list(&self, key: &str, index: usize) -> Option<Place<'a>> {
+        let list = self.table?.entries.get(key)?.values.last()?;
+        let item = list.value.as_array()?.into_iter().nth(index)?;
+        Some(Place { offset: item.span().start, ..list.place })
+    }
+
+    /// Where the table stands.
+    pub fn place(&self) -> Place<'a> {
+        self.place
+    }
+
+    /// Notes with a key's last value what an operator should know; nothing is refused for it.
+    pub fn warn(&mut self, key: &str, message: impl Into<String>) {
+        let place = self.place_of(key).unwrap_or(self.place);
+        self.problems.warn(place, message);
+    }
+
+    /// Notes a problem at a place.
+    pub fn complain_at(&mut self, place: Place<'a>, message: impl Into<String>) {
+        self.problems.at(place, message);
+    }
+
+    /// Notes a problem with the table itself.
+    pub fn complain_here(&mut self, message: impl Into<String>) {
+        self.problems.at(self.place, message);
+    }
+
+    /// Notes that something is not there.
+    pub fn missing(&mut self, message: impl Into<String>) {
+        self.missing_at(self.place, message);
+    }
+
+    /// Notes that something is not there that belongs to this place.
+    pub fn missing_at(&mut self, place: Place<'a>, message: impl Into<String>) {
+        self.problems.missing(place, message);
+    }
+
+    /// Whether the table is written at all.
+    pub fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Whether the key stands in the table, with whatever value.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.entries.contains_key(key))
+    }
+
+    /// Whether all files could be read: else what seems to be unknown may stand in the rest.
+    pub fn is_whole(&self) -> bool {
+        !self.problems.is_incomplete()
+    }
+
+    /// Whether nothing was wrong in this table so far.
+    pub fn is_sound(&self) -> bool {
+        self.problems.count() == self.problems_before
+    }
+
+    /// The table's title, as in its header.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Notes what is no table: this one holds nothing but tables whose names the configuration chose, each a `what`.
+    pub fn only_tables(&mut self, what: &str) {
+        for (key, entry) in self.entries() {
+            if let Some(value) = entry.values.first() {
+                let (title, key) = (&self.title, shown(key));
+                let message =
+                    format!("{title}.{key} belongs into a {what}: write [{title}.NAME], one table for each");
+                self.problems.at(value.place, message);
+            }
+        }
+    }
+
+    /// Ends the reading: a key that nobody asked for is unknown.
+    pub fn finish(self) {
+        for (key, entry) in self.entries().filter(|(key, _)| !self.asked.contains(key)) {
+            let message = self.unknown(key, entry);
+            self.problems.at(entry.key, message);
+        }
+    }
+
+    fn unknown(&self, key: &str, entry: &Entry<'a>) -> String {
+        let mut message = match self.title.as_str() {
+            "" if entry.table.is_none() => format!("unknown key {} outside of any section", shown(key)),
+            "" => format!("unknown section {}", shown(key)),
+            title => format!("unknown key {} in [{title}]", shown(key)),
+        };
+        let known = self.asked.iter().copied();
+        let _to_a_string = match suggest::closest(key, known.clone()) {
+            Some(meant) => write!(message, "; did you mean {meant}?"),
+            None if self.asked.is_empty() => write!(message, "; it has none"),
+            None => write!(message, "; known are: {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        message
+    }
+
+    fn ask(&mut self, key: &'static str) -> Option<&'a Entry<'a>> {
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
+        self.table?.entries.get(key)
+    }
+
+    fn path(&self, key: &str) -> String {
+        if self.title.is_empty() { key.to_owned() } else { format!("{}.{key}", self.title) }
+    }
+
+    fn no_table(&mut self, entry: &Entry<'a>) {
+        if entry.table.is_some() {
+            self.problems.at(entry.key, "must be a value, not a table (a key with dots in it wants quotes)");
+        }
+    }
+
+    /// Checks all values of a key and gives the last. `read` says `None` to a value of another type.
+    fn last<T>(
+        &mut self,
+        entry: &Entry<'a>,
+        wanted: &str,
+        mut read: impl FnMut(&'a DeValue<'a>) -> Option<Result<T, String>>,
+    ) -> Option<T> {
+        self.no_table(entry);
+        let mut last = None;
+        for value in &entry.values {
+            last = match read(value.value).unwrap_or_else(|| Err(wrong_type(wanted, value.value))) {
+                Ok(read) => Some(read),
+                Err(why) => {
+                    self.problems.at(value.place, why);
+                    None
+                }
+            };
+        }
+        last
+    }
+}
+
+/// What a text gets to hear that is none of the known words, or whatever they are. The text itself is not repeated.
+pub fn unknown_word<'k>(what: &str, text: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
+    let list: Vec<String> = known.clone().map(|word| format!("\"{word}\"")).collect();
+    match suggest::closest(text, known) {
+        Some(meant) => format!("unknown {what}; did you mean \"{meant}\"? Known are: {}", list.join(", ")),
+        None => format!("unknown {what}; known are: {}", list.join(", ")),
+    }
+}
+
+fn whole_number(value: &DeValue<'_>, range: &RangeInclusive<u32>) -> Option<Result<u32, String>> {
+    let integer = value.as_integer()?;
+    let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
+    let fits = number.filter(|number| range.contains(number));
+    Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
+}
+
+fn signed_number(value: &DeValue<'_>, range: &RangeInclusive<i64>) -> Option<Result<i64, String>> {
+    let integer = value.as_integer()?;
+    let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+    let fits = number.filter(|number| range.contains(number));
+    Some(fits.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end())))
+}
+
+fn wrong_type(wanted: &str, found: &DeValue<'_>) -> String {
+    let found = match found {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("must be {wanted}, not {found}")
+}
+
+/// A key as it may stand in a message: only if it looks like one.
+pub fn shown(key: &str) -> String {
+    let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if plain && (1..=64).contains(&key.len()) {
+        key.to_owned()
+    } else {
+        "(not shown: no plain word)".to_owned()
+    }
+}
