@@ -16,7 +16,7 @@ use tracing::{error, warn};
 
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
-use crate::control::api::Kind;
+use crate::control::api::{Kind, Reason};
 use crate::delivery::lane::Lane;
 use crate::delivery::trouble::Troubles;
 use crate::drivers::Step;
@@ -195,27 +195,31 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        self.named_reasons(now).into_iter().map(|(_, sentence)| sentence).collect()
+        self.named_reasons(now).into_iter().map(|reason| reason.message).collect()
     }
 
     /// The same with what each is about, for whoever has to say how bad it is and what to do.
-    pub fn named_reasons(&self, now: Timestamp) -> Vec<(Kind, String)> {
+    pub fn named_reasons(&self, now: Timestamp) -> Vec<Reason> {
         // Of a route that is not configured any more another sentence speaks.
         // A return keeps no mark open, and a living host down.
         let counts = |route: &Route| route.required || route.step == Step::Return;
         let is_required = |name: &str| self.route(name).is_some_and(|route| counts(&route));
         let routes = self.troubles().lasting(now, self.settings().degraded_after, is_required);
-        let mut reasons: Vec<(Kind, String)> = routes.into_iter().map(|why| (Kind::Route, why)).collect();
-        reasons.extend(self.journal_trouble().clone().map(|why| (Kind::Journal, why)));
-        reasons.extend(self.api_trouble().clone().map(|why| (Kind::Unserved, why)));
-        reasons.extend(self.unserved.reasons().into_iter().map(|why| (Kind::Unserved, why)));
-        reasons.extend(self.reload_trouble().clone().map(|why| (Kind::Reload, why)));
+        let mut reasons: Vec<Reason> = routes.into_iter().map(|why| Reason::of(Kind::Route, why)).collect();
+        reasons.extend(self.journal_trouble().clone().map(|why| Reason::of(Kind::Journal, why)));
+        reasons.extend(self.api_trouble().clone().map(|why| Reason::of(Kind::Unserved, why)));
+        reasons.extend(self.unserved.reasons().into_iter().map(|why| Reason::of(Kind::Unserved, why)));
+        reasons.extend(self.reload_trouble().clone().map(|why| Reason::of(Kind::Reload, why)));
         let stranded = self.stranded();
-        let stranded = stranded.iter().map(|(route, marks)| stranded::sentence(route, *marks));
-        reasons.extend(stranded.map(|why| (Kind::Stranded, why)));
-        reasons.extend(self.strays().iter().map(|why| (Kind::UnknownGroup, why.clone())));
-        reasons.extend(account::sentence(self).map(|why| (Kind::Unaccounted, why)));
-        reasons.extend(self.seen().reasons().into_iter().map(|(word, why)| (Kind::of_fault(word), why)));
+        reasons.extend(stranded.iter().map(|(route, marks)| Reason {
+            route: Some(route.clone()),
+            ..Reason::of(Kind::Stranded, stranded::sentence(route, *marks))
+        }));
+        reasons.extend(self.strays().iter().map(|why| Reason::of(Kind::UnknownGroup, why.clone())));
+        reasons.extend(account::sentence(self).map(|why| Reason::of(Kind::Unaccounted, why)));
+        reasons.extend(
+            self.seen().reasons().into_iter().map(|(matter, why)| Reason::of(Kind::of_fault(matter), why)),
+        );
         reasons
     }
 
@@ -324,7 +328,7 @@ impl Shared {
     pub fn report_damage(&self, damaged: &[Damage]) {
         let mut reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
         for damage in damaged.iter().filter(|damage| reported.insert((*damage).clone())) {
-            let mark = damage.key.split([' ', '/']).next().filter(|id| MarkId::parse(id).is_ok());
+            let mark = Some(damage.id()).filter(|id| MarkId::parse(id).is_ok());
             error!(
                 mark,
                 "the {} row {} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`",

@@ -3,6 +3,7 @@
 use marks::account::Gap;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Matter;
 use crate::steer::groups::GroupStatus;
 
 use super::body::given;
@@ -23,8 +24,18 @@ pub struct Health {
 pub struct Reason {
     /// What it is about.
     pub kind: Kind,
+    /// The route that is not configured any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
     /// One sentence.
     pub message: String,
+}
+
+impl Reason {
+    /// One that is about no route in particular.
+    pub fn of(kind: Kind, message: String) -> Self {
+        Self { kind, route: None, message }
+    }
 }
 
 /// What a reason is about.
@@ -61,14 +72,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the word of what was seen of the cluster.
-    pub fn of_fault(word: &str) -> Self {
-        match word {
-            "no-quorum" | "quorum-unknown" => Self::Quorum,
-            "evidence" => Self::Evidence,
-            "register-entry" => Self::Entry,
-            "clock-skew" => Self::Clock,
-            _ => Self::Cluster,
+    /// What was seen of the cluster.
+    pub fn of_fault(matter: Matter) -> Self {
+        match matter {
+            Matter::NoQuorum | Matter::QuorumUnknown => Self::Quorum,
+            Matter::Evidence => Self::Evidence,
+            Matter::RegisterEntry => Self::Entry,
+            Matter::ClockSkew => Self::Clock,
+            Matter::RegisterUnreadable
+            | Matter::RegisterUnwritable
+            | Matter::CibUnreadable
+            | Matter::HistoryUnreadable => Self::Cluster,
         }
     }
 }
@@ -92,11 +106,9 @@ pub struct Daemon {
     pub groups: Vec<GroupStatus>,
     /// Pauses and maintenances that are in force, one sentence each.
     pub orders: Vec<String>,
-    /// The reasons of `health` once more, each with what it is about; empty where a former version answers.
-    #[serde(default)]
+    /// The reasons of `health` once more, each with what it is about.
     pub reasons: Vec<Reason>,
     /// Fencings and sightings that have no end that can be shown.
-    #[serde(default)]
     pub unaccounted: Vec<Unaccounted>,
 }
 
@@ -115,6 +127,15 @@ pub struct Unaccounted {
     pub kind: Gap,
 }
 
+/// A host that is gone without having been fenced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Away {
+    /// The host.
+    pub host: String,
+    /// One sentence.
+    pub message: String,
+}
+
 /// What the daemon has seen of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterStatus {
@@ -128,6 +149,8 @@ pub struct ClusterStatus {
     pub entries: usize,
     /// Hosts that are gone without having been fenced, one sentence each.
     pub warnings: Vec<String>,
+    /// The same, each with its host.
+    pub away: Vec<Away>,
 }
 
 /// One route.

@@ -30,13 +30,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::api::{
-    ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, Reason, ReleaseRequest, RouteStatus,
-    TestAnswer, TestRequest, UnmarkRequest,
+    Away, ChangeAnswer, ClusterStatus, Daemon, ErrorAnswer, Health, Kind, Reason, ReleaseRequest,
+    RouteStatus, TestAnswer, TestRequest, UnmarkRequest,
 };
 use super::caller::{Caller, OPERATOR};
 use super::retry::retry;
 use super::{decisions, events, left, reload, remote};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, missed_sentence};
 use crate::config::{NoticeWay, Route};
 use crate::drivers::{Driver, Message, Outcome, Step};
 use crate::intake::{account, roll};
@@ -220,18 +220,22 @@ async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 fn health_of(shared: &Shared) -> Health {
-    health_for(shared.reasons(Timestamp::now()), shared.supervisor.wedged())
+    health_for(shared, Timestamp::now()).0
 }
 
-fn health_for(mut reasons: Vec<String>, wedged: Option<Duration>) -> Health {
+/// With its reasons, each with what it is about.
+fn health_for(shared: &Shared, now: Timestamp) -> (Health, Vec<Reason>) {
+    let wedged = shared.supervisor.wedged();
     let sentence = |time: Duration| {
         let seconds = time.as_secs();
         format!(
             "nothing is told: the engine has not got on for {seconds} s; look at the journal's disk and at the load of this controller"
         )
     };
-    reasons.splice(0..0, wedged.map(sentence));
-    Health { healthy: wedged.is_none(), degraded: !reasons.is_empty(), reasons }
+    let wedge = wedged.map(|time| Reason::of(Kind::Other, sentence(time)));
+    let all: Vec<Reason> = wedge.into_iter().chain(shared.named_reasons(now)).collect();
+    let reasons = all.iter().map(|reason| reason.message.clone()).collect();
+    (Health { healthy: wedged.is_none(), degraded: !all.is_empty(), reasons }, all)
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
@@ -245,7 +249,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
     let orders = decisions::sentences(journal, now)?;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared, now)?);
     let rejected = journal.rejected_hosts()?;
-    let (settings, named) = (shared.settings(), shared.named_reasons(now));
+    let (settings, (health, reasons)) = (shared.settings(), health_for(shared, now));
     let mut routes = Vec::new();
     for route in &settings.routes {
         let name = route.name.as_str();
@@ -258,15 +262,12 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.controller.clone(),
-        health: health_for(
-            named.iter().map(|(_, message)| message.clone()).collect(),
-            shared.supervisor.wedged(),
-        ),
+        health,
         routes,
         cluster: shared.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
-        reasons: named.into_iter().map(|(kind, message)| Reason { kind, message }).collect(),
+        reasons,
         unaccounted: account::unaccounted(shared, Instant::now()),
     })
 }
@@ -276,14 +277,21 @@ fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
     let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
     let rules = &shared.settings().hosts;
     let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
-    let guests =
-        guests.into_iter().filter_map(|guest| Some(format!("{}: {}", guest.host?, guest.why.detail)));
+    let guests = guests.into_iter().filter_map(|guest| {
+        let host = guest.host?.to_string();
+        Some(Away { message: format!("{host}: {}", guest.why.detail), host })
+    });
+    let missed = seen.missed_for(rules.audit_after).into_iter();
+    let missed =
+        missed.map(|(host, time)| Away { message: missed_sentence(&host, time), host: host.to_string() });
+    let away: Vec<Away> = missed.chain(guests).collect();
     ClusterStatus {
         register: cluster.register().as_str().to_owned(),
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: seen.warnings(rules.audit_after).into_iter().chain(guests).collect(),
+        warnings: away.iter().map(|away| away.message.clone()).collect(),
+        away,
     }
 }
 
@@ -498,6 +506,7 @@ fn note_tests(
             mark: None,
             node: None,
             route: Some(&answer.route),
+            outcome: None,
             detail: &detail,
             actor,
         })?;

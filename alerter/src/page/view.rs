@@ -265,7 +265,7 @@ fn damage(card: &mut Markup, row: &Damage) {
     let Damage { table, key } = row;
     let said = format_args!("the {table} row {key} is damaged: it is not sent and not dropped");
     card.leaf("p", &[("class", &"hold"), ("data-damaged", table)], said);
-    let id = key.split([' ', '/']).next().unwrap_or_default();
+    let id = row.id();
     commands(
         card,
         "advice",

@@ -38,7 +38,7 @@ impl Journal {
                 let sql = format!("SELECT {} FROM decision p WHERE p.id = ?1", decisions::COLUMNS);
                 self.is_bad(&sql, &[key], decisions::decode)
             }
-            "delivery" => match key.split_once(" to ") {
+            "delivery" => match damage.delivery() {
                 Some((mark, route)) if MarkId::parse(mark).is_ok() => self.is_delivery_bad(mark, route),
                 _ => Ok(true),
             },

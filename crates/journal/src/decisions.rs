@@ -307,7 +307,10 @@ fn append(
 ) -> rusqlite::Result<()> {
     let scope = decision.about.scope();
     let node = scope.as_ref().and_then(Scope::host);
-    history::append(transaction, &NewHistory { at, event, mark: None, node, route: None, detail, actor })
+    history::append(
+        transaction,
+        &NewHistory { at, event, mark: None, node, route: None, outcome: None, detail, actor },
+    )
 }
 
 /// Says whether it was not there yet. A damaged row under its id says nothing: this one takes its place.

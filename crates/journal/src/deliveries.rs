@@ -542,7 +542,7 @@ pub(super) fn note_by(
     let (mark, route) = (Some(mark), Some(route));
     history::append(
         transaction,
-        &NewHistory { at: now, event, mark, node: node.as_ref(), route, detail, actor },
+        &NewHistory { at: now, event, mark, node: node.as_ref(), route, outcome: None, detail, actor },
     )
 }
 

@@ -152,12 +152,11 @@ fn milliseconds(time: Duration) -> i64 {
 
 /// Reads the columns of [`COLUMNS`], which begin at column `first`.
 pub(super) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
-    let key = || {
+    let damage = || {
         let text = |at: usize| row.get::<_, String>(first + at).unwrap_or_default();
         let printable = |s: String| s.chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
-        format!("{} to {}", printable(text(0)), printable(text(1)))
+        Damage::of_delivery(&printable(text(0)), &printable(text(1)))
     };
-    let damage = || Damage { table: "delivery", key: key() };
     let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
     let kept: Vec<u8> = row.get(first + DIGEST).map_err(|_| damage())?;
     if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }

@@ -310,7 +310,7 @@ pub(super) fn quarantine(
         format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
     let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
     let (event, actor) = ("quarantined", ALERTER);
-    let new = NewHistory { at: now, event, mark, node: None, route, detail: &detail, actor };
+    let new = NewHistory { at: now, event, mark, node: None, route, outcome: None, detail: &detail, actor };
     history::append(transaction, &new)
 }
 

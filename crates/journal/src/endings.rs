@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rusqlite::Transaction;
 
 use super::fencings::Checked;
-use super::mark::{ALERTER, note};
+use super::mark::{ALERTER, note, note_outcome};
 use super::row;
 use super::{Fault, Journal, JournalError, chains, deliveries, delivery_row};
 use marks::delivery::{Delivery, State};
@@ -206,7 +206,7 @@ pub(super) fn end(
 ) -> Result<(), Fault> {
     row.settled = Some(settled);
     row::update(transaction, &row)?;
-    Ok(note(transaction, &row, now, event, detail, actor)?)
+    Ok(note_outcome(transaction, &row, now, (event, Some(settled.0.as_str())), detail, actor)?)
 }
 
 #[cfg(test)]

@@ -22,6 +22,26 @@ pub struct Damage {
     pub key: String,
 }
 
+/// Between mark and route in a delivery's key.
+const TO: &str = " to ";
+
+impl Damage {
+    /// Of a delivery.
+    pub(super) fn of_delivery(mark: &str, route: &str) -> Self {
+        Self { table: "delivery", key: format!("{mark}{TO}{route}") }
+    }
+
+    /// The mark and the route of a delivery.
+    pub(super) fn delivery(&self) -> Option<(&str, &str)> {
+        self.key.split_once(TO).filter(|_| self.table == "delivery")
+    }
+
+    /// What commands take: the id that the row's key is, or begins with.
+    pub fn id(&self) -> &str {
+        self.key.split([' ', '/']).next().unwrap_or_default()
+    }
+}
+
 /// What was read: sound rows, and the keys of damaged ones.
 #[derive(Clone, Debug)]
 pub struct Rows<T> {
@@ -65,6 +85,7 @@ impl Journal {
                     mark: None,
                     node: Some(&fencing.node),
                     route: None,
+                    outcome: None,
                     detail: &detail,
                     actor: match fencing.origin {
                         Origin::Fencer | Origin::Shell => "fence_mark",

@@ -14,7 +14,7 @@ use rusqlite::types::FromSql;
 
 use super::concerns::{EXHAUSTED, KEPT};
 use super::deliveries::{UNDER_WAY, WAITING};
-use super::mark::HELD;
+use super::mark::{HELD, NO_FQDN};
 use super::told::json;
 use super::{Journal, JournalError};
 use marks::delivery::State;
@@ -26,9 +26,6 @@ type ByRoute<T> = BTreeMap<String, T>;
 
 /// The words of what holds a mark for moments alone, and which nobody decided.
 pub const PASSING: [&str; 3] = ["delay", "returning", "max-in-flight"];
-
-/// The word of a mark that has no name under which it could be told.
-const NO_FQDN: &str = "no-fqdn";
 
 /// How many there are of each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -92,7 +92,7 @@ impl Journal {
         self.write(|transaction| {
             fold(transaction, fencing.id, (mark, rule))?;
             let (node, actor) = (Some(&fencing.node), "nova-host-alerter");
-            let row = NewHistory { at: now, event, mark, node, route: None, detail, actor };
+            let row = NewHistory { at: now, event, mark, node, route: None, outcome: None, detail, actor };
             Ok(history::append(transaction, &row)?)
         })
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use serde::Serialize;
 
 use super::digest::Digest;
@@ -15,7 +15,7 @@ use marks::time::Timestamp;
 /// So many rows are in memory at once where all are looked at.
 const PAGE: usize = 512;
 
-pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
+pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
 
 /// A row to write.
 #[derive(Clone, Debug)]
@@ -30,7 +30,9 @@ pub struct NewHistory<'a> {
     pub node: Option<&'a HostName>,
     /// The route, where there is one.
     pub route: Option<&'a str>,
-    /// One sentence.
+    /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
+    pub outcome: Option<&'a str>,
+    /// One sentence, for people alone: nothing is decided by it.
     pub detail: &'a str,
     /// Who did it: `fence_mark`, `nova-host-alerter`, or an operator's user name.
     pub actor: &'a str,
@@ -51,7 +53,10 @@ pub struct HistoryRow {
     pub node: Option<String>,
     /// The route, where there is one.
     pub route: Option<String>,
-    /// One sentence.
+    /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// One sentence, for people alone: nothing is decided by it.
     pub detail: String,
     /// Who did it.
     pub actor: String,
@@ -77,6 +82,7 @@ impl HistoryRow {
             .maybe_text(self.mark.as_deref())
             .maybe_text(self.node.as_deref())
             .maybe_text(self.route.as_deref())
+            .maybe_text(self.outcome.as_deref())
             .text(&self.detail)
             .text(&self.actor)
             .finish()
@@ -92,18 +98,20 @@ pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
         mark: new.mark.map(|mark| mark.to_string()),
         node: new.node.map(|node| node.as_str().to_owned()),
         route: new.route.map(str::to_owned),
+        outcome: new.outcome.map(str::to_owned),
         detail: new.detail.to_owned(),
         actor: new.actor.to_owned(),
     };
     let digest = row.digest();
     transaction
         .prepare_cached(
-            "INSERT INTO history (at, event, mark, node, route, detail, actor, digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
+             VALUES (:at, :event, :mark, :node, :route, :outcome, :detail, :actor, :digest)",
         )?
-        .execute(params![
-            row.at.0, row.event, row.mark, row.node, row.route, row.detail, row.actor, digest
-        ])?;
+        .execute(named_params! {
+            ":at": row.at.0, ":event": row.event, ":mark": row.mark, ":node": row.node, ":route": row.route,
+            ":outcome": row.outcome, ":detail": row.detail, ":actor": row.actor, ":digest": digest,
+        })?;
     Ok(())
 }
 
@@ -121,7 +129,7 @@ pub(super) fn page(
 pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
     let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
     let history = decode_unchecked(row).map_err(|_| damage())?;
-    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(9).map_err(|_| damage())?;
     if kept == history.digest() { Ok(history) } else { Err(damage()) }
 }
 
@@ -133,8 +141,9 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         mark: row.get(3)?,
         node: row.get(4)?,
         route: row.get(5)?,
-        detail: row.get(6)?,
-        actor: row.get(7)?,
+        outcome: row.get(6)?,
+        detail: row.get(7)?,
+        actor: row.get(8)?,
     })
 }
 

@@ -211,7 +211,8 @@ fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Resul
     let first = held.words.first().map_or("", String::as_str);
     let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
     if is_news && first != TURN {
-        note(transaction, held.mark, "held", &format!("{first}: {}", held.why), now)?;
+        let event = ("held", Some(first));
+        note(transaction, held.mark, event, &format!("{first}: {}", held.why), now)?;
     }
     Ok(())
 }
@@ -224,7 +225,7 @@ fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(
     // What has ended is not freed.
     let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
     if is_news && row::load_open(transaction, mark)?.is_some() {
-        note(transaction, mark, "freed", "nothing holds it any more", now)?;
+        note(transaction, mark, ("freed", None), "nothing holds it any more", now)?;
     }
     Ok(())
 }
@@ -233,13 +234,14 @@ fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(
 fn note(
     transaction: &Transaction<'_>,
     mark: MarkId,
-    event: &str,
+    (event, outcome): (&str, Option<&str>),
     detail: &str,
     now: Timestamp,
 ) -> Result<(), Fault> {
     let row = row::load(transaction, mark).ok().flatten();
     let node = row.as_ref().map(|row| &row.node);
-    let new = NewHistory { at: now, event, mark: Some(mark), node, route: None, detail, actor: ALERTER };
+    let new =
+        NewHistory { at: now, event, mark: Some(mark), node, route: None, outcome, detail, actor: ALERTER };
     Ok(history::append(transaction, &new)?)
 }
 

@@ -54,7 +54,8 @@ fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> r
     transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(params![id, digest])?;
     let detail = format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
     let (event, node, actor) = ("read", Some(&fencing.node), ALERTER);
-    let row = NewHistory { at: now, event, mark: None, node, route: None, detail: &detail, actor };
+    let row =
+        NewHistory { at: now, event, mark: None, node, route: None, outcome: None, detail: &detail, actor };
     history::append(transaction, &row)
 }
 

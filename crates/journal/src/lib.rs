@@ -71,7 +71,7 @@ pub use figures::{Counts, Figures, PASSING};
 pub use follow::Part;
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use holds::{Busy, HeldMark, HeldTogether};
-pub use lock::Lock;
+pub use lock::{Holder, Lock};
 pub use mark::{PAGE, Position, Resolved, Taken};
 pub use outages::Outage;
 pub use pages::Page;

@@ -1,5 +1,6 @@
 //! One alerter for each journal: an exclusive lock on `<journal>.lock`, which names its holder.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -41,9 +42,9 @@ impl Lock {
             let mut held = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(held) => held,
                 Err((file, _)) => {
-                    let words = words(file);
-                    if is_alive(&words) || Instant::now() >= end {
-                        return Err(locked(path, &words));
+                    let holder = named(file);
+                    if holder.as_ref().is_some_and(Holder::is_alive) || Instant::now() >= end {
+                        return Err(locked(path, holder.as_ref()));
                     }
                     thread::sleep(LOOK);
                     continue;
@@ -66,17 +67,17 @@ impl Lock {
         self.held.try_clone()
     }
 
-    /// Who holds the lock of the journal at `journal`, if anybody does: the holder's own words, `PID STARTTIME`.
+    /// Who holds the lock of the journal at `journal`, if anybody does: by the holder's own line.
     ///
     /// Nothing is locked for the look: that could make a daemon fail that starts at this moment. A process of that id
     /// and start time is the one that wrote the line, and it holds the lock for as long as it lives.
     ///
     /// # Errors
     /// The place is not safe, or the lock file cannot be read.
-    pub fn holder(journal: &Path) -> Result<Option<String>, JournalError> {
+    pub fn holder(journal: &Path) -> Result<Option<Holder>, JournalError> {
         let path = Place::check(journal)?.beside(".lock");
         match fs::read_to_string(&path) {
-            Ok(line) => Ok(Some(printable(&line)).filter(|holder| is_alive(holder))),
+            Ok(line) => Ok(Holder::parse(&line).filter(Holder::is_alive)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(JournalError::io(&path, e)),
         }
@@ -128,26 +129,45 @@ fn start_time(pid: &str) -> Option<String> {
     fields.get(19).filter(|_| !gone).map(|field| (*field).to_owned())
 }
 
-fn is_alive(holder: &str) -> bool {
-    let Some((pid, start)) = holder.split_once(' ') else { return false };
-    pid.bytes().all(|b| b.is_ascii_digit()) && start_time(pid).as_deref() == Some(start)
+/// A process that holds a lock, as its line in the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id.
+    pub pid: String,
+    /// When it was started, in the kernel's ticks: an id is used again.
+    start: String,
 }
 
-fn locked(path: PathBuf, words: &str) -> JournalError {
-    let pid = words.split(' ').next().filter(|pid| !pid.is_empty()).unwrap_or("of unknown id");
-    let holder = match is_alive(words) {
+impl Holder {
+    /// None of a line that names no process.
+    fn parse(line: &str) -> Option<Self> {
+        let line: String = line.trim().chars().filter(|c| c.is_ascii_digit() || *c == ' ').take(64).collect();
+        let (pid, start) = line.split_once(' ').unwrap_or((&line, ""));
+        (!pid.is_empty()).then(|| Self { pid: pid.to_owned(), start: start.to_owned() })
+    }
+
+    fn is_alive(&self) -> bool {
+        start_time(&self.pid).as_ref() == Some(&self.start)
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pid, self.start)
+    }
+}
+
+fn locked(path: PathBuf, holder: Option<&Holder>) -> JournalError {
+    let pid = holder.map_or("of unknown id", |holder| &holder.pid);
+    let holder = match holder.is_some_and(Holder::is_alive) {
         true => format!("process {pid}"),
         false => format!("what process {pid} left running"),
     };
     JournalError::Locked { path, holder }
 }
 
-fn words(mut file: File) -> String {
+fn named(mut file: File) -> Option<Holder> {
     let mut text = String::new();
     let _unreadable_is_unknown = file.rewind().and_then(|()| file.read_to_string(&mut text));
-    printable(&text)
-}
-
-fn printable(line: &str) -> String {
-    line.trim().chars().filter(|c| c.is_ascii_digit() || *c == ' ').take(64).collect()
+    Holder::parse(&text)
 }

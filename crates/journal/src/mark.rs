@@ -20,6 +20,8 @@ use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
 pub(super) const ALERTER: &str = "nova-host-alerter";
+/// What holds a mark that has no name yet.
+pub(super) const NO_FQDN: &str = "no-fqdn";
 /// A mark `m` that may not go, in the words of the index `mark_held`.
 pub(super) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
 /// How many marks are in memory at once where all open ones are looked at.
@@ -69,7 +71,8 @@ impl Journal {
                 Taken::Sighting(first) => sightings::insert(transaction, first, (Some(row.id), Rule::Made))?,
                 Taken::Register => {}
             }
-            Ok(note(transaction, row, now, "marked", &marked(row, of), ALERTER)?)
+            let event = ("marked", held_as(row));
+            Ok(note_outcome(transaction, row, now, event, &marked(row, of), ALERTER)?)
         })
     }
 
@@ -155,7 +158,8 @@ impl Journal {
             row::update(transaction, &row)?;
             let detail =
                 format!("{} is held ({}) until evidence or `release`", row.node, row.standing.as_str());
-            note(transaction, &row, now, "doubted", &detail, ALERTER)?;
+            let event = ("doubted", held_as(&row));
+            note_outcome(transaction, &row, now, event, &detail, ALERTER)?;
             Ok(true)
         })
     }
@@ -316,6 +320,12 @@ impl Journal {
     }
 }
 
+/// What is not known of a mark, so that it is held.
+fn held_as(row: &MarkRow) -> Option<&'static str> {
+    let is_doubtful = row.standing.doubt().is_some();
+    if row.fqdn.is_none() { Some(NO_FQDN) } else { is_doubtful.then(|| row.standing.as_str()) }
+}
+
 /// Where a mark came from and what becomes of it.
 fn marked(row: &MarkRow, of: Taken<'_>) -> String {
     let source = match of {
@@ -325,7 +335,7 @@ fn marked(row: &MarkRow, of: Taken<'_>) -> String {
     };
     let node = &row.node;
     match (&row.fqdn, row.standing.doubt()) {
-        (None, _) => format!("{node} is marked and held (no-fqdn): give it a name in [hosts]; {source}"),
+        (None, _) => format!("{node} is marked and held ({NO_FQDN}): give it a name in [hosts]; {source}"),
         (Some(_), Some(_)) => {
             let hold = row.standing.as_str();
             format!("{node} is marked and held ({hold}) until evidence or `release`: {source}")
@@ -355,8 +365,23 @@ pub(super) fn note(
     detail: &str,
     actor: &str,
 ) -> rusqlite::Result<()> {
+    note_outcome(transaction, row, now, (event, None), detail, actor)
+}
+
+/// The same with what the event came to.
+pub(super) fn note_outcome(
+    transaction: &Transaction<'_>,
+    row: &MarkRow,
+    now: Timestamp,
+    (event, outcome): (&str, Option<&str>),
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
     let (mark, node) = (Some(row.id), Some(&row.node));
-    history::append(transaction, &NewHistory { at: now, event, mark, node, route: None, detail, actor })
+    history::append(
+        transaction,
+        &NewHistory { at: now, event, mark, node, route: None, outcome, detail, actor },
+    )
 }
 
 #[cfg(test)]

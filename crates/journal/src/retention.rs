@@ -146,6 +146,7 @@ impl Journal {
                     mark: None,
                     node: None,
                     route: None,
+                    outcome: None,
                     detail: &detail,
                     actor,
                 };

@@ -117,7 +117,7 @@ const OBJECTS: [(&str, &str); 36] = [
         "history",
         "CREATE TABLE history (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, event TEXT NOT NULL, mark TEXT, node TEXT,
-  route TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
+  route TEXT, outcome TEXT, detail TEXT NOT NULL, actor TEXT NOT NULL, digest BLOB NOT NULL
 ) STRICT",
     ),
     // What the notice channel has told. A row that is lost is told again.

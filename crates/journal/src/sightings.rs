@@ -48,7 +48,8 @@ impl Journal {
             let event = if mark.is_some() { "sighted" } else { "set-aside" };
             let detail = format!("{}: {why}", says(sighting));
             let (node, actor) = (Some(&sighting.node), ALERTER);
-            let row = NewHistory { at: now, event, mark, node, route: None, detail: &detail, actor };
+            let row =
+                NewHistory { at: now, event, mark, node, route: None, outcome: None, detail: &detail, actor };
             history::append(transaction, &row)?;
             Ok(true)
         })
@@ -117,8 +118,16 @@ impl Journal {
             }
             let detail = format!("{} sightings of fencings that are over were forgotten", over.len());
             let (event, actor) = ("forgotten", ALERTER);
-            let row =
-                NewHistory { at: now, event, mark: None, node: None, route: None, detail: &detail, actor };
+            let row = NewHistory {
+                at: now,
+                event,
+                mark: None,
+                node: None,
+                route: None,
+                outcome: None,
+                detail: &detail,
+                actor,
+            };
             history::append(transaction, &row)?;
             Ok(over.len())
         })
