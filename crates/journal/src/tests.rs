@@ -484,7 +484,7 @@ fn a_second_alerter_is_told_who_holds_the_lock() {
     let refused = Lock::take(journal.path()).unwrap_err();
     assert_eq!(refused.kind(), "locked");
     assert!(refused.to_string().contains(&format!("process {}", process::id())));
-    assert!(Lock::holder(journal.path()).unwrap().unwrap().starts_with(&format!("{} ", process::id())));
+    assert_eq!(Lock::holder(journal.path()).unwrap().unwrap().pid, process::id().to_string());
     drop(lock);
     assert_eq!(Lock::holder(journal.path()).unwrap(), None);
     drop(Lock::take(journal.path()).unwrap());
