@@ -1,13 +1,17 @@
 //! The append-only history: every change and every operator's decision, with who and why.
 
+pub(crate) mod follow;
+pub(crate) mod pages;
+pub(crate) mod words;
+
 use std::ops::ControlFlow;
 
 use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use serde::Serialize;
 
-use super::digest::Digest;
-use super::fencings::{Checked, Damage, Rows};
-use super::{Journal, JournalError, words};
+use crate::intake::fencings::{Checked, Damage, Rows};
+use crate::store::digest::Digest;
+use crate::{Journal, JournalError};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -15,7 +19,7 @@ use marks::time::Timestamp;
 /// So many rows are in memory at once where all are looked at.
 const PAGE: usize = 512;
 
-pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
+pub(crate) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
 
 /// A row to write.
 #[derive(Clone, Debug)]
@@ -89,7 +93,7 @@ impl HistoryRow {
     }
 }
 
-pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
     debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
     let row = HistoryRow {
         seq: 0,
@@ -116,7 +120,7 @@ pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
 }
 
 /// Some rows behind a number, in the order of writing.
-pub(super) fn page(
+pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: i64,
     limit: usize,
@@ -126,7 +130,7 @@ pub(super) fn page(
     query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
 }
 
-pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
+pub(crate) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
     let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
     let history = decode_unchecked(row).map_err(|_| damage())?;
     let kept: Vec<u8> = row.get(9).map_err(|_| damage())?;

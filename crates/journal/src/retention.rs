@@ -7,11 +7,14 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, params};
 
-use super::fencings::Checked;
-use super::history::{self, HistoryRow, NewHistory};
-use super::mark::ALERTER;
-use super::row;
-use super::{Fault, Journal, JournalError, decisions, delivery_row};
+use crate::history;
+use crate::history::{HistoryRow, NewHistory};
+use crate::intake::fencings::Checked;
+use crate::intake::mark::ALERTER;
+use crate::intake::row;
+use crate::queue::delivery_row;
+use crate::register::decisions;
+use crate::{Fault, Journal, JournalError};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;

@@ -1,0 +1,154 @@
+//! The row of a mark: its columns, its digest, how it is read and written.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use crate::Fault;
+use crate::intake::fencings::{Checked, Damage, printable_key};
+use crate::queue::chains;
+use crate::store::digest::Digest;
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::{MarkRow, Settlement, Source, Standing};
+use marks::time::Timestamp;
+
+pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.digest";
+
+/// How many columns that are.
+pub(crate) const WIDTH: usize = 15;
+
+/// A damaged row is left as it is, and is none here: whoever reads it will say so.
+pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = query.query_row([id.to_string()], |row| Ok(decode(row))).optional()?;
+    Ok(read.and_then(Result::ok))
+}
+
+/// What stands under a mark's id, as it is written in another row.
+pub(crate) fn find(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Checked<MarkRow>>> {
+    let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
+    transaction.prepare_cached(&sql)?.query_row([id], |row| Ok(decode(row))).optional()
+}
+
+/// Some marks behind an id as it stands there, in the order of their ids.
+pub(crate) fn page(
+    transaction: &Transaction<'_>,
+    after: &[u8],
+    limit: usize,
+) -> rusqlite::Result<Vec<(Vec<u8>, Checked<MarkRow>)>> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM mark m WHERE m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {limit}");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([after], |row| Ok((raw_text(row, 0)?, decode(row))))?.collect()
+}
+
+/// A mark that is not settled; a damaged row is none.
+pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+    Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
+}
+
+/// Writes what may change; host, times and source never do.
+pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
+    let sql = "UPDATE mark SET fqdn = ?2, settlement = ?3, settled_at = ?4, standing = ?5, returned_at = ?6, digest = ?7 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![
+        row.id.to_string(),
+        row.fqdn.as_ref().map(HostName::as_str),
+        row.settled.map(|(how, _)| how.as_str()),
+        row.settled.map(|(_, at)| at.0),
+        row.standing.as_str(),
+        row.returned_at.map(|at| at.0),
+        digest(row),
+    ])?;
+    chains::stir(transaction, &row.id.to_string())
+}
+
+pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    transaction.prepare_cached(sql)?.execute(params![
+        row.id.to_string(),
+        row.node.as_str(),
+        row.fqdn.as_ref().map(HostName::as_str),
+        row.on_shared_storage,
+        row.failure_time.0,
+        row.generated_time.0,
+        row.settled.map(|(how, _)| how.as_str()),
+        row.settled.map(|(_, at)| at.0),
+        row.source.as_str(),
+        row.incarnation.as_ref().map(Incarnation::as_str),
+        row.standing.as_str(),
+        row.made_by,
+        row.made_at.0,
+        row.returned_at.map(|at| at.0),
+        digest(row),
+    ])?;
+    Ok(())
+}
+
+fn digest(row: &MarkRow) -> Vec<u8> {
+    Digest::of("mark")
+        .text(&row.id.to_string())
+        .text(row.node.as_str())
+        .maybe_text(row.fqdn.as_ref().map(HostName::as_str))
+        .int(i64::from(row.on_shared_storage))
+        .int(row.failure_time.0)
+        .int(row.generated_time.0)
+        .maybe_text(row.settled.map(|(how, _)| how.as_str()))
+        .maybe_int(row.settled.map(|(_, at)| at.0))
+        .text(row.source.as_str())
+        .maybe_text(row.incarnation.as_ref().map(Incarnation::as_str))
+        .text(row.standing.as_str())
+        .text(&row.made_by)
+        .int(row.made_at.0)
+        .maybe_int(row.returned_at.map(|at| at.0))
+        .finish()
+}
+
+/// A text as it stands there: damage may have made it none.
+pub(crate) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
+    Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
+}
+
+/// Reads the columns of [`COLUMNS`], which must come first in the row.
+pub(crate) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
+    let damage = || Damage { table: "mark", key: printable_key(row) };
+    let mark = decode_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(WIDTH - 1).map_err(|_| damage())?;
+    if kept == digest(&mark) { Ok(mark) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<MarkRow> {
+    let fqdn: Option<String> = row.get(2).ok()?;
+    let fqdn = match fqdn {
+        Some(text) => Some(HostName::parse(&text).ok()?),
+        None => None,
+    };
+    let incarnation: Option<String> = row.get(9).ok()?;
+    let returned_at: Option<i64> = row.get(13).ok()?;
+    Some(MarkRow {
+        id: MarkId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
+        fqdn,
+        on_shared_storage: row.get(3).ok()?,
+        failure_time: Timestamp(row.get(4).ok()?),
+        generated_time: Timestamp(row.get(5).ok()?),
+        settled: decode_settled(row)?,
+        source: Source::parse(&row.get::<_, String>(8).ok()?)?,
+        incarnation: incarnation.map(Incarnation::from_journal),
+        standing: Standing::parse(&row.get::<_, String>(10).ok()?)?,
+        made_by: row.get(11).ok()?,
+        made_at: Timestamp(row.get(12).ok()?),
+        returned_at: returned_at.map(Timestamp),
+    })
+}
+
+/// The outer `None` is damage, the inner one an open mark.
+fn decode_settled(row: &Row<'_>) -> Option<Option<(Settlement, Timestamp)>> {
+    let settlement: Option<String> = row.get(6).ok()?;
+    let settled_at: Option<i64> = row.get(7).ok()?;
+    match (settlement, settled_at) {
+        (Some(how), Some(at)) => Some(Some((Settlement::parse(&how)?, Timestamp(at)))),
+        (None, None) => Some(None),
+        _ => None,
+    }
+}
