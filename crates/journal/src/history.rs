@@ -9,13 +9,15 @@ use std::ops::ControlFlow;
 use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use serde::Serialize;
 
-use crate::intake::fencings::{Checked, Damage, Rows};
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows};
 use crate::{Journal, JournalError};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
+/// Who does what nobody asked for.
+pub(crate) const ALERTER: &str = "nova-host-alerter";
 /// So many rows are in memory at once where all are looked at.
 const PAGE: usize = 512;
 

@@ -9,6 +9,7 @@ mod intake;
 mod queue;
 mod register;
 mod retention;
+mod row;
 mod store;
 mod views;
 
@@ -32,9 +33,7 @@ pub use history::pages::Page;
 pub use history::words::{WORDS, Word, is_word};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use intake::account::key_of;
-use intake::fencings::Checked;
-pub use intake::fencings::{Damage, Rows};
-pub use intake::mark::{PAGE, Position, Resolved, Taken};
+pub use intake::marks::{PAGE, Position, Resolved, Taken};
 pub use intake::outages::Outage;
 pub use intake::sightings::KeptSighting;
 pub use queue::attempts::{Ended, Recorded, Turned, Verdict};
@@ -48,6 +47,8 @@ pub use queue::returns::Over;
 pub use retention::{Bounds, Round};
 pub use store::lock::{Holder, Lock};
 use store::place::Place;
+use store::rows::Checked;
+pub use store::rows::{Damage, Rows};
 pub use views::concerns::{Oldest, Quarantined};
 pub use views::figures::{Counts, Figures, PASSING};
 pub use views::recent::Recent;
@@ -125,7 +126,7 @@ impl Agent {
             .and_then(|()| register::published::add_digest(&connection))
             .map_err(sqlite)?;
         if role != Role::Reader {
-            connection.execute_batch(queue::chains::STIRRED).map_err(sqlite)?;
+            connection.execute_batch(store::stirred::STIRRED).map_err(sqlite)?;
         }
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
         store::schema::check(&connection, &place.file)?;

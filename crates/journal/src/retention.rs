@@ -3,17 +3,18 @@
 //! History goes by age and size; marks go by age, with all that was only about them. What is open stays, and so does what
 //! the intake still needs to know an outage again: else a mark that was told would be made once more.
 
+use crate::store::rows::raw_text;
 use std::collections::HashMap;
 
 use rusqlite::{Transaction, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::{HistoryRow, NewHistory};
-use crate::intake::fencings::Checked;
-use crate::intake::mark::ALERTER;
-use crate::intake::row;
 use crate::queue::delivery_row;
 use crate::register::decisions;
+use crate::row;
+use crate::store::rows::Checked;
 use crate::{Fault, Journal, JournalError};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -309,7 +310,7 @@ fn stands_there(
 /// None where one of them is no text any more.
 fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
     let mut query = transaction.prepare_cached(sql)?;
-    let rows = query.query_map([mark.to_string()], |row| row::raw_text(row, 0))?;
+    let rows = query.query_map([mark.to_string()], |row| raw_text(row, 0))?;
     let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().map(|text| String::from_utf8(text).ok()).collect())
 }
@@ -363,7 +364,7 @@ fn aside(
     );
     let mut query = transaction.prepare_cached(&sql)?;
     let page = query.query_map([&round.text], |row| {
-        Ok((row::raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
+        Ok((raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
     })?;
     let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut removed = Removed::default();

@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use crate::history::{COLUMNS, HistoryRow, decode};
-use crate::intake::fencings::Rows;
+use crate::store::rows::Rows;
 use crate::{Journal, JournalError};
 
 /// Some rows of the history, and where the older ones begin.

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use rusqlite::Row;
 
 use crate::intake::fencings;
-use crate::intake::fencings::{Checked, Damage, printable_key};
 use crate::intake::folds::rule;
 use crate::intake::sightings;
 use crate::intake::sightings::KeptSighting;
+use crate::store::rows::{Checked, Damage, printable_key};
 use crate::{Journal, JournalError};
 use marks::account::{Held, Marked, Record, Trace};
 use marks::fencing::Fencing;

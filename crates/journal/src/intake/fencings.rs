@@ -1,11 +1,11 @@
 //! Fencings in the journal: appended by the agent, read by the intake.
 
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
-use serde::Serialize;
 
 use crate::history;
 use crate::history::NewHistory;
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Agent, Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation, Origin};
 use marks::host::HostName;
@@ -13,54 +13,6 @@ use marks::id::{FencingId, MarkId};
 use marks::time::Timestamp;
 
 pub(crate) const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
-
-/// A row whose digest does not fit: never sent, never dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Damage {
-    /// The table.
-    pub table: &'static str,
-    /// The row's key, as far as it can be read.
-    pub key: String,
-}
-
-/// Between mark and route in a delivery's key.
-const TO: &str = " to ";
-
-impl Damage {
-    /// Of a delivery.
-    pub(crate) fn of_delivery(mark: &str, route: &str) -> Self {
-        Self { table: "delivery", key: format!("{mark}{TO}{route}") }
-    }
-
-    /// The mark and the route of a delivery.
-    pub(crate) fn delivery(&self) -> Option<(&str, &str)> {
-        self.key.split_once(TO).filter(|_| self.table == "delivery")
-    }
-
-    /// What commands take: the id that the row's key is, or begins with.
-    pub fn id(&self) -> &str {
-        self.key.split([' ', '/']).next().unwrap_or_default()
-    }
-}
-
-/// What was read: sound rows, and the keys of damaged ones.
-#[derive(Clone, Debug)]
-pub struct Rows<T> {
-    /// Rows whose digest fits.
-    pub sound: Vec<T>,
-    /// Rows whose digest does not fit.
-    pub damaged: Vec<Damage>,
-}
-
-impl<T> Rows<T> {
-    /// How many were read, whether they can be believed or not.
-    pub fn count(&self) -> usize {
-        self.sound.len() + self.damaged.len()
-    }
-}
-
-/// A row that could be read but not believed.
-pub(crate) type Checked<T> = Result<T, Damage>;
 
 impl Agent {
     /// Appends a fencing, makes it durable and reads it back. `Ok` means that it survives a power cut.
@@ -236,12 +188,6 @@ fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
         given_domain: row.get(8).ok()?,
         given_shared_storage: row.get(9).ok()?,
     })
-}
-
-/// The first column as far as it is safe to print: a damaged key may hold anything.
-pub(crate) fn printable_key(row: &Row<'_>) -> String {
-    let key: String = row.get(0).unwrap_or_default();
-    key.chars().filter(char::is_ascii_graphic).take(64).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use rusqlite::{Transaction, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
 use crate::intake::fencings;
-use crate::intake::mark::ALERTER;
 use crate::store::digest::Digest;
 use crate::{Journal, JournalError};
 use marks::fencing::Fencing;

@@ -3,11 +3,11 @@
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::{Checked, Damage, Rows, printable_key};
 use crate::intake::folds;
-use crate::intake::mark::ALERTER;
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Fault, Journal, JournalError};
 use marks::host::HostName;
 use marks::id::{MarkId, OperationId};

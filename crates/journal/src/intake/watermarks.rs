@@ -3,10 +3,10 @@
 use rusqlite::{Row, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::{Checked, Damage, printable_key};
-use crate::intake::mark::ALERTER;
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, printable_key};
 use crate::{Journal, JournalError};
 use marks::id::NoteId;
 use marks::register::Watermark;

@@ -3,10 +3,10 @@
 
 use rusqlite::Transaction;
 
-use crate::intake::row;
 use crate::queue::delivery_row;
 use crate::queue::delivery_row::update;
 use crate::queue::{deliveries, endings};
+use crate::row;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::host::HostName;

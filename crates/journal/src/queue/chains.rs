@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rusqlite::{Row, Transaction, params_from_iter};
 
-use crate::intake::fencings::{Checked, Damage};
-use crate::intake::row;
-use crate::intake::row::raw_text;
 use crate::queue::deliveries::{move_to, note};
 use crate::queue::delivery_row;
 use crate::queue::due;
 use crate::queue::due::DueDelivery;
 use crate::queue::endings;
+use crate::row;
+use crate::store::rows::raw_text;
+use crate::store::rows::{Checked, Damage};
 use crate::{Fault, Journal, JournalError};
 use marks::chain;
 use marks::chain::{Link, Next, Seen, Step, Why};
@@ -195,15 +195,6 @@ impl Journal {
 fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
     let text = raw_text(row, 0)?;
     Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
-}
-
-/// Where it is kept which marks were written: in this connection's memory, and undone with what was undone.
-pub(crate) const STIRRED: &str = "CREATE TEMP TABLE stirred (mark TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID";
-
-/// Something was written that may let the mark's chain go on.
-pub(crate) fn stir(transaction: &Transaction<'_>, mark: &str) -> rusqlite::Result<()> {
-    let sql = "INSERT OR IGNORE INTO temp.stirred VALUES (?1)";
-    transaction.prepare_cached(sql)?.execute([mark]).map(drop)
 }
 
 /// A step as it stands there; one that makes no sense is none.

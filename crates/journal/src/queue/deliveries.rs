@@ -7,13 +7,13 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::{Checked, Damage, Rows};
-use crate::intake::mark::ALERTER;
-use crate::intake::row::raw_text;
 use crate::queue::delivery_row;
 use crate::queue::delivery_row::{COLUMNS, update};
 use crate::queue::due;
+use crate::store::rows::raw_text;
+use crate::store::rows::{Checked, Damage, Rows};
 use crate::{Fault, Journal, JournalError};
 use marks::chain::{Link, Step};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, State};

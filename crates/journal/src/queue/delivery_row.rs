@@ -1,12 +1,12 @@
 //! The row of a delivery: its columns, its digest, how it is read and written.
 
+use crate::store::stirred::stir;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use crate::intake::fencings::{Checked, Damage};
-use crate::queue::chains;
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage};
 use marks::chain::{Link, Step};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
@@ -82,7 +82,7 @@ pub(crate) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         joined(&d.arrivals.targets),
         digest(d),
     ])?;
-    if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
+    if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
 /// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
@@ -110,7 +110,7 @@ pub(crate) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::R
         joined(&d.arrivals.targets),
         digest(d),
     ])?;
-    if d.chain.is_some() { chains::stir(transaction, &d.mark.to_string()) } else { Ok(()) }
+    if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
 }
 
 fn digest(d: &Delivery) -> Vec<u8> {

@@ -1,18 +1,18 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
+use crate::store::stirred::stir;
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::{Checked, Damage, Rows};
-use crate::intake::mark::ALERTER;
-use crate::intake::row;
-use crate::queue::chains;
 use crate::queue::deliveries::IS_STEP;
 use crate::queue::delivery_row;
 use crate::queue::holds::TURN;
+use crate::row;
+use crate::store::rows::{Checked, Damage, Rows};
 use crate::{Journal, JournalError};
 use marks::delivery::{Delivery, RETURN};
 use marks::id::MarkId;
@@ -294,7 +294,7 @@ pub(crate) fn quarantine(
     if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
         return Ok(());
     }
-    chains::stir(transaction, mark)?;
+    stir(transaction, mark)?;
     let detail =
         format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
     let (mark, route) = (MarkId::parse(mark).ok(), Some(route));

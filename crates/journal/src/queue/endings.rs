@@ -4,10 +4,11 @@ use std::cell::Cell;
 
 use rusqlite::Transaction;
 
-use crate::intake::fencings::Checked;
-use crate::intake::mark::{ALERTER, note, note_outcome};
-use crate::intake::row;
+use crate::history::ALERTER;
 use crate::queue::{chains, deliveries, delivery_row};
+use crate::row;
+use crate::row::{note, note_outcome};
+use crate::store::rows::Checked;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::Rows;
-use crate::intake::mark::ALERTER;
-use crate::intake::row;
 use crate::queue::deliveries::{UNDER_WAY, WAITING};
+use crate::row;
+use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::ACCEPTED;
 use marks::id::MarkId;

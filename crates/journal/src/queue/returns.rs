@@ -3,12 +3,12 @@
 
 use rusqlite::{Transaction, params};
 
-use crate::intake::fencings::Rows;
-use crate::intake::row;
 use crate::queue::deliveries;
 use crate::queue::delivery_row;
 use crate::queue::delivery_row::COLUMNS;
 use crate::queue::due::{DueDelivery, LATER, Room};
+use crate::row;
+use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::RETURN;
 use marks::delivery::{Delivery, State, TAKEN};

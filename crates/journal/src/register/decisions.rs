@@ -1,17 +1,19 @@
 //! Operators' decisions in the journal: made here, or read from the register. A decision is written once, and its end once.
 
+use crate::store::rows::raw_text;
 use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 
 use crate::history;
+use crate::history::ALERTER;
 use crate::history::NewHistory;
-use crate::intake::fencings::{Checked, Damage, Rows, printable_key};
-use crate::intake::mark::{ALERTER, note, prove};
-use crate::intake::row;
 use crate::register::entries::CURRENT;
+use crate::row;
+use crate::row::{note, prove};
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
 use marks::mark::MarkRow;
@@ -397,7 +399,7 @@ pub(crate) fn lone_endings(
     let mut query = transaction.prepare_cached(&sql)?;
     let read = |row: &Row<'_>| {
         // Damage may have made the id no text at all.
-        Ok((row.get(0)?, String::from_utf8(row::raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
+        Ok((row.get(0)?, String::from_utf8(raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
     };
     query.query_map([after], read)?.collect()
 }

@@ -1,9 +1,9 @@
 //! What alerters on other controllers did, as the register tells it: a mark that they told is not told again here.
 
-use crate::intake::mark::ALERTER;
-use crate::intake::row;
+use crate::history::ALERTER;
 use crate::queue::endings;
 use crate::queue::{deliveries, delivery_row};
+use crate::row;
 use crate::{Journal, JournalError};
 use marks::delivery::{Attempt, State};
 use marks::mark::Settlement;

@@ -4,8 +4,8 @@
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, params};
 
-use crate::intake::fencings::Rows;
 use crate::store::digest::Digest;
+use crate::store::rows::Rows;
 use crate::{Agent, Journal, JournalError};
 use marks::fencing::Fencing;
 use marks::register::Register;

@@ -1,5 +1,6 @@
 //! What goes and what stays, against the broken variants that would make a mark anew or forget an open one.
 
+use crate::history::ALERTER;
 use std::time::Duration;
 
 use super::*;

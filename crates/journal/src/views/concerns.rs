@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Params, Row, params};
 
-use crate::intake::fencings::Rows;
-use crate::intake::mark::HELD;
-use crate::intake::row;
+use crate::intake::marks::HELD;
 use crate::queue::deliveries::{REJECTED, UNDER_WAY, WAITING};
 use crate::queue::delivery_row;
 use crate::queue::due::{DueDelivery, both};
+use crate::row;
+use crate::store::rows::Rows;
 use crate::views::told::json;
 use crate::{Journal, JournalError};
 use marks::id::MarkId;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use rusqlite::Params;
 use rusqlite::types::FromSql;
 
-use crate::intake::mark::{HELD, NO_FQDN};
+use crate::intake::marks::{HELD, NO_FQDN};
 use crate::queue::deliveries::{UNDER_WAY, WAITING};
 use crate::views::concerns::{EXHAUSTED, KEPT};
 use crate::views::told::json;

@@ -2,8 +2,8 @@
 
 use rusqlite::params;
 
-use crate::intake::fencings::Rows;
-use crate::intake::row;
+use crate::row;
+use crate::store::rows::Rows;
 use crate::{Damage, HeldMark, Journal, JournalError};
 use marks::delivery::Delivery;
 use marks::mark::MarkRow;

@@ -2,8 +2,8 @@
 
 use rusqlite::{Row, params};
 
-use crate::intake::fencings::{Checked, Damage, Rows, printable_key};
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Journal, JournalError};
 use marks::time::Timestamp;
 

@@ -1,18 +1,19 @@
 //! Marks in the journal: made by the intake, named, proven, read.
 
+use crate::history::ALERTER;
+use crate::row::{note, note_outcome, prove};
+use crate::store::rows::raw_text;
 use std::cell::Cell;
 
-use rusqlite::{OptionalExtension, Params, Row, Transaction, params_from_iter};
+use rusqlite::{OptionalExtension, Params, Row, params_from_iter};
 
-use crate::history;
-use crate::history::NewHistory;
-use crate::intake::fencings::{Damage, Rows};
-use crate::intake::row;
-use crate::intake::row::COLUMNS;
 use crate::intake::{folds, sightings};
 use crate::queue::deliveries;
 use crate::queue::deliveries::NewDelivery;
-use crate::{Fault, Journal, JournalError};
+use crate::row;
+use crate::row::COLUMNS;
+use crate::store::rows::{Damage, Rows};
+use crate::{Journal, JournalError};
 use marks::delivery::State;
 use marks::fencing::Fencing;
 use marks::host::HostName;
@@ -23,7 +24,6 @@ use marks::rule::Rule;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 
-pub(crate) const ALERTER: &str = "nova-host-alerter";
 /// What holds a mark that has no name yet.
 pub(crate) const NO_FQDN: &str = "no-fqdn";
 /// A mark `m` that may not go, in the words of the index `mark_held`.
@@ -245,7 +245,7 @@ impl Journal {
         // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
         let end = Cell::new(None);
         let decode = |row: &Row<'_>| {
-            end.set(row::raw_text(row, 0).ok());
+            end.set(raw_text(row, 0).ok());
             row::decode(row)
         };
         let page = self.rows(&sql, [&last.0], decode)?;
@@ -346,46 +346,6 @@ fn marked(row: &MarkRow, of: Taken<'_>) -> String {
         }
         (Some(fqdn), None) => format!("{node} is marked and will be told as {fqdn}: {source}"),
     }
-}
-
-/// Takes the doubt from a mark, with event, sentence and actor for the history.
-pub(crate) fn prove(
-    transaction: &Transaction<'_>,
-    mut row: MarkRow,
-    proof: Proof,
-    (event, detail, actor): (&str, &str, &str),
-    now: Timestamp,
-) -> Result<(), Fault> {
-    row.standing = Standing::Proven(proof);
-    row::update(transaction, &row)?;
-    Ok(note(transaction, &row, now, event, detail, actor)?)
-}
-
-pub(crate) fn note(
-    transaction: &Transaction<'_>,
-    row: &MarkRow,
-    now: Timestamp,
-    event: &str,
-    detail: &str,
-    actor: &str,
-) -> rusqlite::Result<()> {
-    note_outcome(transaction, row, now, (event, None), detail, actor)
-}
-
-/// The same with what the event came to.
-pub(crate) fn note_outcome(
-    transaction: &Transaction<'_>,
-    row: &MarkRow,
-    now: Timestamp,
-    (event, outcome): (&str, Option<&str>),
-    detail: &str,
-    actor: &str,
-) -> rusqlite::Result<()> {
-    let (mark, node) = (Some(row.id), Some(&row.node));
-    history::append(
-        transaction,
-        &NewHistory { at: now, event, mark, node, route: None, outcome, detail, actor },
-    )
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! The row of a mark: its columns, its digest, how it is read and written.
 
+use crate::history::{self, NewHistory};
+use crate::store::rows::raw_text;
+use crate::store::stirred::stir;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::Fault;
-use crate::intake::fencings::{Checked, Damage, printable_key};
-use crate::queue::chains;
 use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, printable_key};
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::{MarkRow, Settlement, Source, Standing};
+use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::time::Timestamp;
 
 pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.digest";
@@ -60,7 +62,7 @@ pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::
         row.returned_at.map(|at| at.0),
         digest(row),
     ])?;
-    chains::stir(transaction, &row.id.to_string())
+    stir(transaction, &row.id.to_string())
 }
 
 pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
@@ -102,11 +104,6 @@ fn digest(row: &MarkRow) -> Vec<u8> {
         .int(row.made_at.0)
         .maybe_int(row.returned_at.map(|at| at.0))
         .finish()
-}
-
-/// A text as it stands there: damage may have made it none.
-pub(crate) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
-    Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
 }
 
 /// Reads the columns of [`COLUMNS`], which must come first in the row.
@@ -151,4 +148,44 @@ fn decode_settled(row: &Row<'_>) -> Option<Option<(Settlement, Timestamp)>> {
         (None, None) => Some(None),
         _ => None,
     }
+}
+
+/// Takes the doubt from a mark, with event, sentence and actor for the history.
+pub(crate) fn prove(
+    transaction: &Transaction<'_>,
+    mut row: MarkRow,
+    proof: Proof,
+    (event, detail, actor): (&str, &str, &str),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    row.standing = Standing::Proven(proof);
+    update(transaction, &row)?;
+    Ok(note(transaction, &row, now, event, detail, actor)?)
+}
+
+pub(crate) fn note(
+    transaction: &Transaction<'_>,
+    row: &MarkRow,
+    now: Timestamp,
+    event: &str,
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
+    note_outcome(transaction, row, now, (event, None), detail, actor)
+}
+
+/// The same with what the event came to.
+pub(crate) fn note_outcome(
+    transaction: &Transaction<'_>,
+    row: &MarkRow,
+    now: Timestamp,
+    (event, outcome): (&str, Option<&str>),
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
+    let (mark, node) = (Some(row.id), Some(&row.node));
+    history::append(
+        transaction,
+        &NewHistory { at: now, event, mark, node, route: None, outcome, detail, actor },
+    )
 }

@@ -4,10 +4,11 @@
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
-use crate::intake::fencings::{Checked, Damage};
-use crate::intake::{fencings, row};
+use crate::intake::fencings;
 use crate::queue::delivery_row;
 use crate::register::decisions;
+use crate::row;
+use crate::store::rows::{Checked, Damage};
 use crate::{Journal, JournalError};
 use marks::id::{FencingId, MarkId, NoteId};
 
