@@ -2,6 +2,10 @@
 //!
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
+//!
+//! [`Agent`] is what `fence_mark` does with it; [`Journal`] can do that and all that the alerter and the commands do. A statement
+//! goes where its purpose is, and the modules know those before them alone: `store` (the file and its rows), `history`, `row` (of a
+//! mark), `queue` (deliveries), `intake` (fencings, sightings, marks), `register`, then `retention` and `views` (what is only read).
 
 mod error;
 mod history;

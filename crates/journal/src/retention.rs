@@ -3,19 +3,15 @@
 //! History goes by age and size; marks go by age, with all that was only about them. What is open stays, and so does what
 //! the intake still needs to know an outage again: else a mark that was told would be made once more.
 
-use crate::store::rows::raw_text;
 use std::collections::HashMap;
 
 use rusqlite::{Transaction, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::{HistoryRow, NewHistory};
+use crate::history::{self, ALERTER, HistoryRow, NewHistory};
 use crate::queue::delivery_row;
 use crate::register::decisions;
-use crate::row;
-use crate::store::rows::Checked;
-use crate::{Fault, Journal, JournalError};
+use crate::store::rows::{Checked, raw_text};
+use crate::{Fault, Journal, JournalError, row};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;

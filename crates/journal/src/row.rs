@@ -1,13 +1,12 @@
 //! The row of a mark: its columns, its digest, how it is read and written.
 
-use crate::history::{self, NewHistory};
-use crate::store::rows::raw_text;
-use crate::store::stirred::stir;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::Fault;
+use crate::history::{self, NewHistory};
 use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, printable_key};
+use crate::store::rows::{Checked, Damage, printable_key, raw_text};
+use crate::store::stirred::stir;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::id::MarkId;

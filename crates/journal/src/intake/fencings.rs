@@ -2,8 +2,7 @@
 
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
-use crate::history;
-use crate::history::NewHistory;
+use crate::history::{self, NewHistory};
 use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage, Rows, printable_key};
 use crate::{Agent, Journal, JournalError};

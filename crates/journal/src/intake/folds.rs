@@ -3,8 +3,7 @@
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::history;
-use crate::history::NewHistory;
+use crate::history::{self, NewHistory};
 use crate::store::digest::Digest;
 use crate::{Journal, JournalError};
 use marks::fencing::Fencing;

@@ -2,9 +2,7 @@
 
 use rusqlite::{Transaction, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::fencings;
 use crate::store::digest::Digest;
 use crate::{Journal, JournalError};

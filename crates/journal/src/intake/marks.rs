@@ -1,18 +1,14 @@
 //! Marks in the journal: made by the intake, named, proven, read.
 
-use crate::history::ALERTER;
-use crate::row::{note, note_outcome, prove};
-use crate::store::rows::raw_text;
 use std::cell::Cell;
 
 use rusqlite::{OptionalExtension, Params, Row, params_from_iter};
 
+use crate::history::ALERTER;
 use crate::intake::{folds, sightings};
-use crate::queue::deliveries;
-use crate::queue::deliveries::NewDelivery;
-use crate::row;
-use crate::row::COLUMNS;
-use crate::store::rows::{Damage, Rows};
+use crate::queue::deliveries::{self, NewDelivery};
+use crate::row::{self, COLUMNS, note, note_outcome, prove};
+use crate::store::rows::{Damage, Rows, raw_text};
 use crate::{Journal, JournalError};
 use marks::delivery::State;
 use marks::fencing::Fencing;

@@ -2,9 +2,7 @@
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::intake::folds;
 use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage, Rows, printable_key};

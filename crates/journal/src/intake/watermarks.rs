@@ -2,9 +2,7 @@
 
 use rusqlite::{Row, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage, printable_key};
 use crate::{Journal, JournalError};

@@ -4,11 +4,10 @@
 use rusqlite::Transaction;
 
 use crate::history::ALERTER;
-use crate::queue::deliveries::{UNDER_WAY, load_or_quarantine, move_to, note, note_by};
+use crate::queue::deliveries::{self, UNDER_WAY, load_or_quarantine, move_to, note, note_by};
 use crate::queue::delivery_row::update;
-use crate::queue::due;
-use crate::queue::due::{DueDelivery, Gate, Room};
-use crate::queue::{chains, deliveries, endings, returns};
+use crate::queue::due::{self, DueDelivery, Gate, Room};
+use crate::queue::{chains, endings, returns};
 use crate::store::rows::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};

@@ -3,11 +3,9 @@
 
 use rusqlite::Transaction;
 
-use crate::queue::delivery_row;
-use crate::queue::delivery_row::update;
+use crate::queue::delivery_row::{self, update};
 use crate::queue::{deliveries, endings};
-use crate::row;
-use crate::{Fault, Journal, JournalError};
+use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;

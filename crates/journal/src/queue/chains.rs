@@ -6,14 +6,10 @@ use std::time::Duration;
 use rusqlite::{Row, Transaction, params_from_iter};
 
 use crate::queue::deliveries::{move_to, note};
-use crate::queue::delivery_row;
-use crate::queue::due;
-use crate::queue::due::DueDelivery;
-use crate::queue::endings;
-use crate::row;
-use crate::store::rows::raw_text;
-use crate::store::rows::{Checked, Damage};
-use crate::{Fault, Journal, JournalError};
+use crate::queue::due::{self, DueDelivery};
+use crate::queue::{delivery_row, endings};
+use crate::store::rows::{Checked, Damage, raw_text};
+use crate::{Fault, Journal, JournalError, row};
 use marks::chain;
 use marks::chain::{Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};

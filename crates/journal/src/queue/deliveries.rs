@@ -6,14 +6,10 @@ use std::time::Duration;
 use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
-use crate::queue::delivery_row;
-use crate::queue::delivery_row::{COLUMNS, update};
+use crate::history::{self, ALERTER, NewHistory};
+use crate::queue::delivery_row::{self, COLUMNS, update};
 use crate::queue::due;
-use crate::store::rows::raw_text;
-use crate::store::rows::{Checked, Damage, Rows};
+use crate::store::rows::{Checked, Damage, Rows, raw_text};
 use crate::{Fault, Journal, JournalError};
 use marks::chain::{Link, Step};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, State};

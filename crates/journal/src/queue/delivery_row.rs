@@ -1,12 +1,12 @@
 //! The row of a delivery: its columns, its digest, how it is read and written.
 
-use crate::store::stirred::stir;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage};
+use crate::store::stirred::stir;
 use marks::chain::{Link, Step};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;

@@ -1,19 +1,16 @@
 //! What is due: the deliveries whose next attempt may begin now, and no others.
 
-use crate::store::stirred::stir;
 use std::sync::{Arc, LazyLock};
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::deliveries::IS_STEP;
 use crate::queue::delivery_row;
 use crate::queue::holds::TURN;
-use crate::row;
 use crate::store::rows::{Checked, Damage, Rows};
-use crate::{Journal, JournalError};
+use crate::store::stirred::stir;
+use crate::{Journal, JournalError, row};
 use marks::delivery::{Delivery, RETURN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;

@@ -6,8 +6,7 @@ use rusqlite::Transaction;
 
 use crate::history::ALERTER;
 use crate::queue::{chains, deliveries, delivery_row};
-use crate::row;
-use crate::row::{note, note_outcome};
+use crate::row::{self, note, note_outcome};
 use crate::store::rows::Checked;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::{Delivery, State};

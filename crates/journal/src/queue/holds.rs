@@ -6,13 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::queue::deliveries::{UNDER_WAY, WAITING};
-use crate::row;
 use crate::store::rows::Rows;
-use crate::{Fault, Journal, JournalError};
+use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::ACCEPTED;
 use marks::id::MarkId;
 use marks::mark::MarkRow;

@@ -4,12 +4,10 @@
 use rusqlite::{Transaction, params};
 
 use crate::queue::deliveries;
-use crate::queue::delivery_row;
-use crate::queue::delivery_row::COLUMNS;
+use crate::queue::delivery_row::{self, COLUMNS};
 use crate::queue::due::{DueDelivery, LATER, Room};
-use crate::row;
 use crate::store::rows::Rows;
-use crate::{Fault, Journal, JournalError};
+use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::RETURN;
 use marks::delivery::{Delivery, State, TAKEN};
 use marks::id::MarkId;

@@ -1,19 +1,15 @@
 //! Operators' decisions in the journal: made here, or read from the register. A decision is written once, and its end once.
 
-use crate::store::rows::raw_text;
 use std::collections::HashSet;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
 
-use crate::history;
-use crate::history::ALERTER;
-use crate::history::NewHistory;
+use crate::history::{self, ALERTER, NewHistory};
 use crate::register::entries::CURRENT;
-use crate::row;
-use crate::row::{note, prove};
+use crate::row::{self, note, prove};
 use crate::store::digest::Digest;
-use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::store::rows::{Checked, Damage, Rows, printable_key, raw_text};
 use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
 use marks::mark::MarkRow;

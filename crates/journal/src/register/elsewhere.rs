@@ -1,10 +1,8 @@
 //! What alerters on other controllers did, as the register tells it: a mark that they told is not told again here.
 
 use crate::history::ALERTER;
-use crate::queue::endings;
-use crate::queue::{deliveries, delivery_row};
-use crate::row;
-use crate::{Journal, JournalError};
+use crate::queue::{deliveries, delivery_row, endings};
+use crate::{Journal, JournalError, row};
 use marks::delivery::{Attempt, State};
 use marks::mark::Settlement;
 use marks::register::{Acknowledgement, Settled};

@@ -9,10 +9,9 @@ use crate::intake::marks::HELD;
 use crate::queue::deliveries::{REJECTED, UNDER_WAY, WAITING};
 use crate::queue::delivery_row;
 use crate::queue::due::{DueDelivery, both};
-use crate::row;
 use crate::store::rows::Rows;
 use crate::views::told::json;
-use crate::{Journal, JournalError};
+use crate::{Journal, JournalError, row};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 

@@ -7,9 +7,8 @@ use rusqlite::{Row, params_from_iter};
 use crate::intake::fencings;
 use crate::queue::delivery_row;
 use crate::register::decisions;
-use crate::row;
 use crate::store::rows::{Checked, Damage};
-use crate::{Journal, JournalError};
+use crate::{Journal, JournalError, row};
 use marks::id::{FencingId, MarkId, NoteId};
 
 impl Journal {

@@ -2,9 +2,8 @@
 
 use rusqlite::params;
 
-use crate::row;
 use crate::store::rows::Rows;
-use crate::{Damage, HeldMark, Journal, JournalError};
+use crate::{Damage, HeldMark, Journal, JournalError, row};
 use marks::delivery::Delivery;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
