@@ -63,19 +63,6 @@ impl Journal {
         Ok(!self.rows(&sql, [sighting.key()], decode)?.sound.is_empty())
     }
 
-    /// The rule by which a sighting ended; none if it is not kept here, or where the word cannot be read.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn rule_of_sighting(&self, sighting: &Sighting) -> Result<Option<Rule>, JournalError> {
-        let sql = "SELECT rule FROM sighting WHERE key = ?1";
-        let read = self
-            .connection
-            .query_row(sql, [sighting.key()], |row| row.get::<_, Option<String>>(0))
-            .optional();
-        Ok(self.sqlite(read)?.flatten().and_then(|word| Rule::parse(&word)))
-    }
-
     /// Every sighting of one host, whatever became of it, oldest first.
     ///
     /// # Errors
