@@ -468,7 +468,7 @@ pub(super) mod tests {
     /// Nothing is open, and all of it is known.
     pub(in crate::page) fn picture() -> Picture {
         let daemon = json!({"version": "1", "pid": 1, "controller": "ctl1", "health": {"healthy": true, "degraded": false, "reasons": []},
-            "routes": [], "cluster": null, "groups": [], "orders": []});
+            "routes": [], "cluster": null, "groups": [], "orders": [], "reasons": [], "unaccounted": []});
         let mut figures = Figures::default();
         figures.journal.at = Some(NOW);
         Picture {
