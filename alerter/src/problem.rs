@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Matter;
+
 /// What a reason is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,14 +38,36 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the word of what was seen of the cluster.
-    pub fn of_fault(word: &str) -> Self {
-        match word {
-            "no-quorum" | "quorum-unknown" => Self::Quorum,
-            "evidence" => Self::Evidence,
-            "register-entry" => Self::Entry,
-            "clock-skew" => Self::Clock,
-            _ => Self::Cluster,
+    /// What was seen of the cluster.
+    pub fn of_fault(matter: Matter) -> Self {
+        match matter {
+            Matter::NoQuorum | Matter::QuorumUnknown => Self::Quorum,
+            Matter::Evidence => Self::Evidence,
+            Matter::RegisterEntry => Self::Entry,
+            Matter::ClockSkew => Self::Clock,
+            Matter::RegisterUnreadable
+            | Matter::RegisterUnwritable
+            | Matter::CibUnreadable
+            | Matter::HistoryUnreadable => Self::Cluster,
         }
+    }
+}
+
+/// Why the daemon works, but not well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// What it is about.
+    pub kind: Kind,
+    /// The route that is not configured any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// One sentence.
+    pub message: String,
+}
+
+impl Reason {
+    /// One that is about no route in particular.
+    pub fn of(kind: Kind, message: String) -> Self {
+        Self { kind, route: None, message }
     }
 }

@@ -81,7 +81,16 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
     let append = move |journal: &mut Journal| {
         let (at, event) = (Timestamp::now(), "reloaded");
         let actor = &signed.user;
-        let row = NewHistory { at, event, mark: None, node: None, route: None, detail: &detail, actor };
+        let row = NewHistory {
+            at,
+            event,
+            mark: None,
+            node: None,
+            route: None,
+            outcome: None,
+            detail: &detail,
+            actor,
+        };
         journal.append_history(&row)
     };
     if let Err(error) = shared.base.store.run(append).await {

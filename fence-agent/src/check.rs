@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use journal::{Journal, JournalError, Role};
+use journal::{Agent, JournalError};
 use marks::host::HostName;
 use pacemaker::cib::{Cib, MarkDevice, MarkLevel};
 use pacemaker::register::RegisterError;
@@ -53,14 +53,14 @@ pub fn monitor(call: &Call) -> Result<(), Failure> {
     failed_if(complaints)
 }
 
-fn writable(settings: &Settings) -> Result<Journal, JournalError> {
-    let mut journal = Journal::open(&settings.store, Role::Agent)?;
+fn writable(settings: &Settings) -> Result<Agent, JournalError> {
+    let mut journal = Agent::open(&settings.store)?;
     journal.check_writable()?;
     Ok(journal)
 }
 
 /// Without quorum nothing is wrong here: what is left to be published waits for the other controllers.
-fn register_complaint(call: &Call, settings: &Settings, journal: &Journal) -> Option<String> {
+fn register_complaint(call: &Call, settings: &Settings, journal: &Agent) -> Option<String> {
     let e = publish::catch_up(call, settings, journal).err()?;
     let word = settings.register().as_str();
     let text = format!("the register {word} may not hold every fencing of this controller: {e}");

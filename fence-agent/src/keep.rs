@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError, Role};
+use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::{Entry, Register};
 use pacemaker::register::RegisterError;
@@ -77,7 +77,7 @@ pub fn keep(call: &Call, settings: &Settings, fencing: &Fencing) -> Result<(), K
 
 /// Gives what else the register does not hold. The journal is closed then: the register may wait for the cluster.
 fn journal(settings: &Settings, fencing: &Fencing) -> Result<Vec<Fencing>, JournalError> {
-    let mut journal = Journal::open(&settings.store, Role::Agent)?;
+    let mut journal = Agent::open(&settings.store)?;
     journal.append_fencing(fencing)?;
     let mut leftovers = publish::unpublished(&journal, settings.register()).unwrap_or_default();
     leftovers.retain(|other| other.id != fencing.id);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use journal::{Journal, JournalError, Role};
+use journal::{Agent, JournalError};
 use marks::fencing::Fencing;
 use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
@@ -26,7 +26,7 @@ const NOTE_LIMIT: Duration = Duration::from_secs(1);
 const RESERVE: Duration = Duration::from_secs(2);
 
 /// What the journal knows and the register does not.
-pub(crate) fn unpublished(journal: &Journal, register: Register) -> Result<Vec<Fencing>, JournalError> {
+pub(crate) fn unpublished(journal: &Agent, register: Register) -> Result<Vec<Fencing>, JournalError> {
     if register == Register::None {
         return Ok(Vec::new());
     }
@@ -54,7 +54,7 @@ pub(crate) fn after_journal(call: &Call, settings: &Settings, fencing: &Fencing,
 ///
 /// # Errors
 /// [`Failure`]: something is not in the register, or it cannot be read.
-pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Journal) -> Result<(), Failure> {
+pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Result<(), Failure> {
     let register = settings.register();
     if register == Register::None {
         return Ok(());
@@ -73,7 +73,7 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Journal) -> R
 }
 
 /// Compares the fencings of which nothing is known here but that they stood in the register with what stands there now.
-fn write_again(call: &Call, settings: &Settings, journal: &Journal, found: &Entries) -> Result<(), Failure> {
+fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entries) -> Result<(), Failure> {
     let (register, now) = (settings.register(), Timestamp::now());
     let Compared { ended, lost } = compare(journal.unsettled(register, now - KEPT)?.sound, found, now);
     let entries: Vec<Entry> = lost.into_iter().take(BATCH).map(Entry::Again).collect();
@@ -139,7 +139,7 @@ fn note(call: &Call, settings: &Settings, published: Vec<String>) {
 }
 
 fn note_in_journal(settings: &Settings, published: &[String]) -> Result<(), JournalError> {
-    Journal::open(&settings.store, Role::Agent)?.note_published(settings.register(), published)
+    Agent::open(&settings.store)?.note_published(settings.register(), published)
 }
 
 /// When the register must have answered at the latest.

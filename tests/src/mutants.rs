@@ -53,7 +53,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B2: what was ever published is not compared with the register",
         changes: &[Change {
-            file: "crates/journal/src/published.rs",
+            file: "crates/journal/src/register/published.rs",
             today: "AND EXISTS ({stood} AND p.entry = 'f.' || f.id)",
             before: "AND NOT EXISTS ({stood} AND p.entry = 'f.' || f.id)",
         }],
@@ -196,7 +196,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R2: the end of a mark takes its return along",
         changes: &[Change {
-            file: "crates/journal/src/deliveries.rs",
+            file: "crates/journal/src/queue/deliveries.rs",
             today: "!delivery.state.is_final() && !delivery.is_return()",
             before: "!delivery.state.is_final()",
         }],
@@ -245,7 +245,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "R7: a return that is refused is cancelled by age",
         changes: &[Change {
-            file: "crates/journal/src/deliveries.rs",
+            file: "crates/journal/src/queue/deliveries.rs",
             today: "d.required = 0 AND NOT {IS_STEP}",
             before: "d.required = 0",
         }],

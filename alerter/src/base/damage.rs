@@ -48,7 +48,7 @@ impl Damages {
     pub fn report(&self, damaged: &[Damage]) {
         let mut reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
         for damage in damaged.iter().filter(|damage| reported.insert((*damage).clone())) {
-            let mark = damage.key.split([' ', '/']).next().filter(|id| MarkId::parse(id).is_ok());
+            let mark = Some(damage.id()).filter(|id| MarkId::parse(id).is_ok());
             error!(
                 mark,
                 "the {} row {} is damaged; it is not sent and not dropped: look at `nova-host-alerter list`",

@@ -22,7 +22,7 @@ pub(crate) use audit::sentence as missed_sentence;
 pub use seen::Seen;
 pub use trust::Trust;
 pub use upkeep::{KEPT, bounded, forgotten, missing, over};
-pub use view::{Fault, POLL, Part, View};
+pub use view::{Fault, Matter, POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 
 /// A look takes about 30 ms. Where one tool hangs, what the others said must still be fresh enough to act on.

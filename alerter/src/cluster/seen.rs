@@ -12,10 +12,10 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::Known;
 use tracing::{error, info, warn};
 
-use super::audit::Audit;
+use super::audit::{self, Audit};
 use super::clocks::Clocks;
 use super::members::Members;
-use super::view::{Fault, View};
+use super::view::{Fault, Matter, View};
 use super::waiting::Waiting;
 use crate::moment::Moment;
 
@@ -62,7 +62,8 @@ pub struct Seen {
     /// What the register says and nobody is to believe, with the reason.
     refused: BTreeMap<Key, String>,
     audit: Audit,
-    warned: HashSet<String>,
+    /// Those of which that was said.
+    warned: HashSet<HostName>,
     connections: HashMap<HostName, Incarnation>,
     /// Connections that this daemon saw appear, and when, by this controller's clock; of each host the newest few.
     appeared: HashMap<HostName, VecDeque<(Incarnation, Timestamp)>>,
@@ -79,7 +80,8 @@ impl Seen {
         self.view = Some(Arc::clone(view));
         // Most looks do not ask for it: what the last one said that did is still so.
         if let Some(history) = &view.history {
-            let fault = |why| ("history-unreadable", format!("the fencing history cannot be read: {why}"));
+            let fault =
+                |why| (Matter::HistoryUnreadable, format!("the fencing history cannot be read: {why}"));
             self.history_fault = history.as_ref().err().map(fault);
         }
         let faults: Vec<Fault> = view.faults().into_iter().chain(self.history_fault.clone()).collect();
@@ -107,14 +109,11 @@ impl Seen {
     }
 
     fn say_audit(&mut self, audit_after: Duration) {
-        // The seconds in the sentences grow; the host at the beginning is what is said once.
-        let host = |sentence: &String| sentence.split(' ').next().unwrap_or_default().to_owned();
-        let warnings = self.audit.warnings(Instant::now(), audit_after);
-        let hosts: HashSet<String> = warnings.iter().map(host).collect();
-        for warning in warnings.iter().filter(|warning| !self.warned.contains(&host(warning))) {
-            warn!("{warning}");
+        let missed = self.missed_for(audit_after);
+        for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
+            warn!("{}", audit::sentence(host, *time));
         }
-        self.warned = hosts;
+        self.warned = missed.into_iter().map(|(host, _)| host).collect();
     }
 
     /// Takes note of what came of writing the register.
@@ -224,16 +223,19 @@ impl Seen {
         }
     }
 
-    /// Everything that somebody should look at, one sentence each, with a word for machines in front.
+    /// Everything that somebody should look at, one sentence each, with what it is in front.
     pub fn reasons(&self) -> Vec<Fault> {
-        let write = self.write_fault.iter().map(|fault| ("register-unwritable", writing(fault)));
-        let evidence = self.evidence.iter().map(|complaint| ("evidence", complaint.clone()));
-        let clocks = self.clocks.sentences(Instant::now()).map(|sentence| ("clock-skew", sentence));
-        let refused =
-            self.refused.iter().take(REFUSED).map(|(key, why)| ("register-entry", not_believed(key, why)));
+        let write = self.write_fault.iter().map(|fault| (Matter::RegisterUnwritable, writing(fault)));
+        let evidence = self.evidence.iter().map(|complaint| (Matter::Evidence, complaint.clone()));
+        let clocks = self.clocks.sentences(Instant::now()).map(|sentence| (Matter::ClockSkew, sentence));
+        let refused = self
+            .refused
+            .iter()
+            .take(REFUSED)
+            .map(|(key, why)| (Matter::RegisterEntry, not_believed(key, why)));
         let more = self.refused.len().saturating_sub(REFUSED);
         let more = (more > 0)
-            .then(|| ("register-entry", format!("{more} more entries of the register are not used")));
+            .then(|| (Matter::RegisterEntry, format!("{more} more entries of the register are not used")));
         self.faults
             .iter()
             .cloned()
@@ -256,9 +258,9 @@ impl Seen {
         missed.map(|(host, time)| (host.clone(), time)).collect()
     }
 
-    /// Hosts that are gone without having been fenced, one sentence each.
-    pub fn warnings(&self, audit_after: Duration) -> Vec<String> {
-        self.audit.warnings(Instant::now(), audit_after)
+    /// Those that have been for longer than `limit`.
+    pub fn missed_for(&self, limit: Duration) -> Vec<(HostName, Duration)> {
+        self.missed().into_iter().filter(|(_, time)| *time > limit).collect()
     }
 }
 
@@ -275,6 +277,7 @@ fn writing(fault: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Matter::{CibUnreadable, HistoryUnreadable};
     use super::*;
 
     fn look(history: Option<Result<(), &str>>) -> Arc<View> {
@@ -288,14 +291,14 @@ mod tests {
     #[test]
     fn what_a_look_did_not_ask_for_is_as_it_was() {
         let mut seen = Seen::default();
-        let mut words = |history| -> Vec<&'static str> {
+        let mut words = |history| -> Vec<Matter> {
             seen.note(&look(history), Duration::MAX);
             seen.named_reasons().unwrap().into_iter().map(|(word, _)| word).collect()
         };
-        assert_eq!(words(None), ["cib-unreadable"]);
-        assert_eq!(words(Some(Err("timed out"))), ["cib-unreadable", "history-unreadable"]);
-        assert_eq!(words(None), ["cib-unreadable", "history-unreadable"]);
-        assert_eq!(words(Some(Ok(()))), ["cib-unreadable"]);
-        assert_eq!(words(None), ["cib-unreadable"]);
+        assert_eq!(words(None), [CibUnreadable]);
+        assert_eq!(words(Some(Err("timed out"))), [CibUnreadable, HistoryUnreadable]);
+        assert_eq!(words(None), [CibUnreadable, HistoryUnreadable]);
+        assert_eq!(words(Some(Ok(()))), [CibUnreadable]);
+        assert_eq!(words(None), [CibUnreadable]);
     }
 }

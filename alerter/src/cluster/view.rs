@@ -21,7 +21,47 @@ const FRESH: Duration = Duration::from_secs(2);
 pub type Part<T> = Result<T, String>;
 
 /// What is wrong, for machines and for people.
-pub type Fault = (&'static str, String);
+pub type Fault = (Matter, String);
+
+/// What somebody should look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// This partition may not act.
+    NoQuorum,
+    /// Nobody can say whether it may.
+    QuorumUnknown,
+    /// The register cannot be read.
+    RegisterUnreadable,
+    /// The register cannot be written.
+    RegisterUnwritable,
+    /// The CIB cannot be read.
+    CibUnreadable,
+    /// The fencing history cannot be read.
+    HistoryUnreadable,
+    /// The evidence directory cannot be used, or a file in it.
+    Evidence,
+    /// The register says something that is not believed.
+    RegisterEntry,
+    /// A clock differs from this controller's.
+    ClockSkew,
+}
+
+impl Matter {
+    /// The word in notices.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoQuorum => "no-quorum",
+            Self::QuorumUnknown => "quorum-unknown",
+            Self::RegisterUnreadable => "register-unreadable",
+            Self::RegisterUnwritable => "register-unwritable",
+            Self::CibUnreadable => "cib-unreadable",
+            Self::HistoryUnreadable => "history-unreadable",
+            Self::Evidence => "evidence",
+            Self::RegisterEntry => "register-entry",
+            Self::ClockSkew => "clock-skew",
+        }
+    }
+}
 
 /// One look. Its age is measured by the monotonic clock: a daemon that was stopped for an hour knows that it is old.
 #[derive(Debug)]
@@ -98,16 +138,19 @@ impl View {
         FRESH.saturating_sub(self.taken.elapsed())
     }
 
-    /// Why quorum, register or CIB could not be read: a word for machines and a sentence each.
+    /// Why quorum, register or CIB could not be read: what it is and a sentence each.
     pub fn faults(&self) -> Vec<Fault> {
         let hindrance = match self.quorum {
-            Ok(true) => "register-unreadable",
-            Ok(false) => "no-quorum",
-            Err(_) => "quorum-unknown",
+            Ok(true) => Matter::RegisterUnreadable,
+            Ok(false) => Matter::NoQuorum,
+            Err(_) => Matter::QuorumUnknown,
         };
         let permits = self.permits().err().map(|why| (hindrance, why));
-        let cib =
-            self.cib.as_ref().err().map(|why| ("cib-unreadable", format!("the CIB cannot be read: {why}")));
+        let cib = self
+            .cib
+            .as_ref()
+            .err()
+            .map(|why| (Matter::CibUnreadable, format!("the CIB cannot be read: {why}")));
         permits.into_iter().chain(cib).collect()
     }
 }

@@ -276,6 +276,7 @@ mod tests {
             mark: Some("m".into()),
             node: None,
             route: None,
+            outcome: None,
             detail: "d".into(),
             actor: "a".into(),
         };

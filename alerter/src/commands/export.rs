@@ -292,6 +292,7 @@ mod tests {
             mark: None,
             node: Some("compute1".into()),
             route: None,
+            outcome: None,
             detail: detail.into(),
             actor: "alice (uid 0)".into(),
         }

@@ -332,8 +332,16 @@ mod tests {
         let cli = Cli { config, json: false, command: cli::Command::Run };
         let mut journal = Journal::open(&room.path().join("marks.db"), Role::Alerter).unwrap();
         let (at, detail, actor) = (Timestamp(0), "the route was tried", "nova-host-alerter");
-        let row =
-            NewHistory { at, event: "refused", mark: None, node: None, route: Some("former"), detail, actor };
+        let row = NewHistory {
+            at,
+            event: "refused",
+            mark: None,
+            node: None,
+            route: Some("former"),
+            outcome: None,
+            detail,
+            actor,
+        };
         journal.append_history(&row).unwrap();
         let read = |word: &str| routes(&cli, &some(word), Some(&journal));
         assert_eq!(read("former").unwrap(), ["former"]);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Damage, Journal, JournalError, Lock, Role, Rows, Tried};
+use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
 use marks::fencing::Fencing;
 use marks::register::{Decision, Register};
 use marks::time::Timestamp;
@@ -66,7 +66,7 @@ pub(super) fn ocf(cli: &Cli) -> anyhow::Result<ExitCode> {
 /// Who holds the journal, as the OCF agent asks before it stops or starts anything: nobody else reads the configuration for it.
 pub(super) fn process(cli: &Cli) -> anyhow::Result<ExitCode> {
     let holder = Lock::holder(&journal_path(cli))?;
-    println_all(holder.as_deref().unwrap_or_default());
+    println_all(&holder.as_ref().map(ToString::to_string).unwrap_or_default());
     Ok(holder.map_or(ExitCode::from(OCF_NOT_RUNNING), |_| ExitCode::SUCCESS))
 }
 
@@ -204,7 +204,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         now,
         limits,
         daemon: daemon.as_ref(),
-        silent: holder.as_deref(),
+        silent: holder.as_ref().map(|holder| holder.pid.as_str()),
         is_blind: blind.is_some(),
         elsewhere,
         config: Some((file.as_str(), problems.as_slice())),
@@ -250,7 +250,7 @@ fn resource<'l>(site: &Site, look: &'l Look) -> Option<&'l str> {
 }
 
 /// The process that holds the journal, and why nobody can say here whether there is one.
-fn holder(site: &Site) -> (Option<String>, Option<String>) {
+fn holder(site: &Site) -> (Option<Holder>, Option<String>) {
     match Lock::holder(&site.store) {
         Ok(holder) => (holder, None),
         // Root may look at everything: what stands in its way keeps a daemon from starting too.

@@ -169,6 +169,7 @@ mod tests {
             mark: None,
             node: None,
             route: route.map(str::to_owned),
+            outcome: None,
             detail: detail.into(),
             actor: "alice".into(),
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::account;
 use super::report::{DeliveryReport, HeldReport, MarkReport};
 use super::text::{span, time};
-use crate::control::api::{Daemon, Kind, RouteStatus};
+use crate::control::api::{Away, Daemon, Kind, Reason, RouteStatus};
 use crate::control::client;
 use crate::intake::account::Unaccounted;
 use crate::policy::{Hold, why};
@@ -175,8 +175,7 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
     if sight.daemon.is_some() || sight.elsewhere.is_some() || sight.is_blind {
         return None;
     }
-    if let Some(holder) = sight.silent {
-        let process = holder.split(' ').next().unwrap_or_default();
+    if let Some(process) = sight.silent {
         let read = if sight.journal.is_none() { ": what is said here is read from the journal" } else { "" };
         let seconds = client::READING.as_secs();
         let what = format!(
@@ -276,9 +275,8 @@ fn damaged_advice(damaged: &[&Damage], sight: &Sight<'_>) -> String {
     let ends: Vec<String> = damaged
         .iter()
         .filter(|row| row.table == "delivery")
-        .filter_map(|row| row.key.split(' ').next())
         .take(NAMED)
-        .map(|id| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(id)))
+        .map(|row| format!("`nova-host-alerter unmark {} --reason TEXT`", typeable(row.id())))
         .collect();
     let end = match ends.is_empty() {
         true => "; no command ends such a row, and it is named here until it is mended".to_owned(),
@@ -294,10 +292,8 @@ fn damaged_advice(damaged: &[&Damage], sight: &Sight<'_>) -> String {
 fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
     let Some(daemon) = sight.daemon else { return Vec::new() };
     let is_stopped = daemon.cluster.as_ref().is_some_and(|cluster| !cluster.permitted);
-    let mut all: Vec<Trouble> = reasons(daemon)
-        .into_iter()
-        .filter_map(|(kind, why)| of_reason(kind, &why, is_stopped, sight))
-        .collect();
+    let mut all: Vec<Trouble> =
+        daemon.reasons.iter().filter_map(|reason| of_reason(reason, is_stopped, sight)).collect();
     if is_stopped && all.iter().all(|trouble| trouble.level < Level::Critical) {
         let what =
             "the cluster has not been looked at for two seconds, so that nothing may be told now".to_owned();
@@ -308,47 +304,24 @@ fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
             "if it stays so, look at Pacemaker here: `crm_mon -1`",
         ));
     }
-    let warnings = daemon.cluster.iter().flat_map(|cluster| &cluster.warnings);
-    all.extend(warnings.map(|warning| {
-        let host = warning.split(' ').next().unwrap_or_default().to_owned();
+    let away = daemon.cluster.iter().flat_map(|cluster| &cluster.away);
+    all.extend(away.map(|Away { host, message }| {
         let then = format!("look at it: if it is dead, `stonith_admin --fence {host}`; if it was taken away, remove its resource");
-        Trouble { hosts: vec![host], ..trouble(Level::Warning, "not-fenced", warning.clone(), &then) }
+        Trouble { hosts: vec![host.clone()], ..trouble(Level::Warning, "not-fenced", message.clone(), &then) }
     }));
     all
 }
 
-/// What the daemon says, with what it is about.
-fn reasons(daemon: &Daemon) -> Vec<(Kind, String)> {
-    if daemon.reasons.is_empty() {
-        let all = daemon.health.reasons.iter();
-        return all.map(|why| (guessed(why), why.clone())).collect();
-    }
-    daemon.reasons.iter().map(|reason| (reason.kind, reason.message.clone())).collect()
-}
-
-/// Of a daemon that was begun before this program was here: it says its sentences alone.
-fn guessed(why: &str) -> Kind {
-    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
-    match () {
-        () if why.starts_with("route ") => Kind::Route,
-        () if has(&["quorum"]) => Kind::Quorum,
-        () if has(&["evidence"]) => Kind::Evidence,
-        () if why.starts_with("the register's entry ") => Kind::Entry,
-        () if has(&["the register", "the CIB", "the fencing history"]) => Kind::Cluster,
-        () if has(&["no room", "cannot be written", "journal", ".db"]) => Kind::Journal,
-        () => Kind::Other,
-    }
-}
-
 /// The daemon's sentence, with a word and a command for it. Routes are spoken of by themselves.
-fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Option<Trouble> {
+fn of_reason(reason: &Reason, is_stopped: bool, sight: &Sight<'_>) -> Option<Trouble> {
+    let Reason { kind, message, .. } = reason;
     let cluster = if is_stopped { Level::Critical } else { Level::Warning };
     let is_file_wrong = sight.config.is_some_and(|(_, problems)| !problems.is_empty());
     let made;
     let (kind, level, then) = match kind {
         // Each is spoken of by itself.
         Kind::Route | Kind::Unaccounted => return None,
-        Kind::Stranded => return of_stranded(why, sight),
+        Kind::Stranded => return of_stranded(reason, sight),
         // It is said of the file itself.
         Kind::Reload if is_file_wrong => return None,
         Kind::Reload => (
@@ -395,20 +368,23 @@ fn of_reason(kind: Kind, why: &str, is_stopped: bool, sight: &Sight<'_>) -> Opti
             ("degraded", Level::Warning, made.as_str())
         }
     };
-    Some(trouble(level, kind, why.to_owned(), then))
+    Some(trouble(level, kind, message.clone(), then))
 }
 
 /// Of marks that another route can tell; the others are spoken of by themselves.
-fn of_stranded(why: &str, sight: &Sight<'_>) -> Option<Trouble> {
-    let route = why.split(' ').nth(1).unwrap_or("NAME");
-    let gone = |report: &MarkReport| sight.routes.and_then(|routes| without_route(report, routes));
-    let is_said = sight.open.iter().filter_map(gone).any(|gone| gone.split(", ").any(|name| name == route));
+fn of_stranded(reason: &Reason, sight: &Sight<'_>) -> Option<Trouble> {
+    let route = reason.route.as_ref()?;
+    let is_gone = |report: &MarkReport| {
+        let gone = sight.routes.and_then(|routes| without_route(report, routes));
+        gone.is_some_and(|gone| gone.contains(&route.as_str()))
+    };
+    let is_said = sight.open.iter().any(is_gone);
     let then = format!(
         "configure {route} again in {} and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`",
         file(sight)
     );
-    let all = trouble(Level::Warning, "stranded", why.to_owned(), &then);
-    (!is_said).then(|| Trouble { route: Some(route.to_owned()), ..all })
+    let all = trouble(Level::Warning, "stranded", reason.message.clone(), &then);
+    (!is_said).then(|| Trouble { route: Some(route.clone()), ..all })
 }
 
 /// What is wrong with a route: the daemon's word, or that of the last one that ran here.
@@ -511,9 +487,15 @@ fn endpoint_advice(kind: &str, status: &RouteStatus, sight: &Sight<'_>) -> Strin
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     kind: String,
-    route: Option<String>,
+    routes: Vec<String>,
     /// A sentence about all of them, or about one.
     why: String,
+}
+
+impl Alike {
+    fn of(kind: &str) -> Self {
+        Self { kind: kind.to_owned(), routes: Vec::new(), why: String::new() }
+    }
 }
 
 /// The marks that something is the same of: host and id, since when the first, until when the last.
@@ -548,9 +530,7 @@ impl Several {
     }
 
     /// That a command names one of several.
-    fn so_each(&self, then: String) -> String {
-        let is_named = then.contains(&format!(" {}`", self.target()))
-            || then.contains(&format!(" {} --", self.target()));
+    fn so_each(&self, is_named: bool, then: String) -> String {
         if self.hosts().len() > 1 && is_named { format!("{then}; the same for each host") } else { then }
     }
 }
@@ -603,7 +583,7 @@ fn hold(report: &MarkReport) -> Option<(Alike, Timestamp, Option<Timestamp>)> {
     let held = report.held.as_ref().filter(|_| !first.is_doubt());
     let why = held.map_or_else(String::new, |held| held.why.clone());
     let (since, until) = held.map_or((report.mark.made_at, None), |held| (held.since, held.until));
-    Some((Alike { kind: first.as_str().to_owned(), route: None, why }, since, until))
+    Some((Alike { why, ..Alike::of(first.as_str()) }, since, until))
 }
 
 fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Trouble> {
@@ -631,7 +611,12 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
         hosts: several.hosts(),
         since: Some(several.since),
         until: several.until,
-        ..trouble(level, &alike.kind, what, &several.so_each(hold_advice(hold, several, alike, sight)))
+        ..trouble(
+            level,
+            &alike.kind,
+            what,
+            &several.so_each(hold.advice_names_target(), hold_advice(hold, several, alike, sight)),
+        )
     })
 }
 
@@ -679,15 +664,12 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
     if report.deliveries.iter().any(|delivery| delivery.state == State::Quarantined)
         || !report.damaged.is_empty()
     {
-        all.push((
-            Alike { kind: "quarantined".into(), route: None, why: String::new() },
-            report.mark.made_at,
-        ));
+        all.push((Alike::of("quarantined"), report.mark.made_at));
         return all;
     }
     if let Some(gone) = sight.routes.and_then(|routes| without_route(report, routes)) {
         all.push((
-            Alike { kind: "no-route".into(), route: Some(gone), why: String::new() },
+            Alike { routes: gone.into_iter().map(str::to_owned).collect(), ..Alike::of("no-route") },
             report.mark.made_at,
         ));
         return all;
@@ -712,23 +694,23 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
 fn of_delivery(kind: &str, delivery: &DeliveryReport) -> Alike {
     let why =
         delivery.last.as_ref().map(|last| format!("({}): {}", last.kind, last.detail)).unwrap_or_default();
-    Alike { kind: kind.to_owned(), route: Some(delivery.route.clone()), why }
+    Alike { routes: vec![delivery.route.clone()], why, ..Alike::of(kind) }
 }
 
 /// The routes that a mark waits for where none of them is configured; nothing where it has no name yet, or where its
 /// deliveries are in another journal.
-pub(super) fn without_route(report: &MarkReport, routes: &BTreeSet<String>) -> Option<String> {
+pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String>) -> Option<Vec<&'r str>> {
     let is_sound = report.in_journal && report.mark.fqdn.is_some() && report.damaged.is_empty();
     if !is_sound || report.can_be_told_by(routes) {
         return None;
     }
     let open = report.deliveries.iter().filter(|delivery| !delivery.state.is_final());
-    Some(open.map(|delivery| delivery.route.as_str()).collect::<Vec<_>>().join(", "))
+    Some(open.map(|delivery| delivery.route.as_str()).collect())
 }
 
 fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
     let (named, host, since) = (several.named(), several.target(), time(several.since));
-    let (route, why) = (alike.route.as_deref().unwrap_or_default(), &alike.why);
+    let (route, why) = (alike.routes.join(", "), &alike.why);
     let (level, what, then) = match alike.kind.as_str() {
         "quarantined" => (
             Level::Critical,
@@ -745,7 +727,7 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
             format!(
                 "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
                 file(sight),
-                dismissals(route)
+                dismissals(&alike.routes)
             ),
         ),
         "held-on-route" | "rejected" if route.ends_with(RETURN) => (
@@ -781,16 +763,16 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
     };
     Trouble {
         hosts: several.hosts(),
-        route: alike.route.clone(),
+        route: (!alike.routes.is_empty()).then_some(route),
         since: Some(several.since),
-        ..trouble(level, &alike.kind, what, &several.so_each(then))
+        ..trouble(level, &alike.kind, what, &several.so_each(alike.kind != "no-route", then))
     }
 }
 
 /// A command for each of the routes.
-fn dismissals(routes: &str) -> String {
-    let one = |route: &str| format!("`nova-host-alerter dismiss --route {route} --reason TEXT`");
-    routes.split(", ").map(one).collect::<Vec<_>>().join(" and ")
+fn dismissals(routes: &[String]) -> String {
+    let one = |route: &String| format!("`nova-host-alerter dismiss --route {route} --reason TEXT`");
+    routes.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
 fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
@@ -814,7 +796,7 @@ fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
         let why = why::of_decision(order);
-        let is_why = |held: &HeldReport| why.as_deref().is_some_and(|why| held.why.starts_with(why));
+        let is_why = |held: &HeldReport| why.as_deref().is_some_and(|why| why::is_of(&held.why, why));
         sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_why))
     };
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
@@ -1201,6 +1183,11 @@ pub(super) mod tests {
         let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
         assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
+        // Nor is it the one whose reason only begins so: `held.why.starts_with(why)` took it for that.
+        let orders = [pause("rack1", "move"), pause("rack1", "move the rest")];
+        let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
+        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
     }
 
     #[test]
@@ -1211,12 +1198,13 @@ pub(super) mod tests {
             age_ms: None,
             entries: 0,
             warnings: Vec::new(),
+            away: Vec::new(),
         };
         let mut daemon = Daemon { cluster: Some(cluster), ..daemon() };
         assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "not-permitted")]);
-        daemon.health.reasons = vec![
-            "this partition of the cluster has no quorum".into(),
-            "route a has accepted nothing for 301 s (connect): look at its endpoint".into(),
+        daemon.reasons = vec![
+            Reason::of(Kind::Quorum, "this partition of the cluster has no quorum".into()),
+            Reason::of(Kind::Route, "route a has accepted nothing for 301 s (connect)".into()),
         ];
         assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "no-quorum")]);
     }
@@ -1226,9 +1214,8 @@ pub(super) mod tests {
     fn what_the_daemon_says_is_what_it_calls_it() {
         let of = |kind, message: &str| {
             let message = message.to_owned();
-            let health = Health { reasons: vec![message.clone()], ..daemon().health };
-            let reasons = vec![Reason { kind, message }];
-            let daemon = Daemon { health, reasons, ..daemon() };
+            let reasons = vec![Reason { route: Some("old".to_owned()), ..Reason::of(kind, message) }];
+            let daemon = Daemon { reasons, ..daemon() };
             kinds(&troubles(&sight(Some(&daemon), &[])))
                 .iter()
                 .map(|(level, kind)| (*level, (*kind).to_owned()))
@@ -1248,11 +1235,6 @@ pub(super) mod tests {
         assert_eq!(of(Kind::Other, "a quorum of journals"), one(Level::Warning, "degraded"));
         let kind = |word: &str| serde_json::from_str::<Kind>(word).unwrap();
         assert_eq!((kind("\"journal\""), kind("\"of-tomorrow\"")), (Kind::Journal, Kind::Other));
-        let former = Daemon { reasons: Vec::new(), ..daemon() };
-        let health = Health { reasons: vec!["the journal has no room".to_owned()], ..daemon().health };
-        let former = Daemon { health, ..former };
-        let all = troubles(&sight(Some(&former), &[]));
-        assert_eq!(kinds(&all), [(Level::Critical, "journal-unwritable")]);
     }
 
     /// The broken variant says first that it does not run, and only then why.
@@ -1334,7 +1316,7 @@ pub(super) mod tests {
         let (open, routes) = ([proven("c1", MINUTE)], BTreeSet::from(["other".to_owned()]));
         let gone = then(&Sight { config, routes: Some(&routes), ..sight(Some(&running), &open) });
         assert!(gone.contains("configure recovery again in /etc/alerter.toml and"), "{gone}");
-        let reasons = vec![Reason { kind: Kind::Journal, message: "there is no room".into() }];
+        let reasons = vec![Reason::of(Kind::Journal, "there is no room".into())];
         let full = then(&sight(Some(&Daemon { reasons, ..daemon() }), &[]));
         assert!(full.contains("`df -h /var/lib/nova-host-alerter`"), "{full}");
         let refused = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };

@@ -159,6 +159,7 @@ fn note(
         mark,
         node: Some(&fencing.node),
         route: None,
+        outcome: None,
         detail: reason,
         actor,
     })

@@ -10,9 +10,9 @@ use journal::{Journal, JournalError};
 use marks::time::Timestamp;
 
 use super::answer::Answer;
-use super::api::{ClusterStatus, Daemon, Health, Reason, RouteStatus};
+use super::api::{Away, ClusterStatus, Daemon, Health, Kind, Reason, RouteStatus};
 use super::decisions;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, missed_sentence};
 use crate::config::Route;
 use crate::intake::{account, roll};
 use crate::policy::groups;
@@ -23,18 +23,22 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 fn health_of(shared: &Shared) -> Health {
-    health_for(shared.reasons(Timestamp::now()), shared.supervisor.wedged())
+    health_for(shared, Timestamp::now()).0
 }
 
-fn health_for(mut reasons: Vec<String>, wedged: Option<Duration>) -> Health {
+/// With its reasons, each with what it is about.
+fn health_for(shared: &Shared, now: Timestamp) -> (Health, Vec<Reason>) {
+    let wedged = shared.supervisor.wedged();
     let sentence = |time: Duration| {
         let seconds = time.as_secs();
         format!(
             "nothing is told: the engine has not got on for {seconds} s; look at the journal's disk and at the load of this controller"
         )
     };
-    reasons.splice(0..0, wedged.map(sentence));
-    Health { healthy: wedged.is_none(), degraded: !reasons.is_empty(), reasons }
+    let wedge = wedged.map(|time| Reason::of(Kind::Other, sentence(time)));
+    let all: Vec<Reason> = wedge.into_iter().chain(shared.named_reasons(now)).collect();
+    let reasons = all.iter().map(|reason| reason.message.clone()).collect();
+    (Health { healthy: wedged.is_none(), degraded: !all.is_empty(), reasons }, all)
 }
 
 pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
@@ -48,7 +52,7 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
     let orders = decisions::sentences(journal, now)?;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared.policy(), now)?);
     let rejected = journal.rejected_hosts()?;
-    let (settings, named) = (shared.base.settings(), shared.named_reasons(now));
+    let (settings, (health, reasons)) = (shared.base.settings(), health_for(shared, now));
     let mut routes = Vec::new();
     for route in &settings.routes {
         let name = route.name.as_str();
@@ -62,15 +66,12 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.base.controller.clone(),
-        health: health_for(
-            named.iter().map(|(_, message)| message.clone()).collect(),
-            shared.supervisor.wedged(),
-        ),
+        health,
         routes,
         cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
         groups,
         orders,
-        reasons: named.into_iter().map(|(kind, message)| Reason { kind, message }).collect(),
+        reasons,
         unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()),
     })
 }
@@ -80,14 +81,21 @@ fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
     let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
     let rules = &shared.base.settings().hosts;
     let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
-    let guests =
-        guests.into_iter().filter_map(|guest| Some(format!("{}: {}", guest.host?, guest.why.detail)));
+    let guests = guests.into_iter().filter_map(|guest| {
+        let host = guest.host?.to_string();
+        Some(Away { message: format!("{host}: {}", guest.why.detail), host })
+    });
+    let missed = seen.missed_for(rules.audit_after).into_iter();
+    let missed =
+        missed.map(|(host, time)| Away { message: missed_sentence(&host, time), host: host.to_string() });
+    let away: Vec<Away> = missed.chain(guests).collect();
     ClusterStatus {
         register: cluster.register().as_str().to_owned(),
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: seen.warnings(rules.audit_after).into_iter().chain(guests).collect(),
+        warnings: away.iter().map(|away| away.message.clone()).collect(),
+        away,
     }
 }
 

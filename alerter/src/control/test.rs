@@ -53,6 +53,7 @@ fn note_tests(
             mark: None,
             node: None,
             route: Some(&answer.route),
+            outcome: None,
             detail: &detail,
             actor,
         })?;

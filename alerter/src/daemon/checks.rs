@@ -6,6 +6,7 @@ use journal::JournalError;
 use marks::delivery::State;
 use marks::time::Timestamp;
 
+use crate::cluster::Matter;
 use crate::health::{Check, Fault};
 use crate::intake::account;
 use crate::state::Shared;
@@ -123,36 +124,41 @@ fn overdue(shared: &Shared) -> Option<String> {
 pub fn after_look(shared: &Shared) {
     let register = shared.base.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
     let (Some(check), Some(faults)) = (register, shared.base.seen().named_reasons()) else { return };
-    let words: Vec<&str> = faults.iter().map(|(word, _)| *word).collect();
-    let is_lost =
-        |word: &&str| matches!(*word, "register-unreadable" | "quorum-unknown" | "register-unwritable");
-    if let Some(lost) = words.iter().find(|word| is_lost(word)) {
-        shared.health.lost(check, sentence(lost));
+    let matters: Vec<Matter> = faults.iter().map(|(matter, _)| *matter).collect();
+    let is_lost = |matter: &&Matter| {
+        matches!(matter, Matter::RegisterUnreadable | Matter::QuorumUnknown | Matter::RegisterUnwritable)
+    };
+    if let Some(lost) = matters.iter().find(is_lost) {
+        shared.health.lost(check, sentence(*lost));
     } else {
-        say(shared, check, words.first().map(|word| sentence(word).to_owned()));
+        say(shared, check, matters.first().map(|matter| sentence(*matter).to_owned()));
     }
 }
 
 /// The words of the cluster's tools, which may say much of the machine, stay in the log and in `status`.
-fn sentence(word: &str) -> &'static str {
-    match word {
-        "no-quorum" => {
+fn sentence(matter: Matter) -> &'static str {
+    match matter {
+        Matter::NoQuorum => {
             "this partition of the cluster has no quorum, so nothing is told until the other controllers are back"
         }
-        "quorum-unknown" => {
+        Matter::QuorumUnknown => {
             "quorum cannot be asked for, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`"
         }
-        "register-unreadable" => {
+        Matter::RegisterUnreadable => {
             "the register cannot be read, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`"
         }
-        "register-unwritable" => {
+        Matter::RegisterUnwritable => {
             "the register cannot be written, so another controller may tell again what was told: look at `nova-host-alerter status`"
         }
-        "cib-unreadable" => {
+        Matter::CibUnreadable => {
             "the CIB cannot be read, so Pacemaker confirms nothing: look at `nova-host-alerter status`"
         }
-        "clock-skew" => "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`",
-        "history-unreadable" => "the fencing history cannot be read: look at `nova-host-alerter status`",
-        _ => "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`",
+        Matter::ClockSkew => {
+            "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`"
+        }
+        Matter::HistoryUnreadable => "the fencing history cannot be read: look at `nova-host-alerter status`",
+        Matter::Evidence | Matter::RegisterEntry => {
+            "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`"
+        }
     }
 }

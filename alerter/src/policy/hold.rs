@@ -139,6 +139,11 @@ impl Hold {
         }
     }
 
+    /// Whether [`Self::advice`] is of one mark, and has to be followed for each.
+    pub fn advice_names_target(self) -> bool {
+        !matches!(self, Self::NoFqdn | Self::Pause) && !self.passes()
+    }
+
     /// How long it may yet last before anybody need know of it; none where it is news at once, or is by now. `since` stands in the
     /// register too, where others may have written a time that is far ahead.
     pub fn not_yet_news(self, since: Timestamp, now: Timestamp) -> Option<Duration> {

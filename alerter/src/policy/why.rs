@@ -28,6 +28,11 @@ pub fn of_decision(decision: &Decision) -> Option<String> {
 /// Behind the sentence of a decision about a group that the configuration does not have.
 pub const STRAY: &str = "; the configuration has no group of this name, so every host is held";
 
+/// Whether a mark is held by the decision that says so, and not by one whose reason goes on where this one's ends.
+pub fn is_of(held: &str, decision: &str) -> bool {
+    held.strip_prefix(decision).is_some_and(|rest| rest.is_empty() || rest == STRAY)
+}
+
 /// The same with what ends it.
 pub fn of_stray(why: &str, decision: &Decision, group: &str) -> String {
     let end = match decision.about {

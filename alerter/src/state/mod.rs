@@ -21,7 +21,7 @@ use crate::listen::Unserved;
 use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
 use crate::policy::steer::{Policy, PolicyMemory};
-use crate::problem::Kind;
+use crate::problem::{Kind, Reason};
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
@@ -115,28 +115,30 @@ impl Shared {
 
     /// Why the daemon works, but not well; one sentence each. Answered from memory.
     pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        self.named_reasons(now).into_iter().map(|(_, sentence)| sentence).collect()
+        self.named_reasons(now).into_iter().map(|reason| reason.message).collect()
     }
 
     /// The same with what each is about, for whoever has to say how bad it is and what to do.
-    pub fn named_reasons(&self, now: Timestamp) -> Vec<(Kind, String)> {
+    pub fn named_reasons(&self, now: Timestamp) -> Vec<Reason> {
         // Of a route that is not configured any more another sentence speaks.
         // A return keeps no mark open, and a living host down.
         let counts = |route: &Route| route.required || route.step == Step::Return;
         let is_required = |name: &str| self.base.route(name).is_some_and(|route| counts(&route));
         let routes = self.routes.troubles().lasting(now, self.base.settings().degraded_after, is_required);
-        let mut reasons: Vec<(Kind, String)> = routes.into_iter().map(|why| (Kind::Route, why)).collect();
-        reasons.extend(self.journal_trouble().clone().map(|why| (Kind::Journal, why)));
-        reasons.extend(self.api_trouble().clone().map(|why| (Kind::Unserved, why)));
-        reasons.extend(self.unserved.reasons().into_iter().map(|why| (Kind::Unserved, why)));
-        reasons.extend(self.reload_trouble().clone().map(|why| (Kind::Reload, why)));
-        let stranded = self.routes.stranded();
-        let stranded = stranded.iter().map(|(route, marks)| stranded::sentence(route, *marks));
-        reasons.extend(stranded.map(|why| (Kind::Stranded, why)));
-        reasons.extend(self.policy.strays().iter().map(|why| (Kind::UnknownGroup, why.clone())));
-        reasons.extend(account::sentence(&self.base, &self.accounts).map(|why| (Kind::Unaccounted, why)));
-        let cluster = self.base.seen().reasons();
-        reasons.extend(cluster.into_iter().map(|(word, why)| (Kind::of_fault(word), why)));
+        let mut reasons: Vec<Reason> = routes.into_iter().map(|why| Reason::of(Kind::Route, why)).collect();
+        reasons.extend(self.journal_trouble().clone().map(|why| Reason::of(Kind::Journal, why)));
+        reasons.extend(self.api_trouble().clone().map(|why| Reason::of(Kind::Unserved, why)));
+        reasons.extend(self.unserved.reasons().into_iter().map(|why| Reason::of(Kind::Unserved, why)));
+        reasons.extend(self.reload_trouble().clone().map(|why| Reason::of(Kind::Reload, why)));
+        reasons.extend(self.routes.stranded().iter().map(|(route, marks)| Reason {
+            route: Some(route.clone()),
+            ..Reason::of(Kind::Stranded, stranded::sentence(route, *marks))
+        }));
+        reasons.extend(self.policy.strays().iter().map(|why| Reason::of(Kind::UnknownGroup, why.clone())));
+        let unaccounted = account::sentence(&self.base, &self.accounts);
+        reasons.extend(unaccounted.map(|why| Reason::of(Kind::Unaccounted, why)));
+        let cluster = self.base.seen().reasons().into_iter();
+        reasons.extend(cluster.map(|(matter, why)| Reason::of(Kind::of_fault(matter), why)));
         reasons
     }
 

@@ -117,7 +117,16 @@ fn room(rows: i64) -> (config::Site, Journal, PathBuf) {
 fn write(journal: &mut Journal, detail: &str) {
     let node = HostName::parse("compute1").unwrap();
     let (at, event, actor) = (Timestamp(1_800_000_000_000), "retry", "alice (uid 0)");
-    let row = NewHistory { at, event, mark: None, node: Some(&node), route: Some("recovery"), detail, actor };
+    let row = NewHistory {
+        at,
+        event,
+        mark: None,
+        node: Some(&node),
+        route: Some("recovery"),
+        outcome: None,
+        detail,
+        actor,
+    };
     journal.append_history(&row).unwrap();
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use alerter::cluster::Matter;
 use marks::id::NoteId;
 use marks::mark::Settlement;
 use marks::register::{Entry, Watermark};
@@ -60,7 +61,11 @@ fn a_clock_that_differs_is_seen_in_status() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let said = |alerter: &Alerter| {
         let reasons = alerter.shared().base.seen().reasons();
-        reasons.into_iter().filter(|(word, _)| *word == "clock-skew").map(|(_, why)| why).collect::<Vec<_>>()
+        reasons
+            .into_iter()
+            .filter(|(matter, _)| *matter == Matter::ClockSkew)
+            .map(|(_, why)| why)
+            .collect::<Vec<_>>()
     };
     assert!(said(&alerter).is_empty());
     site.die("compute1");
@@ -114,7 +119,7 @@ fn what_lies_ahead_waits_no_longer_than_the_grace() {
         assert!(row.failure_time <= site.now, "a time that lies ahead counts as now");
         assert_eq!(site.told.len(), 2);
         let reasons = alerter.shared().base.seen().reasons();
-        assert!(reasons.iter().any(|(word, _)| *word == "clock-skew"), "{reasons:?}");
+        assert!(reasons.iter().any(|(matter, _)| *matter == Matter::ClockSkew), "{reasons:?}");
         // It does not swallow the next one.
         site.back("compute1", "ctl1");
         alerter.run(&mut site, 4);

@@ -146,7 +146,7 @@ impl JournalError {
     }
 
     /// Sorts SQLite's answer into what an operator can act on.
-    pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
@@ -161,7 +161,7 @@ impl JournalError {
     }
 
     /// Sorts the system's answer likewise.
-    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

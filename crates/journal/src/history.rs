@@ -1,21 +1,27 @@
 //! The append-only history: every change and every operator's decision, with who and why.
 
+pub(crate) mod follow;
+pub(crate) mod pages;
+pub(crate) mod words;
+
 use std::ops::ControlFlow;
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, named_params, params};
 use serde::Serialize;
 
-use super::digest::Digest;
-use super::fencings::{Checked, Damage, Rows};
-use super::{Journal, JournalError, words};
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows};
+use crate::{Journal, JournalError};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::time::Timestamp;
 
+/// Who does what nobody asked for.
+pub(crate) const ALERTER: &str = "nova-host-alerter";
 /// So many rows are in memory at once where all are looked at.
 const PAGE: usize = 512;
 
-pub(super) const COLUMNS: &str = "seq, at, event, mark, node, route, detail, actor, digest";
+pub(crate) const COLUMNS: &str = "seq, at, event, mark, node, route, outcome, detail, actor, digest";
 
 /// A row to write.
 #[derive(Clone, Debug)]
@@ -30,7 +36,9 @@ pub struct NewHistory<'a> {
     pub node: Option<&'a HostName>,
     /// The route, where there is one.
     pub route: Option<&'a str>,
-    /// One sentence.
+    /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
+    pub outcome: Option<&'a str>,
+    /// One sentence, for people alone: nothing is decided by it.
     pub detail: &'a str,
     /// Who did it: `fence_mark`, `nova-host-alerter`, or an operator's user name.
     pub actor: &'a str,
@@ -51,7 +59,10 @@ pub struct HistoryRow {
     pub node: Option<String>,
     /// The route, where there is one.
     pub route: Option<String>,
-    /// One sentence.
+    /// What the event leaves open, in a stable word: how a mark ended, or what holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// One sentence, for people alone: nothing is decided by it.
     pub detail: String,
     /// Who did it.
     pub actor: String,
@@ -77,13 +88,14 @@ impl HistoryRow {
             .maybe_text(self.mark.as_deref())
             .maybe_text(self.node.as_deref())
             .maybe_text(self.route.as_deref())
+            .maybe_text(self.outcome.as_deref())
             .text(&self.detail)
             .text(&self.actor)
             .finish()
     }
 }
 
-pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
+pub(crate) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rusqlite::Result<()> {
     debug_assert!(words::is_word(new.event), "docs/history.md does not know {}", new.event);
     let row = HistoryRow {
         seq: 0,
@@ -92,23 +104,25 @@ pub(super) fn append(transaction: &Transaction<'_>, new: &NewHistory<'_>) -> rus
         mark: new.mark.map(|mark| mark.to_string()),
         node: new.node.map(|node| node.as_str().to_owned()),
         route: new.route.map(str::to_owned),
+        outcome: new.outcome.map(str::to_owned),
         detail: new.detail.to_owned(),
         actor: new.actor.to_owned(),
     };
     let digest = row.digest();
     transaction
         .prepare_cached(
-            "INSERT INTO history (at, event, mark, node, route, detail, actor, digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO history (at, event, mark, node, route, outcome, detail, actor, digest)
+             VALUES (:at, :event, :mark, :node, :route, :outcome, :detail, :actor, :digest)",
         )?
-        .execute(params![
-            row.at.0, row.event, row.mark, row.node, row.route, row.detail, row.actor, digest
-        ])?;
+        .execute(named_params! {
+            ":at": row.at.0, ":event": row.event, ":mark": row.mark, ":node": row.node, ":route": row.route,
+            ":outcome": row.outcome, ":detail": row.detail, ":actor": row.actor, ":digest": digest,
+        })?;
     Ok(())
 }
 
 /// Some rows behind a number, in the order of writing.
-pub(super) fn page(
+pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: i64,
     limit: usize,
@@ -118,10 +132,10 @@ pub(super) fn page(
     query.query_map([after], |row| Ok((row.get(0)?, decode(row))))?.collect()
 }
 
-pub(super) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
+pub(crate) fn decode(row: &Row<'_>) -> Checked<HistoryRow> {
     let damage = || Damage { table: "history", key: row.get::<_, i64>(0).unwrap_or_default().to_string() };
     let history = decode_unchecked(row).map_err(|_| damage())?;
-    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(9).map_err(|_| damage())?;
     if kept == history.digest() { Ok(history) } else { Err(damage()) }
 }
 
@@ -133,8 +147,9 @@ fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<HistoryRow> {
         mark: row.get(3)?,
         node: row.get(4)?,
         route: row.get(5)?,
-        detail: row.get(6)?,
-        actor: row.get(7)?,
+        outcome: row.get(6)?,
+        detail: row.get(7)?,
+        actor: row.get(8)?,
     })
 }
 

@@ -2,49 +2,24 @@
 //!
 //! WAL with `synchronous=FULL`: the only mode that lost no acknowledged mark in the power-loss simulation and costs one
 //! flush a mark. The agent never checkpoints when it closes; that work belongs to the alerter.
+//!
+//! [`Agent`] is what `fence_mark` does with it; [`Journal`] can do that and all that the alerter and the commands do. A statement
+//! goes where its purpose is, and the modules know those before them alone: `store` (the file and its rows), `history`, `row` (of a
+//! mark), `queue` (deliveries), `intake` (fencings, sightings, marks), `register`, then `retention` and `views` (what is only read).
 
-mod account;
-mod attempts;
-mod callbacks;
-mod chains;
-mod concerns;
-mod connections;
-mod damage;
-mod decisions;
-mod deliveries;
-mod delivery_row;
-mod digest;
-mod due;
-mod elsewhere;
-mod endings;
-mod entries;
 mod error;
-mod fencings;
-mod figures;
-mod folds;
-mod follow;
 mod history;
-mod holds;
-mod imported;
-mod lock;
-mod mark;
-mod outages;
-mod pages;
-mod place;
-mod published;
-mod recent;
+mod intake;
+mod queue;
+mod register;
 mod retention;
-mod returns;
 mod row;
-mod schema;
-mod served;
-mod sightings;
-mod told;
-mod watermarks;
-mod words;
+mod store;
+mod views;
 
 use std::cell::Cell;
 use std::fs;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,32 +31,32 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use uuid::Uuid;
 
-pub use account::key_of;
-pub use attempts::{Ended, Recorded, Turned, Verdict};
-pub use callbacks::{Callback, Heard, Says};
-pub use chains::Advanced;
-pub use concerns::{Oldest, Quarantined};
-pub use deliveries::{NewDelivery, SLOWEST, Tried};
-pub use due::{DueDelivery, Gate, Room};
-pub use endings::LeftRoute;
 pub use error::JournalError;
-use fencings::Checked;
-pub use fencings::{Damage, Rows};
-pub use figures::{Counts, Figures, PASSING};
-pub use follow::Part;
+pub use history::follow::Part;
+pub use history::pages::Page;
+pub use history::words::{WORDS, Word, is_word};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
-pub use holds::{Busy, HeldMark, HeldTogether};
-pub use lock::Lock;
-pub use mark::{PAGE, Position, Resolved, Taken};
-pub use outages::Outage;
-pub use pages::Page;
-use place::Place;
-pub use recent::Recent;
+pub use intake::account::key_of;
+pub use intake::marks::{PAGE, Position, Resolved, Taken};
+pub use intake::outages::Outage;
+pub use intake::sightings::KeptSighting;
+pub use queue::attempts::{Ended, Recorded, Turned, Verdict};
+pub use queue::callbacks::{Callback, Heard, Says};
+pub use queue::chains::Advanced;
+pub use queue::deliveries::{NewDelivery, SLOWEST, Tried};
+pub use queue::due::{DueDelivery, Gate, Room};
+pub use queue::endings::LeftRoute;
+pub use queue::holds::{Busy, HeldMark, HeldTogether};
+pub use queue::returns::Over;
 pub use retention::{Bounds, Round};
-pub use returns::Over;
-pub use sightings::KeptSighting;
-pub use told::Told;
-pub use words::{WORDS, Word, is_word};
+pub use store::lock::{Holder, Lock};
+use store::place::Place;
+use store::rows::Checked;
+pub use store::rows::{Damage, Rows};
+pub use views::concerns::{Oldest, Quarantined};
+pub use views::figures::{Counts, Figures, PASSING};
+pub use views::recent::Recent;
+pub use views::told::Told;
 
 /// SQLite before this version can lose committed pages when two connections write and checkpoint at once. Where it is not built in
 /// its version is known only here; the few older ones that were mended too are refused, since nobody has tried them.
@@ -110,24 +85,35 @@ pub enum Role {
     Reader,
 }
 
-/// An open journal.
+/// A journal as the fence agent has it: what `fence_mark` does there, and no more.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Agent {
     connection: Connection,
     place: Place,
     role: Role,
+}
+
+/// A journal as the alerter and the commands have it: whatever the agent can do, they can do too.
+#[derive(Debug)]
+pub struct Journal {
+    agent: Agent,
     /// Every fencing was folded when others had last written as this number says, and none was added here since.
     all_folded: Cell<Option<i64>>,
     /// Damaged rows that were put into quarantine since the last [`Journal::turn`], which tells of them.
     met: Vec<Damage>,
 }
 
-impl Journal {
-    /// Opens the journal at an absolute path, after checking that nobody else could have written it.
+impl Agent {
+    /// Opens the journal at an absolute path, after checking that nobody else could have written it, and makes it where it is
+    /// missing.
     ///
     /// # Errors
-    /// See [`JournalError`]; a reader gets `Missing` where nothing was marked yet.
-    pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
+    /// See [`JournalError`].
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::open_as(path, Role::Agent)
+    }
+
+    fn open_as(path: &Path, role: Role) -> Result<Self, JournalError> {
         refuse_old_sqlite(rusqlite::version_number())?;
         let place = Place::check(path)?;
         if !place.exists() {
@@ -140,49 +126,18 @@ impl Journal {
         let connection = Connection::open_with_flags(&place.file, flags(role)).map_err(sqlite)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         configure(&connection, role)
-            .and_then(|()| folds::add_digest(&connection))
-            .and_then(|()| published::add_digest(&connection))
+            .and_then(|()| intake::folds::add_digest(&connection))
+            .and_then(|()| register::published::add_digest(&connection))
             .map_err(sqlite)?;
         if role != Role::Reader {
-            connection.execute_batch(chains::STIRRED).map_err(sqlite)?;
+            connection.execute_batch(store::stirred::STIRRED).map_err(sqlite)?;
         }
         // The first read makes the WAL where there is none; the agent syncs its name with each mark.
-        schema::check(&connection, &place.file)?;
+        store::schema::check(&connection, &place.file)?;
         if role == Role::Alerter {
             place.sync(&place.handle()?)?;
         }
-        Ok(Self { connection, place, role, all_folded: Cell::new(None), met: Vec::new() })
-    }
-
-    /// Whether an alerter could open the journal at an absolute path, or make it there; nothing is made.
-    ///
-    /// # Errors
-    /// As [`Journal::open`].
-    pub fn check(path: &Path) -> Result<(), JournalError> {
-        let place = Place::check(path)?;
-        let file = place.file.clone();
-        let room = statvfs(place.nearest()).map_err(|e| JournalError::io(&file, e.into()))?;
-        if room.flags().contains(FsFlags::ST_RDONLY) {
-            return Err(JournalError::ReadOnly { path: file });
-        }
-        // Whoever is not root cannot look into it.
-        if !geteuid().is_root() {
-            return Ok(());
-        }
-        match Self::open(path, Role::Reader) {
-            Ok(_) | Err(JournalError::Missing { .. } | JournalError::Busy { .. }) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The database file, symlinks resolved.
-    pub fn path(&self) -> &Path {
-        &self.place.file
-    }
-
-    /// The directory to watch.
-    pub fn directory(&self) -> &Path {
-        &self.place.directory
+        Ok(Self { connection, place, role })
     }
 
     /// Whether a mark could be written now: the write lock can be had, and there is room. Nothing is changed.
@@ -200,26 +155,6 @@ impl Journal {
         let inodes = room.files() == 0 || room.files_available() > 0;
         let bytes = room.blocks_available().saturating_mul(room.fragment_size());
         if bytes < ROOM_FLOOR || !inodes { Err(JournalError::Full { path }) } else { Ok(()) }
-    }
-
-    /// The files' sizes together, in bytes.
-    pub fn size(&self) -> u64 {
-        ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
-    }
-
-    /// Two numbers that stay the same for as long as nobody writes: SQLite's `data_version`, which counts what others
-    /// wrote, and the changes through this connection.
-    ///
-    /// # Errors
-    /// As any read.
-    pub fn version(&self) -> Result<(i64, i64), JournalError> {
-        let ours = i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX);
-        Ok((self.others_version()?, ours))
-    }
-
-    /// A number that stays the same for as long as nobody else writes.
-    fn others_version(&self) -> Result<i64, JournalError> {
-        self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 
     /// A write transaction that takes the lock at once: a deferred one could fail half way without waiting.
@@ -276,6 +211,82 @@ impl Journal {
         if large {
             let _best_effort = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
+    }
+}
+
+impl Journal {
+    /// Opens the journal at an absolute path, after checking that nobody else could have written it.
+    ///
+    /// # Errors
+    /// See [`JournalError`]; a reader gets `Missing` where nothing was marked yet.
+    pub fn open(path: &Path, role: Role) -> Result<Self, JournalError> {
+        let agent = Agent::open_as(path, role)?;
+        Ok(Self { agent, all_folded: Cell::new(None), met: Vec::new() })
+    }
+
+    /// Whether an alerter could open the journal at an absolute path, or make it there; nothing is made.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn check(path: &Path) -> Result<(), JournalError> {
+        let place = Place::check(path)?;
+        let file = place.file.clone();
+        let room = statvfs(place.nearest()).map_err(|e| JournalError::io(&file, e.into()))?;
+        if room.flags().contains(FsFlags::ST_RDONLY) {
+            return Err(JournalError::ReadOnly { path: file });
+        }
+        // Whoever is not root cannot look into it.
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        match Self::open(path, Role::Reader) {
+            Ok(_) | Err(JournalError::Missing { .. } | JournalError::Busy { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The database file, symlinks resolved.
+    pub fn path(&self) -> &Path {
+        &self.place.file
+    }
+
+    /// The directory to watch.
+    pub fn directory(&self) -> &Path {
+        &self.place.directory
+    }
+
+    /// The files' sizes together, in bytes.
+    pub fn size(&self) -> u64 {
+        ["", "-wal"].iter().filter_map(|s| fs::metadata(self.place.beside(s)).ok()).map(|m| m.len()).sum()
+    }
+
+    /// Two numbers that stay the same for as long as nobody writes: SQLite's `data_version`, which counts what others
+    /// wrote, and the changes through this connection.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn version(&self) -> Result<(i64, i64), JournalError> {
+        let ours = i64::try_from(self.connection.total_changes()).unwrap_or(i64::MAX);
+        Ok((self.others_version()?, ours))
+    }
+
+    /// A number that stays the same for as long as nobody else writes.
+    fn others_version(&self) -> Result<i64, JournalError> {
+        self.sqlite(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
+    }
+}
+
+impl Deref for Journal {
+    type Target = Agent;
+
+    fn deref(&self) -> &Agent {
+        &self.agent
+    }
+}
+
+impl DerefMut for Journal {
+    fn deref_mut(&mut self) -> &mut Agent {
+        &mut self.agent
     }
 }
 
@@ -358,7 +369,7 @@ fn fill(draft: &Path) -> Result<(), JournalError> {
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         let transaction = connection.transaction()?;
-        schema::create(&transaction)?;
+        store::schema::create(&transaction)?;
         transaction.commit()?;
         // Closing would move the log into the database as well, but keep a fault to itself: then an empty file would
         // be published.

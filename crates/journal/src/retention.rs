@@ -7,11 +7,11 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, params};
 
-use super::fencings::Checked;
-use super::history::{self, HistoryRow, NewHistory};
-use super::mark::ALERTER;
-use super::row;
-use super::{Fault, Journal, JournalError, decisions, delivery_row};
+use crate::history::{self, ALERTER, HistoryRow, NewHistory};
+use crate::queue::delivery_row;
+use crate::register::decisions;
+use crate::store::rows::{Checked, raw_text};
+use crate::{Fault, Journal, JournalError, row};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
@@ -146,6 +146,7 @@ impl Journal {
                     mark: None,
                     node: None,
                     route: None,
+                    outcome: None,
                     detail: &detail,
                     actor,
                 };
@@ -305,7 +306,7 @@ fn stands_there(
 /// None where one of them is no text any more.
 fn texts(transaction: &Transaction<'_>, sql: &str, mark: MarkId) -> rusqlite::Result<Option<Vec<String>>> {
     let mut query = transaction.prepare_cached(sql)?;
-    let rows = query.query_map([mark.to_string()], |row| row::raw_text(row, 0))?;
+    let rows = query.query_map([mark.to_string()], |row| raw_text(row, 0))?;
     let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows.into_iter().map(|text| String::from_utf8(text).ok()).collect())
 }
@@ -359,7 +360,7 @@ fn aside(
     );
     let mut query = transaction.prepare_cached(&sql)?;
     let page = query.query_map([&round.text], |row| {
-        Ok((row::raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
+        Ok((raw_text(row, 0)?, Timestamp(row.get(1)?), row.get::<_, bool>(2)?))
     })?;
     let page = page.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut removed = Removed::default();

@@ -2,22 +2,24 @@
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
-use super::digest::Digest;
-use super::fencings::{Checked, Damage, printable_key};
-use super::{Fault, chains};
+use crate::Fault;
+use crate::history::{self, NewHistory};
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, printable_key, raw_text};
+use crate::store::stirred::stir;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::{MarkRow, Settlement, Source, Standing};
+use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::time::Timestamp;
 
-pub(super) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.digest";
+pub(crate) const COLUMNS: &str = "m.id, m.node, m.fqdn, m.on_shared_storage, m.failure_time, m.generated_time, m.settlement, m.settled_at, m.source, m.incarnation, m.standing, m.made_by, m.made_at, m.returned_at, m.digest";
 
 /// How many columns that are.
-pub(super) const WIDTH: usize = 15;
+pub(crate) const WIDTH: usize = 15;
 
 /// A damaged row is left as it is, and is none here: whoever reads it will say so.
-pub(super) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+pub(crate) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
     let mut query = transaction.prepare_cached(&sql)?;
     let read = query.query_row([id.to_string()], |row| Ok(decode(row))).optional()?;
@@ -25,13 +27,13 @@ pub(super) fn load(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<M
 }
 
 /// What stands under a mark's id, as it is written in another row.
-pub(super) fn find(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Checked<MarkRow>>> {
+pub(crate) fn find(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<Option<Checked<MarkRow>>> {
     let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
     transaction.prepare_cached(&sql)?.query_row([id], |row| Ok(decode(row))).optional()
 }
 
 /// Some marks behind an id as it stands there, in the order of their ids.
-pub(super) fn page(
+pub(crate) fn page(
     transaction: &Transaction<'_>,
     after: &[u8],
     limit: usize,
@@ -43,12 +45,12 @@ pub(super) fn page(
 }
 
 /// A mark that is not settled; a damaged row is none.
-pub(super) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
+pub(crate) fn load_open(transaction: &Transaction<'_>, id: MarkId) -> Result<Option<MarkRow>, Fault> {
     Ok(load(transaction, id)?.filter(|row| row.settled.is_none()))
 }
 
 /// Writes what may change; host, times and source never do.
-pub(super) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
+pub(crate) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
     let sql = "UPDATE mark SET fqdn = ?2, settlement = ?3, settled_at = ?4, standing = ?5, returned_at = ?6, digest = ?7 WHERE id = ?1";
     transaction.prepare_cached(sql)?.execute(params![
         row.id.to_string(),
@@ -59,10 +61,10 @@ pub(super) fn update(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::
         row.returned_at.map(|at| at.0),
         digest(row),
     ])?;
-    chains::stir(transaction, &row.id.to_string())
+    stir(transaction, &row.id.to_string())
 }
 
-pub(super) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
+pub(crate) fn insert(transaction: &Transaction<'_>, row: &MarkRow) -> rusqlite::Result<()> {
     let sql = "INSERT INTO mark VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
     transaction.prepare_cached(sql)?.execute(params![
         row.id.to_string(),
@@ -103,13 +105,8 @@ fn digest(row: &MarkRow) -> Vec<u8> {
         .finish()
 }
 
-/// A text as it stands there: damage may have made it none.
-pub(super) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
-    Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
-}
-
 /// Reads the columns of [`COLUMNS`], which must come first in the row.
-pub(super) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
+pub(crate) fn decode(row: &Row<'_>) -> Checked<MarkRow> {
     let damage = || Damage { table: "mark", key: printable_key(row) };
     let mark = decode_unchecked(row).ok_or_else(damage)?;
     let kept: Vec<u8> = row.get(WIDTH - 1).map_err(|_| damage())?;
@@ -150,4 +147,44 @@ fn decode_settled(row: &Row<'_>) -> Option<Option<(Settlement, Timestamp)>> {
         (None, None) => Some(None),
         _ => None,
     }
+}
+
+/// Takes the doubt from a mark, with event, sentence and actor for the history.
+pub(crate) fn prove(
+    transaction: &Transaction<'_>,
+    mut row: MarkRow,
+    proof: Proof,
+    (event, detail, actor): (&str, &str, &str),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    row.standing = Standing::Proven(proof);
+    update(transaction, &row)?;
+    Ok(note(transaction, &row, now, event, detail, actor)?)
+}
+
+pub(crate) fn note(
+    transaction: &Transaction<'_>,
+    row: &MarkRow,
+    now: Timestamp,
+    event: &str,
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
+    note_outcome(transaction, row, now, (event, None), detail, actor)
+}
+
+/// The same with what the event came to.
+pub(crate) fn note_outcome(
+    transaction: &Transaction<'_>,
+    row: &MarkRow,
+    now: Timestamp,
+    (event, outcome): (&str, Option<&str>),
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
+    let (mark, node) = (Some(row.id), Some(&row.node));
+    history::append(
+        transaction,
+        &NewHistory { at: now, event, mark, node, route: None, outcome, detail, actor },
+    )
 }

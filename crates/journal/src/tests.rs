@@ -16,21 +16,21 @@ use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::rule::Rule;
 use marks::time::Timestamp;
 
-pub(super) const NOW: Timestamp = Timestamp(1_800_000_000_000);
+pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-pub(super) struct Home {
+pub(crate) struct Home {
     _keep: TempDir,
     path: PathBuf,
 }
 
 impl Home {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let keep = TempDir::new().unwrap();
         let path = keep.path().join("state/marks.db");
         Self { _keep: keep, path }
     }
 
-    pub(super) fn open(&self, role: Role) -> Journal {
+    pub(crate) fn open(&self, role: Role) -> Journal {
         Journal::open(&self.path, role).unwrap()
     }
 
@@ -39,12 +39,12 @@ impl Home {
     }
 
     /// A connection that knows nothing of our rules, as a fault or an attacker would have it.
-    pub(super) fn raw(&self) -> Connection {
+    pub(crate) fn raw(&self) -> Connection {
         Connection::open(&self.path).unwrap()
     }
 }
 
-pub(super) fn fencing(node: &str) -> Fencing {
+pub(crate) fn fencing(node: &str) -> Fencing {
     Fencing {
         id: FencingId::generate(),
         node: HostName::parse(node).unwrap(),
@@ -60,7 +60,7 @@ pub(super) fn fencing(node: &str) -> Fencing {
     }
 }
 
-pub(super) fn row_of(first: &Fencing) -> MarkRow {
+pub(crate) fn row_of(first: &Fencing) -> MarkRow {
     MarkRow {
         id: first.id.into(),
         node: first.node.clone(),
@@ -78,11 +78,11 @@ pub(super) fn row_of(first: &Fencing) -> MarkRow {
     }
 }
 
-pub(super) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+pub(crate) fn marked(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
     marked_as(journal, node, at, Standing::Proven(Proof::Journal))
 }
 
-pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standing: Standing) -> MarkId {
+pub(crate) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standing: Standing) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
     let row = MarkRow { standing, ..row_of(&first) };
@@ -90,12 +90,12 @@ pub(super) fn marked_as(journal: &mut Journal, node: &str, at: Timestamp, standi
     row.id
 }
 
-pub(super) fn to_recovery(body: &str) -> NewDelivery {
+pub(crate) fn to_recovery(body: &str) -> NewDelivery {
     NewDelivery { route: "recovery".into(), body: body.as_bytes().to_vec(), required: true, link: None }
 }
 
 /// A mark that two routes get, of which `wiki` is not required.
-pub(super) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
+pub(crate) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -> MarkId {
     let first = Fencing { asked_at: at, ..fencing(node) };
     journal.append_fencing(&first).unwrap();
     let row = row_of(&first);
@@ -105,29 +105,29 @@ pub(super) fn marked_for_two(journal: &mut Journal, node: &str, at: Timestamp) -
 }
 
 /// One attempt and what it came to; says whether the mark is settled with it.
-pub(super) fn attempt(journal: &mut Journal, mark: MarkId, route: &str, verdict: &Verdict) -> bool {
+pub(crate) fn attempt(journal: &mut Journal, mark: MarkId, route: &str, verdict: &Verdict) -> bool {
     journal.begin_attempt(mark, route).unwrap();
     journal.finish_attempt(mark, route, verdict, NOW).unwrap()
 }
 
 /// The states of a mark's deliveries in the order of their routes.
-pub(super) fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
+pub(crate) fn states(journal: &Journal, mark: MarkId) -> Vec<State> {
     journal.deliveries_of(mark).unwrap().sound.iter().map(|delivery| delivery.state).collect()
 }
 
 /// The events of a mark's history, oldest first.
-pub(super) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
+pub(crate) fn events(journal: &Journal, mark: MarkId) -> Vec<String> {
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.history(&filter).unwrap();
     assert!(history.damaged.is_empty());
     history.sound.into_iter().map(|line| line.event).collect()
 }
 
-pub(super) fn routes() -> [Room; 1] {
+pub(crate) fn routes() -> [Room; 1] {
     [Room::of("recovery", 1)]
 }
 
-pub(super) fn again(next_due: Timestamp) -> Verdict {
+pub(crate) fn again(next_due: Timestamp) -> Verdict {
     Verdict::Again {
         state: State::Pending,
         ambiguous: false,
@@ -137,7 +137,7 @@ pub(super) fn again(next_due: Timestamp) -> Verdict {
     }
 }
 
-pub(super) fn acknowledged() -> Verdict {
+pub(crate) fn acknowledged() -> Verdict {
     Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: Vec::new() }
 }
 
@@ -484,7 +484,7 @@ fn a_second_alerter_is_told_who_holds_the_lock() {
     let refused = Lock::take(journal.path()).unwrap_err();
     assert_eq!(refused.kind(), "locked");
     assert!(refused.to_string().contains(&format!("process {}", process::id())));
-    assert!(Lock::holder(journal.path()).unwrap().unwrap().starts_with(&format!("{} ", process::id())));
+    assert_eq!(Lock::holder(journal.path()).unwrap().unwrap().pid, process::id().to_string());
     drop(lock);
     assert_eq!(Lock::holder(journal.path()).unwrap(), None);
     drop(Lock::take(journal.path()).unwrap());

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::tests::{Home, NOW, acknowledged, attempt, fencing, row_of};
-use super::{Callback, Ended, Journal, JournalError, NewDelivery, Role, Room, Says, Taken, Verdict};
+use crate::tests::{Home, NOW, acknowledged, attempt, fencing, row_of};
+use crate::{Callback, Ended, Journal, JournalError, NewDelivery, Role, Room, Says, Taken, Verdict};
 use marks::chain::Link;
 use marks::delivery::State;
 use marks::id::MarkId;

@@ -12,6 +12,7 @@ use super::body::printable;
 use super::facts::{DAY, Facts, LIMIT};
 use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
 use super::{About, Condition, Conditions, Key, What, held_back};
+use crate::cluster::Matter;
 use crate::cluster::missed_sentence;
 use crate::delivery::stranded;
 use crate::delivery::trouble::Trouble;
@@ -69,7 +70,10 @@ impl Sight {
             let seen = shared.base.seen();
             ClusterSight {
                 has_register: seen.register.is_some(),
-                reasons: seen.named_reasons().map(|reasons| reasons.into_iter().chain(gap).collect()),
+                reasons: seen.named_reasons().map(|reasons| {
+                    let word = |(matter, why): (Matter, String)| (matter.as_str(), why);
+                    reasons.into_iter().map(word).chain(gap).collect()
+                }),
                 without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
                 has_cib: seen.cib.is_some(),
                 missed: seen.missed(),
@@ -657,6 +661,7 @@ mod tests {
             mark: None,
             node: Some("compute1".into()),
             route: None,
+            outcome: None,
             detail: "a fencing of compute1 was found too late".into(),
             actor: "nova-host-alerter".into(),
         }

@@ -264,7 +264,7 @@ fn damage(card: &mut Markup, row: &Damage) {
     let Damage { table, key } = row;
     let said = format_args!("the {table} row {key} is damaged: it is not sent and not dropped");
     card.leaf("p", &[("class", &"hold"), ("data-damaged", table)], said);
-    let id = key.split([' ', '/']).next().unwrap_or_default();
+    let id = row.id();
     commands(
         card,
         "advice",
@@ -467,7 +467,7 @@ pub(super) mod tests {
     /// Nothing is open, and all of it is known.
     pub(in crate::surface::page) fn picture() -> Picture {
         let daemon = json!({"version": "1", "pid": 1, "controller": "ctl1", "health": {"healthy": true, "degraded": false, "reasons": []},
-            "routes": [], "cluster": null, "groups": [], "orders": []});
+            "routes": [], "cluster": null, "groups": [], "orders": [], "reasons": [], "unaccounted": []});
         let mut figures = Figures::default();
         figures.journal.at = Some(NOW);
         Picture {

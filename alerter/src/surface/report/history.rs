@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use journal::HistoryRow;
 use marks::id::MarkId;
-use marks::mark::Settlement;
 
 use super::spans::{Stretches, Troubles};
 use super::{Event, is_end};
@@ -42,9 +41,9 @@ impl History {
         Self { causes: slowest.map(|mark| (mark, Vec::new())).collect(), ..Self::default() }
     }
 
-    /// The next row, in the order of writing, and how its mark ended, if it has one that ended.
-    pub fn take(&mut self, row: &HistoryRow, how: Option<Settlement>) {
-        let is_end = is_end(row, how);
+    /// The next row, in the order of writing.
+    pub fn take(&mut self, row: &HistoryRow) {
+        let is_end = is_end(row);
         self.stretches.take(row);
         self.troubles.take(row, is_end);
         match (row.event.as_str(), &row.mark) {

@@ -294,11 +294,10 @@ fn repeated(all: &[(MarkRow, Vec<Delivery>)]) -> Vec<Repeated> {
     found
 }
 
-/// Whether a mark, or its way to a route, ended without an acknowledgement. How a mark ended says its own row (`how`), and not the
-/// sentence of the history: an operator's reason in it may hold any words. A mark that nobody knows any more is shown as ended.
-fn is_end(row: &HistoryRow, how: Option<Settlement>) -> bool {
+/// Whether a mark, or its way to a route, ended without an acknowledgement.
+fn is_end(row: &HistoryRow) -> bool {
     match row.event.as_str() {
-        "settled" | "settled-elsewhere" => how != Some(Settlement::Acknowledged),
+        "settled" | "settled-elsewhere" => row.outcome.as_deref() != Some(Settlement::Acknowledged.as_str()),
         event => matches!(event, "dismissed" | "cancelled" | "expired"),
     }
 }

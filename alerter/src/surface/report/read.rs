@@ -2,11 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use journal::{HistoryRow, Journal, JournalError};
+use journal::{Journal, JournalError};
 use marks::delivery::Delivery;
-use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::mark::Settlement;
 use marks::time::Timestamp;
 
 use super::Facts;
@@ -29,20 +27,13 @@ pub fn read(
         seen += 1;
         tick(seen);
         match row {
-            Ok(row) if is_in(row.at) => facts.history.take(&row, how(journal, &row)),
+            Ok(row) if is_in(row.at) => facts.history.take(&row),
             Ok(_) => {}
             Err(_) => facts.damaged += 1,
         }
         ControlFlow::Continue(())
     })?;
     Ok(facts)
-}
-
-/// How the mark of a row ended, if it did.
-fn how(journal: &Journal, row: &HistoryRow) -> Option<Settlement> {
-    let mark = row.mark.as_deref().and_then(|mark| MarkId::parse(mark).ok())?;
-    let found = journal.find_mark(mark).ok()??.ok()?;
-    found.settled.map(|(how, _)| how)
 }
 
 type Outages = Vec<(MarkRow, Vec<Delivery>)>;

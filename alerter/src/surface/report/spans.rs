@@ -58,14 +58,9 @@ impl Stretches {
 fn begins(row: &HistoryRow) -> bool {
     match row.event.as_str() {
         "held" | "doubted" => true,
-        "marked" => row.node.as_deref().is_some_and(|node| is_held(node, &row.detail)),
+        "marked" => row.outcome.is_some(),
         _ => false,
     }
-}
-
-/// Whether the sentence begins so: what others wrote stands only behind it.
-fn is_held(node: &str, detail: &str) -> bool {
-    detail.strip_prefix(node).is_some_and(|rest| rest.starts_with(" is marked and held ("))
 }
 
 /// Troubles of routes: from the first attempt that failed to the next mark that the route took, or to the end of the last

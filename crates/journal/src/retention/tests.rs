@@ -1,5 +1,6 @@
 //! What goes and what stays, against the broken variants that would make a mark anew or forget an open one.
 
+use crate::history::ALERTER;
 use std::time::Duration;
 
 use super::*;
@@ -257,7 +258,7 @@ fn too_large_a_history_goes_before_its_time_but_nothing_of_the_last_week() {
     for (days, detail) in [(30, "a month old"), (8, "a week old"), (1, "of yesterday")] {
         let (event, actor) = ("forgotten", ALERTER);
         let at = LATE - DAY * days;
-        let row = NewHistory { at, event, mark: None, node: None, route: None, detail, actor };
+        let row = NewHistory { at, event, mark: None, node: None, route: None, outcome: None, detail, actor };
         journal.append_history(&row).unwrap();
     }
     let left = |journal: &Journal| -> Vec<String> {

@@ -1,0 +1,150 @@
+//! The connections of a host that this controller has seen: with them it is known whether the host was back in between.
+
+use std::time::Duration;
+
+use rusqlite::{Row, params};
+
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, printable_key};
+use crate::{Journal, JournalError};
+use marks::fencing::Incarnation;
+use marks::host::HostName;
+use marks::time::Timestamp;
+
+/// So many connections of a host are kept, the newest.
+const KEPT: usize = 16;
+/// Fencings older than this say nothing of today's connections.
+const RECENT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+impl Journal {
+    /// Writes down a connection of a host; of many the newest 16 are kept. Says whether it is new and was kept.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_connection(
+        &mut self,
+        node: &HostName,
+        incarnation: &Incarnation,
+    ) -> Result<bool, JournalError> {
+        let mut kept = self.noted(node)?;
+        if kept.contains(incarnation) {
+            return Ok(false);
+        }
+        kept.push(incarnation.clone());
+        sort(&mut kept);
+        let over = kept.drain(..kept.len().saturating_sub(KEPT)).collect::<Vec<_>>();
+        if over.contains(incarnation) {
+            return Ok(false);
+        }
+        self.write(|transaction| {
+            // A damaged row under this key says nothing: what was seen again stands in its place.
+            let sql = "INSERT OR REPLACE INTO connection VALUES (?1, ?2, ?3)";
+            let digest = digest(node, incarnation);
+            transaction.execute(sql, params![node.as_str(), incarnation.as_str(), digest])?;
+            for old in &over {
+                let sql = "DELETE FROM connection WHERE node = ?1 AND incarnation = ?2";
+                transaction.execute(sql, [node.as_str(), old.as_str()])?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// The known connections of a host, oldest first: those written down, and those of its fencings of the last 7 days.
+    ///
+    /// # Errors
+    /// As any read; damaged rows are left out.
+    pub fn connections_of(&self, node: &HostName) -> Result<Vec<Incarnation>, JournalError> {
+        let mut all = self.noted(node)?;
+        let since = Timestamp::now() - RECENT;
+        let condition = "f.node = ?1 COLLATE NOCASE AND f.asked_at >= ?2";
+        let fencings = self.fencings_that(condition, params![node.as_str(), since.0])?.sound;
+        all.extend(fencings.into_iter().filter_map(|fencing| fencing.incarnation));
+        sort(&mut all);
+        all.dedup();
+        Ok(all)
+    }
+
+    fn noted(&self, node: &HostName) -> Result<Vec<Incarnation>, JournalError> {
+        let sql = "SELECT node, incarnation, digest FROM connection WHERE node = ?1";
+        Ok(self.rows(sql, [node.as_str()], decode)?.sound)
+    }
+}
+
+/// Oldest first; equal ones stand together.
+fn sort(all: &mut [Incarnation]) {
+    all.sort_by(|a, b| (a.connected_at(), a.as_str()).cmp(&(b.connected_at(), b.as_str())));
+}
+
+/// Without the case of the host's name: the same host may be written in two ways.
+fn digest(node: &HostName, incarnation: &Incarnation) -> Vec<u8> {
+    let node = node.as_str().to_ascii_lowercase();
+    Digest::of("connection").text(&node).text(incarnation.as_str()).finish()
+}
+
+fn decode(row: &Row<'_>) -> Checked<Incarnation> {
+    let damage = || Damage { table: "connection", key: printable_key(row) };
+    let node: String = row.get(0).map_err(|_| damage())?;
+    let node = HostName::parse(&node).map_err(|_| damage())?;
+    let incarnation = Incarnation::from_journal(row.get(1).map_err(|_| damage())?);
+    let kept: Vec<u8> = row.get(2).map_err(|_| damage())?;
+    if kept == digest(&node, &incarnation) { Ok(incarnation) } else { Err(damage()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::tests::{Home, fencing};
+    use marks::fencing::Fencing;
+
+    fn at(second: i64) -> Incarnation {
+        Incarnation::new("ctl1", 4, second)
+    }
+
+    fn host(name: &str) -> HostName {
+        HostName::parse(name).unwrap()
+    }
+
+    #[test]
+    fn the_newest_sixteen_are_kept_by_their_time_and_not_by_their_text() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let node = host("compute1");
+        for second in (90..=106).rev() {
+            let is_new = journal.note_connection(&node, &at(second)).unwrap();
+            assert_eq!(is_new, second > 90, "{second}: sixteen newer ones are there already");
+        }
+        assert_eq!(journal.connections_of(&node).unwrap(), (91..=106).map(at).collect::<Vec<_>>());
+        assert!(journal.note_connection(&node, &at(1000)).unwrap());
+        assert!(!journal.note_connection(&host("COMPUTE1"), &at(1000)).unwrap(), "the same host");
+        let kept = journal.connections_of(&host("Compute1")).unwrap();
+        assert_eq!((kept.len(), kept.first(), kept.last()), (16, Some(&at(92)), Some(&at(1000))));
+        assert_eq!(journal.connections_of(&host("compute2")).unwrap(), []);
+    }
+
+    #[test]
+    fn the_connections_of_recent_fencings_belong_to_them() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let now = Timestamp::now();
+        for (asked_at, second) in [(now, 7), (now, 9), (now - RECENT - Duration::from_secs(60), 1)] {
+            let seen = Fencing { asked_at, incarnation: Some(at(second)), ..fencing("Compute1") };
+            journal.append_fencing(&seen).unwrap();
+        }
+        journal.append_fencing(&Fencing { incarnation: Some(at(3)), ..fencing("compute2") }).unwrap();
+        journal.note_connection(&host("compute1"), &at(8)).unwrap();
+        journal.note_connection(&host("compute1"), &at(9)).unwrap();
+        assert_eq!(journal.connections_of(&host("compute1")).unwrap(), [at(7), at(8), at(9)]);
+    }
+
+    #[test]
+    fn a_damaged_row_is_no_connection_until_it_is_seen_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        journal.note_connection(&host("compute1"), &at(7)).unwrap();
+        home.raw().execute("UPDATE connection SET node = 'compute2'", []).unwrap();
+        assert_eq!(journal.connections_of(&host("compute2")).unwrap(), []);
+        assert!(journal.note_connection(&host("compute2"), &at(7)).unwrap());
+        assert_eq!(journal.connections_of(&host("compute2")).unwrap(), [at(7)]);
+    }
+}

@@ -1,0 +1,223 @@
+//! Fencings in the journal: appended by the agent, read by the intake.
+
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
+
+use crate::history::{self, NewHistory};
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::{Agent, Journal, JournalError};
+use marks::fencing::{Fencing, Incarnation, Origin};
+use marks::host::HostName;
+use marks::id::{FencingId, MarkId};
+use marks::time::Timestamp;
+
+pub(crate) const COLUMNS: &str = "f.id, f.node, f.plug, f.asked_at, f.committed_at, f.seen_by, f.origin, f.incarnation, f.given_domain, f.given_shared_storage, f.already_down, f.digest";
+
+impl Agent {
+    /// Appends a fencing, makes it durable and reads it back. `Ok` means that it survives a power cut.
+    ///
+    /// # Errors
+    /// After an error the fencing may or may not be there: the caller must not say that the host is marked.
+    pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+        let directory = self.place.handle()?;
+        self.write(|transaction| {
+            insert(transaction, fencing)?;
+            let detail = match fencing.origin {
+                Origin::Api => {
+                    format!("a client of the API on {} calls {} failed", fencing.seen_by, fencing.node)
+                }
+                _ => format!("{} was fenced, seen by {}", fencing.node, fencing.seen_by),
+            };
+            Ok(history::append(
+                transaction,
+                &NewHistory {
+                    at: fencing.committed_at,
+                    event: "fenced",
+                    mark: None,
+                    node: Some(&fencing.node),
+                    route: None,
+                    outcome: None,
+                    detail: &detail,
+                    actor: match fencing.origin {
+                        Origin::Fencer | Origin::Shell => "fence_mark",
+                        Origin::Operator => "operator",
+                        Origin::Api => "api",
+                    },
+                },
+            )?)
+        })?;
+        self.place.sync(&directory)?;
+        self.confirm(fencing)?;
+        if self.role == crate::Role::Agent {
+            self.checkpoint_if_large();
+        }
+        Ok(())
+    }
+
+    /// Reads the row back, and says `Ok` only if it is the one that was written.
+    fn confirm(&self, fencing: &Fencing) -> Result<(), JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE f.id = ?1");
+        let read =
+            self.connection.query_row(&sql, [fencing.id.to_string()], |row| Ok(decode(row))).optional();
+        match self.sqlite(read)? {
+            Some(Ok(back)) if back == *fencing => Ok(()),
+            _ => Err(JournalError::Damaged {
+                path: self.place.file.clone(),
+                reason: format!("the fencing of {} did not read back as it was written", fencing.node),
+            }),
+        }
+    }
+
+    /// The fencings `f` for which a condition of SQL holds, oldest first.
+    pub(crate) fn fencings_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<Fencing>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM fencing f WHERE {condition} ORDER BY f.asked_at, f.id");
+        self.rows(&sql, parameters, decode)
+    }
+}
+
+impl Journal {
+    /// The same, by whoever looks for fencings without a mark too.
+    ///
+    /// # Errors
+    /// As [`Agent::append_fencing`].
+    pub fn append_fencing(&mut self, fencing: &Fencing) -> Result<(), JournalError> {
+        self.all_folded.set(None);
+        self.agent.append_fencing(fencing)
+    }
+
+    /// Fencings that no mark and no rule has taken in yet, oldest first. That there are none is remembered until somebody
+    /// writes: the look goes through everything that was ever fenced.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unfolded_fencings(&self) -> Result<Rows<Fencing>, JournalError> {
+        // Before the look: what is written meanwhile is seen next time.
+        let version = self.others_version()?;
+        if self.all_folded.get() == Some(version) {
+            return Ok(Rows { sound: Vec::new(), damaged: Vec::new() });
+        }
+        let rows = self.fencings_where(
+            "NOT EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND digest = fold_digest(fencing, mark))",
+            None,
+        )?;
+        let none = rows.sound.is_empty() && rows.damaged.is_empty();
+        self.all_folded.set(none.then_some(version));
+        Ok(rows)
+    }
+
+    /// The fencings of one mark, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn fencings_of(&self, mark: MarkId) -> Result<Rows<Fencing>, JournalError> {
+        self.fencings_where("EXISTS (SELECT 1 FROM folded WHERE fencing = f.id AND mark = ?1 AND digest = fold_digest(fencing, mark))", Some(mark))
+    }
+
+    fn fencings_where(&self, condition: &str, mark: Option<MarkId>) -> Result<Rows<Fencing>, JournalError> {
+        self.fencings_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
+    }
+}
+
+/// Whoever calls this forgets before that every fencing was folded.
+pub(crate) fn insert(transaction: &Transaction<'_>, fencing: &Fencing) -> rusqlite::Result<()> {
+    let digest = digest(fencing);
+    transaction
+        .prepare_cached("INSERT INTO fencing VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
+        .execute(params![
+            fencing.id.to_string(),
+            fencing.node.as_str(),
+            fencing.plug.as_ref().map(HostName::as_str),
+            fencing.asked_at.0,
+            fencing.committed_at.0,
+            fencing.seen_by,
+            fencing.origin.as_str(),
+            fencing.incarnation.as_ref().map(Incarnation::as_str),
+            fencing.given_domain,
+            fencing.given_shared_storage,
+            fencing.already_down,
+            digest,
+        ])?;
+    Ok(())
+}
+
+fn digest(fencing: &Fencing) -> Vec<u8> {
+    Digest::of("fencing")
+        .text(&fencing.id.to_string())
+        .text(fencing.node.as_str())
+        .maybe_text(fencing.plug.as_ref().map(HostName::as_str))
+        .int(fencing.asked_at.0)
+        .int(fencing.committed_at.0)
+        .text(&fencing.seen_by)
+        .text(fencing.origin.as_str())
+        .maybe_text(fencing.incarnation.as_ref().map(Incarnation::as_str))
+        .maybe_text(fencing.given_domain.as_deref())
+        .maybe_int(fencing.given_shared_storage.map(i64::from))
+        .maybe_int(fencing.already_down.map(i64::from))
+        .finish()
+}
+
+pub(crate) fn decode(row: &Row<'_>) -> Checked<Fencing> {
+    let damage = || Damage { table: "fencing", key: printable_key(row) };
+    let fencing = decode_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(11).map_err(|_| damage())?;
+    if kept == digest(&fencing) { Ok(fencing) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<Fencing> {
+    let plug: Option<String> = row.get(2).ok()?;
+    let plug = match plug {
+        Some(text) => Some(HostName::parse(&text).ok()?),
+        None => None,
+    };
+    let incarnation: Option<String> = row.get(7).ok()?;
+    Some(Fencing {
+        id: FencingId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
+        plug,
+        asked_at: Timestamp(row.get(3).ok()?),
+        committed_at: Timestamp(row.get(4).ok()?),
+        seen_by: row.get(5).ok()?,
+        origin: Origin::parse(&row.get::<_, String>(6).ok()?)?,
+        incarnation: incarnation.map(Incarnation::from_journal),
+        already_down: row.get(10).ok()?,
+        given_domain: row.get(8).ok()?,
+        given_shared_storage: row.get(9).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Role;
+    use crate::tests::{Home, NOW, fencing, marked};
+    use marks::rule::Rule;
+
+    /// The broken variant: where nobody writes, the same answer comes without a look.
+    #[test]
+    fn that_all_is_folded_is_remembered_until_somebody_writes() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "compute1", NOW);
+        let new = |journal: &crate::Journal| {
+            let rows = journal.unfolded_fencings().unwrap().sound;
+            rows.into_iter().map(|fencing| fencing.node.to_string()).collect::<Vec<_>>()
+        };
+        assert!(new(&journal).is_empty() && journal.all_folded.get().is_some());
+        home.open(Role::Agent).append_fencing(&fencing("by-the-agent")).unwrap();
+        assert_eq!(new(&journal), ["by-the-agent"]);
+        assert_eq!(new(&journal), ["by-the-agent"], "until it is folded");
+        let found = journal.unfolded_fencings().unwrap().sound.remove(0);
+        journal.set_aside(&found, (Rule::NotCovered, "not ours"), NOW).unwrap();
+        assert!(new(&journal).is_empty());
+        journal.append_fencing(&fencing("by-hand")).unwrap();
+        assert_eq!(new(&journal), ["by-hand"]);
+        let again = journal.unfolded_fencings().unwrap().sound.remove(0);
+        journal.set_aside(&again, (Rule::NotCovered, "not ours"), NOW).unwrap();
+        assert!(new(&journal).is_empty());
+        journal.append_imported(&[fencing("in-the-register")], NOW).unwrap();
+        assert_eq!(new(&journal), ["in-the-register"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Which mark took a fencing in: apart from the fencing, which is written once and never touched again.
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use crate::history::{self, NewHistory};
+use crate::store::digest::Digest;
+use crate::{Journal, JournalError};
+use marks::fencing::Fencing;
+use marks::id::{FencingId, MarkId};
+use marks::rule::Rule;
+use marks::time::Timestamp;
+
+impl Journal {
+    /// Adds a further fencing of the same outage to its mark.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn add_to_mark(
+        &mut self,
+        fencing: &Fencing,
+        (mark, rule): (MarkId, Rule),
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        let detail = format!("{} was fenced again in the same outage ({})", fencing.node, rule.as_str());
+        self.fold_with_history(fencing, (Some(mark), rule), ("fenced-again", &detail), now)
+    }
+
+    /// Sets a fencing aside, by a rule that gives it no mark.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn set_aside(
+        &mut self,
+        fencing: &Fencing,
+        (rule, reason): (Rule, &str),
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, (None, rule), ("set-aside", reason), now)
+    }
+
+    /// Passes over a fencing that the alerter of its time had (design, section 6).
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn pass_over(&mut self, fencing: &Fencing, why: &str, now: Timestamp) -> Result<(), JournalError> {
+        self.fold_with_history(fencing, (None, Rule::Past), ("past", why), now)
+    }
+
+    /// The mark that took a fencing in; none if it was set aside or not looked at yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn mark_of(&self, fencing: FencingId) -> Result<Option<MarkId>, JournalError> {
+        let sql = "SELECT mark FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
+        let read = self
+            .connection
+            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|id| MarkId::parse(&id).ok()))
+    }
+
+    /// The rule by which a fencing ended; none if it was not looked at yet, or where the word cannot be read.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn rule_of(&self, fencing: FencingId) -> Result<Option<Rule>, JournalError> {
+        let sql = "SELECT rule FROM folded WHERE fencing = ?1 AND digest = fold_digest(fencing, mark)";
+        let read = self
+            .connection
+            .query_row(sql, [fencing.to_string()], |row| row.get::<_, Option<String>>(0))
+            .optional();
+        Ok(self.sqlite(read)?.flatten().and_then(|word| Rule::parse(&word)))
+    }
+
+    /// How many fencings a mark has taken in.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn fence_count(&self, mark: MarkId) -> Result<u32, JournalError> {
+        let sql = "SELECT count(*) FROM folded WHERE mark = ?1 AND digest = fold_digest(fencing, mark)";
+        self.sqlite(self.connection.query_row(sql, [mark.to_string()], |row| row.get(0)))
+    }
+
+    fn fold_with_history(
+        &mut self,
+        fencing: &Fencing,
+        (mark, rule): (Option<MarkId>, Rule),
+        (event, detail): (&str, &str),
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            fold(transaction, fencing.id, (mark, rule))?;
+            let (node, actor) = (Some(&fencing.node), "nova-host-alerter");
+            let row = NewHistory { at: now, event, mark, node, route: None, outcome: None, detail, actor };
+            Ok(history::append(transaction, &row)?)
+        })
+    }
+}
+
+pub(crate) fn fold(
+    transaction: &Transaction<'_>,
+    fencing: FencingId,
+    (mark, rule): (Option<MarkId>, Rule),
+) -> rusqlite::Result<()> {
+    let (fencing, mark) = (fencing.to_string(), mark.map(|m| m.to_string()));
+    let digest = fold_digest(&fencing, mark.as_deref());
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO folded (fencing, mark, rule, digest) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![fencing, mark, rule.as_str(), digest])?;
+    Ok(())
+}
+
+/// Lets SQL pass over a fold whose digest does not fit: its fencing is then folded again.
+pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("fold_digest", 2, flags, |call| {
+        let (fencing, mark) = (call.get::<String>(0)?, call.get::<Option<String>>(1)?);
+        Ok(fold_digest(&fencing, mark.as_deref()))
+    })
+}
+
+/// Without the rule, which explains and decides nothing.
+fn fold_digest(fencing: &str, mark: Option<&str>) -> Vec<u8> {
+    Digest::of("folded").text(fencing).maybe_text(mark).finish()
+}
+
+/// It stands outside of the digest: a word that is none is no reason not to believe the row.
+pub(crate) fn rule(row: &Row<'_>, column: usize) -> Option<Rule> {
+    let word: Option<String> = row.get(column).ok().flatten();
+    word.and_then(|word| Rule::parse(&word))
+}

@@ -1,0 +1,121 @@
+//! Fencings that another controller saw, read from the register. They are never this controller's own word.
+
+use rusqlite::{Transaction, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::intake::fencings;
+use crate::store::digest::Digest;
+use crate::{Journal, JournalError};
+use marks::fencing::Fencing;
+use marks::id::FencingId;
+use marks::time::Timestamp;
+
+impl Journal {
+    /// Appends those fencings of the register that are not here yet. Says how many.
+    ///
+    /// # Errors
+    /// As any write; then none of them is here.
+    pub fn append_imported(&mut self, fencings: &[Fencing], now: Timestamp) -> Result<usize, JournalError> {
+        if fencings.is_empty() {
+            return Ok(0);
+        }
+        self.all_folded.set(None);
+        self.write(|transaction| {
+            let mut count = 0;
+            for fencing in fencings {
+                if !is_here(transaction, fencing.id)? {
+                    import(transaction, fencing, now)?;
+                    count += 1;
+                }
+            }
+            Ok(count)
+        })
+    }
+
+    /// Whether a fencing was read from the register. A damaged row says so too: in doubt it is not this controller's own.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_imported(&self, fencing: FencingId) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM imported WHERE fencing = ?1)";
+        self.sqlite(self.connection.query_row(sql, [fencing.to_string()], |row| row.get(0)))
+    }
+}
+
+fn is_here(transaction: &Transaction<'_>, fencing: FencingId) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM fencing WHERE id = ?1)";
+    transaction.prepare_cached(sql)?.query_row([fencing.to_string()], |row| row.get(0))
+}
+
+fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> rusqlite::Result<()> {
+    fencings::insert(transaction, fencing)?;
+    let id = fencing.id.to_string();
+    let digest = Digest::of("imported").text(&id).finish();
+    transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(params![id, digest])?;
+    let detail = format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
+    let (event, node, actor) = ("read", Some(&fencing.node), ALERTER);
+    let row =
+        NewHistory { at: now, event, mark: None, node, route: None, outcome: None, detail: &detail, actor };
+    history::append(transaction, &row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Home, NOW, fencing};
+    use crate::{HistoryFilter, Role};
+
+    #[test]
+    fn what_another_controller_saw_is_taken_over_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let own = fencing("compute1");
+        let other = Fencing { seen_by: "ctl2".into(), ..fencing("compute2") };
+        journal.append_fencing(&own).unwrap();
+        let register = [own.clone(), other.clone()];
+        assert_eq!(journal.append_imported(&register, NOW).unwrap(), 1);
+        assert_eq!(journal.append_imported(&register, NOW).unwrap(), 0);
+        assert!(journal.is_imported(other.id).unwrap());
+        assert!(!journal.is_imported(own.id).unwrap(), "the agent wrote it here");
+        let mut unfolded = journal.unfolded_fencings().unwrap().sound;
+        unfolded.sort_by_key(|fencing| fencing.id);
+        assert_eq!(unfolded, register);
+        let history = journal.history(&HistoryFilter::default()).unwrap().sound;
+        assert_eq!(history[1].event, "read");
+        assert_eq!(history[1].detail, "compute2 was fenced, seen by ctl2, read from the register");
+    }
+
+    #[test]
+    fn the_agent_does_not_publish_what_came_from_the_register() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let own = fencing("compute1");
+        journal.append_fencing(&own).unwrap();
+        journal.append_imported(&[fencing("compute2")], NOW).unwrap();
+        assert_eq!(journal.unpublished(NOW).unwrap().sound, [own]);
+    }
+
+    /// A flipped byte must not make another's word this controller's own, which would be a proof.
+    #[test]
+    fn a_damaged_row_still_says_that_it_is_anothers_word() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let other = fencing("compute2");
+        journal.append_imported(std::slice::from_ref(&other), NOW).unwrap();
+        home.raw().execute("UPDATE imported SET digest = x'00'", []).unwrap();
+        assert!(journal.is_imported(other.id).unwrap());
+    }
+
+    #[test]
+    fn all_are_taken_over_or_none() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let refuse = "CREATE TRIGGER t BEFORE INSERT ON fencing WHEN NEW.node = 'compute2'
+             BEGIN SELECT RAISE(ABORT, 'no'); END";
+        home.raw().execute_batch(refuse).unwrap();
+        let both = [fencing("compute1"), fencing("compute2")];
+        journal.append_imported(&both, NOW).unwrap_err();
+        assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
+        assert!(journal.history(&HistoryFilter::default()).unwrap().sound.is_empty());
+    }
+}

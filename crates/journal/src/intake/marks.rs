@@ -1,0 +1,560 @@
+//! Marks in the journal: made by the intake, named, proven, read.
+
+use std::cell::Cell;
+
+use rusqlite::{OptionalExtension, Params, Row, params_from_iter};
+
+use crate::history::ALERTER;
+use crate::intake::{folds, sightings};
+use crate::queue::deliveries::{self, NewDelivery};
+use crate::row::{self, COLUMNS, note, note_outcome, prove};
+use crate::store::rows::{Damage, Rows, raw_text};
+use crate::{Journal, JournalError};
+use marks::delivery::State;
+use marks::fencing::Fencing;
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::mark::{Doubt, Mark, Proof, Standing};
+use marks::rule::Rule;
+use marks::sighting::Sighting;
+use marks::time::Timestamp;
+
+/// What holds a mark that has no name yet.
+pub(crate) const NO_FQDN: &str = "no-fqdn";
+/// A mark `m` that may not go, in the words of the index `mark_held`.
+pub(crate) const HELD: &str = "m.settlement IS NULL AND (m.fqdn IS NULL OR m.standing IN ('unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'))";
+/// How many marks are in memory at once where all open ones are looked at.
+pub const PAGE: usize = 256;
+
+/// What a mark is made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Taken<'a> {
+    /// A fencing, which is folded into it.
+    Fencing(&'a Fencing),
+    /// A sighting, which is kept with it.
+    Sighting(&'a Sighting),
+    /// An entry of the register, which another controller's alerter wrote.
+    Register,
+}
+
+/// A place among the open marks that are looked at page by page; the default is before the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Position(Vec<u8>);
+
+/// A mark with the name under which it is told and its way to every route.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The mark.
+    pub mark: Mark,
+    /// One for each route.
+    pub deliveries: Vec<NewDelivery>,
+}
+
+impl Journal {
+    /// Makes a mark, with its deliveries. Without a name (`fqdn`) it has none and is held as `no-fqdn`.
+    ///
+    /// # Errors
+    /// As any write; also where there is a mark of this id already.
+    pub fn make_mark(
+        &mut self,
+        row: &MarkRow,
+        of: Taken<'_>,
+        deliveries: &[NewDelivery],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            row::insert(transaction, row)?;
+            deliveries::insert(transaction, (row.id, row.failure_time), deliveries, now)?;
+            match of {
+                Taken::Fencing(first) => folds::fold(transaction, first.id, (Some(row.id), Rule::Made))?,
+                Taken::Sighting(first) => sightings::insert(transaction, first, (Some(row.id), Rule::Made))?,
+                Taken::Register => {}
+            }
+            let event = ("marked", held_as(row));
+            Ok(note_outcome(transaction, row, now, event, &marked(row, of), ALERTER)?)
+        })
+    }
+
+    /// Gives a mark that was held as `no-fqdn` its name and its deliveries.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn name_mark(&mut self, resolved: &Resolved, now: Timestamp) -> Result<(), JournalError> {
+        let mark = &resolved.mark;
+        self.write(|transaction| {
+            let Some(mut row) = row::load(transaction, mark.id)? else { return Ok(()) };
+            row.fqdn = Some(mark.fqdn.clone());
+            row::update(transaction, &row)?;
+            deliveries::insert(transaction, (mark.id, mark.failure_time), &resolved.deliveries, now)?;
+            let detail = format!("{} will be told as {}", mark.node, mark.fqdn);
+            Ok(note(transaction, &row, now, "named", &detail, ALERTER)?)
+        })
+    }
+
+    /// Adds deliveries to open marks that lack one for a route: the route was configured after the mark was made.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn add_deliveries(
+        &mut self,
+        mark: &Mark,
+        missing: &[NewDelivery],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        let key = (mark.id, mark.failure_time);
+        self.write(|transaction| Ok(deliveries::insert(transaction, key, missing, now)?))
+    }
+
+    /// The same for many marks at once, in one transaction; nothing is written where there are none. Whoever asks has seen that
+    /// nobody is told of them by what they have: they get a chain too.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn add_deliveries_to_all(
+        &mut self,
+        missing: &[Resolved],
+        now: Timestamp,
+    ) -> Result<(), JournalError> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            for Resolved { mark, deliveries } in missing {
+                deliveries::insert_missing(transaction, (mark.id, mark.failure_time), deliveries, now)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the doubt from a mark that is open, or that another alerter notified: somebody vouches for it now, and what follows
+    /// behind an acknowledgement may go. Says whether there was one.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn prove(&mut self, mark: MarkId, proof: Proof, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let doubtful = row::load(transaction, mark)?.filter(MarkRow::wants_proof);
+            let Some(row) = doubtful else { return Ok(false) };
+            let word = Standing::Proven(proof).as_str();
+            let detail = format!("{} is not held as {} any more: {word}", row.node, row.standing.as_str());
+            prove(transaction, row, proof, ("proven", &detail, ALERTER), now)?;
+            Ok(true)
+        })
+    }
+
+    /// Holds an open mark that somebody vouched for: what happened since is not known here. Says whether it did; a mark
+    /// with an attempt under way is left alone, since its answer is awaited.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn doubt(&mut self, mark: MarkId, doubt: Doubt, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let open = deliveries::load_open(transaction, mark)?;
+            let idle = open.iter().all(|delivery| delivery.state != State::InFlight);
+            let row = row::load_open(transaction, mark)?.filter(|row| row.standing.doubt().is_none());
+            let Some(mut row) = row.filter(|_| idle) else { return Ok(false) };
+            row.standing = Standing::Doubtful(doubt);
+            row::update(transaction, &row)?;
+            let detail =
+                format!("{} is held ({}) until evidence or `release`", row.node, row.standing.as_str());
+            let event = ("doubted", held_as(&row));
+            note_outcome(transaction, &row, now, event, &detail, ALERTER)?;
+            Ok(true)
+        })
+    }
+
+    /// Writes down, once, that the host of a mark was seen to be back. Says whether that is new.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_return(&mut self, mark: MarkId, at: Timestamp, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(mut row) = row::load(transaction, mark)?.filter(|row| row.returned_at.is_none()) else {
+                return Ok(false);
+            };
+            row.returned_at = Some(at);
+            row::update(transaction, &row)?;
+            let detail = format!("{} is back since {} s", row.node, at.seconds());
+            note(transaction, &row, now, "returned", &detail, ALERTER)?;
+            Ok(true)
+        })
+    }
+
+    /// One mark.
+    ///
+    /// # Errors
+    /// `Damaged` if its row cannot be believed.
+    pub fn mark(&self, id: MarkId) -> Result<Option<MarkRow>, JournalError> {
+        self.find_mark(id)?.transpose().map_err(|damage| self.damaged(&damage))
+    }
+
+    /// What stands under a mark's id, for those who go on where its row cannot be believed.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn find_mark(&self, id: MarkId) -> Result<Option<Result<MarkRow, Damage>>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM mark m WHERE m.id = ?1");
+        let read = self.connection.query_row(&sql, [id.to_string()], |row| Ok(row::decode(row)));
+        self.sqlite(read.optional())
+    }
+
+    /// Marks that are not settled, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn open_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_where("m.settlement IS NULL", None)
+    }
+
+    /// Runs `visit` on every mark that is not settled, in no order that means anything, without having all of them in
+    /// memory. Gives the damaged ones.
+    ///
+    /// # Errors
+    /// As any read, and what `visit` meets.
+    pub fn each_open_mark(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, MarkRow) -> Result<(), JournalError>,
+    ) -> Result<Vec<Damage>, JournalError> {
+        let (mut damaged, mut last) = (Vec::new(), Position::default());
+        while let Some((page, end)) = self.open_marks_behind(&last)? {
+            last = end;
+            damaged.extend(page.damaged);
+            for row in page.sound {
+                visit(self, row)?;
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// The next marks that are not settled, in no order that means anything, and where they end; none where there are none.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn open_marks_behind(
+        &self,
+        last: &Position,
+    ) -> Result<Option<(Rows<MarkRow>, Position)>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM mark m WHERE m.settlement IS NULL AND m.id > CAST(?1 AS TEXT) ORDER BY m.id LIMIT {PAGE}"
+        );
+        // As it stands there: what can be read of a damaged id may come before it, and the pages would never end.
+        let end = Cell::new(None);
+        let decode = |row: &Row<'_>| {
+            end.set(raw_text(row, 0).ok());
+            row::decode(row)
+        };
+        let page = self.rows(&sql, [&last.0], decode)?;
+        Ok(end.take().map(|end| (page, Position(end))))
+    }
+
+    /// Open marks that nobody knows the name of under which they are told.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn nameless_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_where(&format!("{HELD} AND m.fqdn IS NULL"), None)
+    }
+
+    /// Open marks without any delivery, also those that are held for want of a name.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unserved_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        let condition = "m.settlement IS NULL AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id)";
+        self.marks_where(condition, None)
+    }
+
+    /// Marks that are not settled, and settled ones of which something is still open, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unfinished_marks(&self) -> Result<Rows<MarkRow>, JournalError> {
+        let open =
+            "SELECT d.mark FROM delivery d WHERE d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+        self.marks_where(&format!("m.settlement IS NULL OR m.id IN ({open})"), None)
+    }
+
+    /// The newest marks, settled ones too, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn recent_marks(&self, limit: u32) -> Result<Rows<MarkRow>, JournalError> {
+        let condition = format!("m.id IN (SELECT id FROM mark ORDER BY id DESC LIMIT {limit})");
+        self.marks_where(&condition, None)
+    }
+
+    /// Marks of hosts that failed from one time on and before another, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_between(&self, from: Timestamp, to: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_that("m.failure_time >= ?1 AND m.failure_time < ?2", [from.0, to.0])
+    }
+
+    /// All marks of one host, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_of(&self, node: &HostName) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_where("m.node = ?1", Some(node))
+    }
+
+    fn marks_where(&self, condition: &str, node: Option<&HostName>) -> Result<Rows<MarkRow>, JournalError> {
+        self.marks_that(condition, params_from_iter(node.map(HostName::as_str)))
+    }
+
+    /// The marks `m` for which a condition of SQL holds, oldest first.
+    pub(crate) fn marks_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<MarkRow>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM mark m WHERE {condition} ORDER BY m.failure_time, m.id");
+        self.rows(&sql, parameters, row::decode)
+    }
+
+    pub(crate) fn damaged(&self, damage: &Damage) -> JournalError {
+        let reason = format!("the digest of {} {} does not fit", damage.table, damage.key);
+        JournalError::Damaged { path: self.place.file.clone(), reason }
+    }
+}
+
+/// What is not known of a mark, so that it is held.
+fn held_as(row: &MarkRow) -> Option<&'static str> {
+    let is_doubtful = row.standing.doubt().is_some();
+    if row.fqdn.is_none() { Some(NO_FQDN) } else { is_doubtful.then(|| row.standing.as_str()) }
+}
+
+/// Where a mark came from and what becomes of it.
+fn marked(row: &MarkRow, of: Taken<'_>) -> String {
+    let source = match of {
+        Taken::Fencing(first) => format!("its fencing was seen by {}", first.seen_by),
+        Taken::Sighting(first) => sightings::says(first),
+        Taken::Register => format!("the register has it from {}", row.made_by),
+    };
+    let node = &row.node;
+    match (&row.fqdn, row.standing.doubt()) {
+        (None, _) => format!("{node} is marked and held ({NO_FQDN}): give it a name in [hosts]; {source}"),
+        (Some(_), Some(_)) => {
+            let hold = row.standing.as_str();
+            format!("{node} is marked and held ({hold}) until evidence or `release`: {source}")
+        }
+        (Some(fqdn), None) => format!("{node} is marked and will be told as {fqdn}: {source}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
+    use crate::{HistoryFilter, Outage, Role};
+    use marks::fencing::{Incarnation, Origin};
+    use marks::mark::{Settlement, Source};
+    use marks::sighting::Witness;
+
+    fn sentence(journal: &Journal, mark: MarkId) -> String {
+        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        journal.history(&filter).unwrap().sound.remove(0).detail
+    }
+
+    #[test]
+    fn a_mark_says_where_it_came_from() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x")], NOW).unwrap();
+        let wanted =
+            "compute1 is marked and will be told as compute1.example.org: its fencing was seen by ctl1";
+        assert_eq!(sentence(&journal, row.id), wanted);
+        assert_eq!(journal.mark(row.id).unwrap(), Some(row.clone()));
+        assert_eq!(journal.mark_of(first.id).unwrap(), Some(row.id));
+
+        let seen =
+            Sighting { node: first.node.clone(), witness: Witness::NodeFenced, at: NOW, by_human: false };
+        let of_sighting = MarkRow {
+            id: seen.mark_id(),
+            source: seen.source(),
+            standing: Standing::Proven(seen.proof()),
+            incarnation: Some(Incarnation::new("ctl1", 4, 7)),
+            returned_at: Some(NOW),
+            ..row.clone()
+        };
+        journal.make_mark(&of_sighting, Taken::Sighting(&seen), &[], NOW).unwrap();
+        assert!(
+            sentence(&journal, of_sighting.id)
+                .ends_with("node_fenced in the CIB says that compute1 was fenced")
+        );
+        assert_eq!(journal.sightings_of(of_sighting.id).unwrap().sound, [seen]);
+        assert_eq!(journal.mark(of_sighting.id).unwrap(), Some(of_sighting));
+
+        let standing = Standing::Doubtful(Doubt::Unproven);
+        let made_by = "ctl2".to_owned();
+        let of_register = MarkRow { id: fencing("compute1").id.into(), standing, made_by, ..row };
+        journal.make_mark(&of_register, Taken::Register, &[], NOW).unwrap();
+        let wanted = "compute1 is marked and held (unproven) until evidence or `release`: the register has it from ctl2";
+        assert_eq!(sentence(&journal, of_register.id), wanted);
+    }
+
+    /// A flipped bit can make a text none at all. The broken variant: the pages never end, or the first question fails, at
+    /// every start.
+    #[test]
+    fn a_key_that_is_no_text_any_more_ends_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked(&mut journal, "compute1", NOW);
+        let other = marked(&mut journal, "compute2", NOW);
+        journal.begin_attempt(other, "recovery").unwrap();
+        home.raw()
+            .execute_batch(
+                "PRAGMA foreign_keys = OFF;
+                 UPDATE mark SET id = CAST(x'ff' AS TEXT) WHERE node = 'compute1';
+                 UPDATE delivery SET mark = CAST(x'ff' AS TEXT), last_at = 1, last_detail = '',
+                   last_kind = CAST(x'ff' AS TEXT), next_due = 1 << 60 WHERE state = 'pending'",
+            )
+            .unwrap();
+        let mut seen = Vec::new();
+        let visit = |_: &mut Journal, row: MarkRow| {
+            seen.push(row.id);
+            Ok(())
+        };
+        assert_eq!(journal.each_open_mark(visit).unwrap().len(), 1);
+        assert_eq!(seen, [other]);
+        assert_eq!(journal.put_off_no_longer_than(NOW).unwrap(), 0);
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        assert_eq!(journal.tried().unwrap(), []);
+    }
+
+    #[test]
+    fn a_second_mark_of_the_same_id_is_refused_and_changes_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let row = journal.mark(mark).unwrap().unwrap();
+        let other = MarkRow { source: Source::Alert, ..row.clone() };
+        journal.make_mark(&other, Taken::Register, &[], NOW).unwrap_err();
+        assert_eq!(journal.mark(mark).unwrap(), Some(row));
+        assert_eq!(events(&journal, mark), ["marked"]);
+    }
+
+    #[test]
+    fn a_mark_is_doubted_while_it_waits_and_not_while_its_answer_is_awaited() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let doubt = |journal: &mut Journal, mark| journal.doubt(mark, Doubt::OutcomeUnknown, NOW).unwrap();
+        let waiting = marked(&mut journal, "compute1", NOW);
+        assert!(doubt(&mut journal, waiting));
+        assert!(!doubt(&mut journal, waiting), "it is held already");
+        assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+        assert_eq!(events(&journal, waiting), ["marked", "doubted"]);
+        let sent = marked(&mut journal, "compute2", NOW);
+        journal.begin_attempt(sent, "recovery").unwrap();
+        assert!(!doubt(&mut journal, sent));
+        journal.dismiss(sent, "no", "alice", NOW).unwrap();
+        assert!(!doubt(&mut journal, sent), "it has ended");
+    }
+
+    #[test]
+    fn a_doubt_is_taken_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::OutcomeUnknown));
+        assert!(journal.prove(held, Proof::History, NOW).unwrap());
+        assert!(!journal.prove(held, Proof::Alert, NOW).unwrap());
+        let standing = journal.mark(held).unwrap().unwrap().standing;
+        assert_eq!(standing, Standing::Proven(Proof::History));
+        assert_eq!(events(&journal, held), ["marked", "proven"]);
+        assert!(!journal.prove(fencing("compute2").id.into(), Proof::Alert, NOW).unwrap());
+        let ended = marked_as(&mut journal, "compute3", NOW, Standing::Doubtful(Doubt::Unproven));
+        journal.dismiss(ended, "no", "alice", NOW).unwrap();
+        assert!(!journal.prove(ended, Proof::Alert, NOW).unwrap(), "nobody waits for it");
+    }
+
+    #[test]
+    fn an_outage_knows_its_times_its_connections_and_the_return() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let connection = |call| Incarnation::new("ctl1", call, 7);
+        let first = Fencing { incarnation: Some(connection(4)), ..fencing("compute1") };
+        let later = NOW + Duration::from_secs(60);
+        let again = Fencing { asked_at: later, incarnation: Some(connection(5)), ..fencing("compute1") };
+        journal.append_fencing(&first).unwrap();
+        journal.append_fencing(&again).unwrap();
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[], NOW).unwrap();
+        journal.add_to_mark(&again, (row.id, Rule::SameConnection), NOW).unwrap();
+        let back = later + Duration::from_secs(1);
+        assert!(journal.note_return(row.id, back, back).unwrap());
+        assert!(!journal.note_return(row.id, later, back).unwrap(), "it is said once");
+        let outage = Outage {
+            mark: row.id,
+            first: NOW,
+            newest: later,
+            incarnations: vec![connection(4), connection(5)],
+            returned_at: Some(back),
+            settled: None,
+            is_proven: true,
+        };
+        assert_eq!(home.open(Role::Reader).outages_of(&first.node).unwrap(), std::slice::from_ref(&outage));
+        assert_eq!(events(&journal, row.id), ["marked", "fenced-again", "returned"]);
+        journal.dismiss(row.id, "no", "alice", NOW).unwrap();
+        let settled = Some((Settlement::Dismissed, NOW));
+        assert_eq!(journal.outages_of(&first.node).unwrap(), [Outage { settled, ..outage }]);
+    }
+
+    /// Only what a witness says of a fencing, or this controller's own record of one, shows that a host was down.
+    #[test]
+    fn an_outage_is_proven_by_its_standing_or_by_what_it_took_in() {
+        let proves = |standing, origin, imported, seen: Option<(Witness, bool, Timestamp)>| {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let fencing = Fencing { origin, ..fencing("compute1") };
+            if imported {
+                journal.append_imported(std::slice::from_ref(&fencing), NOW).unwrap();
+            } else {
+                journal.append_fencing(&fencing).unwrap();
+            }
+            let row = MarkRow { standing, ..row_of(&fencing) };
+            journal.make_mark(&row, Taken::Fencing(&fencing), &[], NOW).unwrap();
+            if let Some((witness, by_human, at)) = seen {
+                let sighting = Sighting { node: fencing.node.clone(), witness, at, by_human };
+                journal
+                    .keep_sighting(&sighting, (Some(row.id), Rule::SameConnection), "the same outage", NOW)
+                    .unwrap();
+            }
+            journal.outages_of(&fencing.node).unwrap()[0].is_proven
+        };
+        let (unconfirmed, later) = (Standing::Doubtful(Doubt::Unconfirmed), NOW + Duration::from_secs(1));
+        assert!(!proves(unconfirmed, Origin::Shell, false, None));
+        assert!(!proves(unconfirmed, Origin::Api, false, None), "anybody with a token can say so");
+        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Fencer, true, None));
+        assert!(!proves(Standing::Doubtful(Doubt::Unproven), Origin::Operator, true, None));
+        assert!(proves(unconfirmed, Origin::Fencer, false, None), "it ended before that could be said");
+        assert!(!proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Shell, false, None));
+        assert!(proves(Standing::Doubtful(Doubt::OutcomeUnknown), Origin::Fencer, false, None));
+        assert!(proves(Standing::Proven(Proof::Alert), Origin::Shell, false, None));
+        let seen =
+            |witness, by_human, at| proves(unconfirmed, Origin::Shell, false, Some((witness, by_human, at)));
+        assert!(seen(Witness::History, false, later));
+        assert!(!seen(Witness::History, true, later), "a confirmation by hand");
+        assert!(!seen(Witness::NodeFenced, false, later), "it may be left from one");
+        assert!(!seen(Witness::History, false, NOW - Duration::from_secs(1)), "it is older");
+    }
+
+    #[test]
+    fn a_fencing_that_is_passed_over_makes_no_mark_and_is_not_looked_at_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let old = fencing("compute1");
+        journal.append_fencing(&old).unwrap();
+        journal.pass_over(&old, "compute1 was fenced long ago and was probably notified", NOW).unwrap();
+        assert!(journal.unfolded_fencings().unwrap().sound.is_empty());
+        assert_eq!(journal.mark_of(old.id).unwrap(), None);
+        let last = journal.history(&HistoryFilter::default()).unwrap().sound.pop().unwrap();
+        assert_eq!(last.event, "past");
+    }
+}

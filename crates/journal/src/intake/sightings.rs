@@ -1,0 +1,324 @@
+//! Sightings in the journal: what other witnesses told of a fencing, with the mark that it belongs to.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::intake::folds;
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::{Fault, Journal, JournalError};
+use marks::host::HostName;
+use marks::id::{MarkId, OperationId};
+use marks::rule::Rule;
+use marks::sighting::{Sighting, Witness};
+use marks::time::Timestamp;
+
+pub(crate) const COLUMNS: &str =
+    "s.key, s.node, s.witness, s.operation, s.at, s.by_human, s.mark, s.digest, s.rule";
+
+/// A sighting with its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSighting {
+    /// What was seen.
+    pub sighting: Sighting,
+    /// The mark that it belongs to; none where it was set aside.
+    pub mark: Option<MarkId>,
+    /// The rule that says so, where its word is one.
+    pub rule: Option<Rule>,
+}
+
+impl Journal {
+    /// Keeps a sighting with its mark; with none it is set aside. `why` goes into the history. Says whether it is new.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn keep_sighting(
+        &mut self,
+        sighting: &Sighting,
+        (mark, rule): (Option<MarkId>, Rule),
+        why: &str,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            if load(transaction, sighting)?.is_some() {
+                return Ok(false);
+            }
+            insert(transaction, sighting, (mark, rule))?;
+            let event = if mark.is_some() { "sighted" } else { "set-aside" };
+            let detail = format!("{}: {why}", says(sighting));
+            let (node, actor) = (Some(&sighting.node), ALERTER);
+            let row =
+                NewHistory { at: now, event, mark, node, route: None, outcome: None, detail: &detail, actor };
+            history::append(transaction, &row)?;
+            Ok(true)
+        })
+    }
+
+    /// Whether a sighting is kept here, with a mark or set aside. One whose row is damaged is not: it is kept again.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_sighting(&self, sighting: &Sighting) -> Result<bool, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
+        Ok(!self.rows(&sql, [sighting.key()], decode)?.sound.is_empty())
+    }
+
+    /// Every sighting of one host, whatever became of it, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn sightings_of_host(&self, node: &HostName) -> Result<Rows<KeptSighting>, JournalError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM sighting s WHERE s.node = ?1 COLLATE NOCASE ORDER BY s.at, s.key");
+        self.rows(&sql, [node.as_str()], decode)
+    }
+
+    /// The sightings of one mark, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn sightings_of(&self, mark: MarkId) -> Result<Rows<Sighting>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.mark = ?1 ORDER BY s.at, s.key");
+        let rows = self.rows(&sql, [mark.to_string()], decode)?;
+        Ok(Rows { sound: rows.sound.into_iter().map(|kept| kept.sighting).collect(), damaged: rows.damaged })
+    }
+
+    /// Forgets sightings older than `before` that belong to a settled mark or were set aside. Says how many. `before`
+    /// must lie behind the horizon: what is forgotten is new again where Pacemaker still tells it.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn forget_sightings(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM sighting s WHERE s.at < ?1 AND (s.mark IS NULL
+             OR EXISTS (SELECT 1 FROM mark m WHERE m.id = s.mark AND m.settlement IS NOT NULL))"
+        );
+        let over = self.rows(&sql, [before.0], decode)?.sound;
+        if over.is_empty() {
+            return Ok(0);
+        }
+        self.write(|transaction| {
+            let mut forget = transaction.prepare("DELETE FROM sighting WHERE key = ?1")?;
+            for kept in &over {
+                forget.execute([kept.sighting.key()])?;
+            }
+            let detail = format!("{} sightings of fencings that are over were forgotten", over.len());
+            let (event, actor) = ("forgotten", ALERTER);
+            let row = NewHistory {
+                at: now,
+                event,
+                mark: None,
+                node: None,
+                route: None,
+                outcome: None,
+                detail: &detail,
+                actor,
+            };
+            history::append(transaction, &row)?;
+            Ok(over.len())
+        })
+    }
+}
+
+/// Keeps the sighting that a mark is made of.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    sighting: &Sighting,
+    (mark, rule): (Option<MarkId>, Rule),
+) -> rusqlite::Result<()> {
+    // A damaged row under this key says nothing: what was seen again stands in its place.
+    let sql = "INSERT OR REPLACE INTO sighting VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    transaction.prepare_cached(sql)?.execute(params![
+        sighting.key(),
+        sighting.node.as_str(),
+        word(sighting),
+        operation(sighting),
+        sighting.at.0,
+        sighting.by_human,
+        mark.map(|mark| mark.to_string()),
+        rule.as_str(),
+        digest(sighting, mark),
+    ])?;
+    Ok(())
+}
+
+/// Who tells of a fencing of which host, for people.
+pub(crate) fn says(sighting: &Sighting) -> String {
+    let witness = match sighting.witness {
+        Witness::Alert(operation) => format!("Pacemaker's alert {operation}"),
+        Witness::History => "Pacemaker's fencing history".to_owned(),
+        Witness::NodeFenced => "node_fenced in the CIB".to_owned(),
+    };
+    let how = if sighting.by_human { "was confirmed as fenced by hand" } else { "was fenced" };
+    format!("{witness} says that {} {how}", sighting.node)
+}
+
+fn load(transaction: &Transaction<'_>, sighting: &Sighting) -> Result<Option<KeptSighting>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM sighting s WHERE s.key = ?1");
+    let read = transaction.query_row(&sql, [sighting.key()], |row| Ok(decode(row))).optional()?;
+    Ok(read.and_then(Result::ok))
+}
+
+/// The same words as those of the sources.
+fn word(sighting: &Sighting) -> &'static str {
+    sighting.source().as_str()
+}
+
+fn operation(sighting: &Sighting) -> Option<String> {
+    match sighting.witness {
+        Witness::Alert(operation) => Some(operation.to_string()),
+        Witness::History | Witness::NodeFenced => None,
+    }
+}
+
+fn digest(sighting: &Sighting, mark: Option<MarkId>) -> Vec<u8> {
+    Digest::of("sighting")
+        .text(&sighting.key())
+        .text(sighting.node.as_str())
+        .text(word(sighting))
+        .maybe_text(operation(sighting).as_deref())
+        .int(sighting.at.0)
+        .int(i64::from(sighting.by_human))
+        .maybe_text(mark.map(|mark| mark.to_string()).as_deref())
+        .finish()
+}
+
+pub(crate) fn decode(row: &Row<'_>) -> Checked<KeptSighting> {
+    let damage = || Damage { table: "sighting", key: printable_key(row) };
+    let kept = decode_unchecked(row).ok_or_else(damage)?;
+    let digest_there: Vec<u8> = row.get(7).map_err(|_| damage())?;
+    let key: String = row.get(0).map_err(|_| damage())?;
+    let sound = key == kept.sighting.key() && digest_there == digest(&kept.sighting, kept.mark);
+    if sound { Ok(kept) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<KeptSighting> {
+    let mark: Option<String> = row.get(6).ok()?;
+    let mark = match mark {
+        Some(id) => Some(MarkId::parse(&id).ok()?),
+        None => None,
+    };
+    let sighting = Sighting {
+        node: HostName::parse(&row.get::<_, String>(1).ok()?).ok()?,
+        witness: decode_witness(row)?,
+        at: Timestamp(row.get(4).ok()?),
+        by_human: row.get(5).ok()?,
+    };
+    Some(KeptSighting { sighting, mark, rule: folds::rule(row, 8) })
+}
+
+fn decode_witness(row: &Row<'_>) -> Option<Witness> {
+    let word: String = row.get(2).ok()?;
+    let operation: Option<String> = row.get(3).ok()?;
+    match (word.as_str(), operation) {
+        ("alert", Some(id)) => Some(Witness::Alert(OperationId::parse(&id).ok()?)),
+        ("history", None) => Some(Witness::History),
+        ("node-fenced", None) => Some(Witness::NodeFenced),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, events, marked};
+    use crate::{HistoryFilter, Role};
+
+    const JOINED: Rule = Rule::SameConnection;
+    const OPERATION: &str = "e19eab25-6556-4644-89e9-f9bf9b151b87";
+
+    fn sighting(node: &str, witness: Witness, at: Timestamp) -> Sighting {
+        Sighting { node: HostName::parse(node).unwrap(), witness, at, by_human: false }
+    }
+
+    fn all_witnesses() -> [Witness; 3] {
+        [Witness::Alert(OperationId::parse(OPERATION).unwrap()), Witness::History, Witness::NodeFenced]
+    }
+
+    #[test]
+    fn every_kind_of_sighting_is_kept_once_with_its_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let kept: Vec<Sighting> = all_witnesses()
+            .into_iter()
+            .zip(1..)
+            .map(|(witness, second)| {
+                let at = NOW + Duration::from_secs(second);
+                Sighting { by_human: second == 2, ..sighting("compute1", witness, at) }
+            })
+            .collect();
+        for sighting in &kept {
+            assert!(!journal.has_sighting(sighting).unwrap());
+            assert!(journal.keep_sighting(sighting, (Some(mark), JOINED), "the same outage", NOW).unwrap());
+            assert!(!journal.keep_sighting(sighting, (None, Rule::NotCovered), "seen again", NOW).unwrap());
+            assert!(journal.has_sighting(sighting).unwrap());
+        }
+        assert_eq!(home.open(Role::Reader).sightings_of(mark).unwrap().sound, kept);
+        assert_eq!(events(&journal, mark), ["marked", "sighted", "sighted", "sighted"]);
+        let newest = journal.outages_of(&kept[0].node).unwrap()[0].newest;
+        assert_eq!(newest, NOW + Duration::from_secs(3));
+    }
+
+    #[test]
+    fn what_is_set_aside_is_known_and_belongs_to_no_mark() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let aside = sighting("ctl2", Witness::NodeFenced, NOW);
+        assert!(
+            journal
+                .keep_sighting(&aside, (None, Rule::NotCovered), "ctl2 is not covered by [hosts] match", NOW)
+                .unwrap()
+        );
+        assert!(journal.has_sighting(&aside).unwrap());
+        let line = journal.history(&HistoryFilter::default()).unwrap().sound.remove(0);
+        assert_eq!((line.event.as_str(), line.node.as_deref()), ("set-aside", Some("ctl2")));
+        let wanted = "node_fenced in the CIB says that ctl2 was fenced: ctl2 is not covered by [hosts] match";
+        assert_eq!(line.detail, wanted);
+    }
+
+    #[test]
+    fn a_damaged_sighting_is_not_believed_and_kept_again_when_it_is_seen_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let seen = sighting("compute1", Witness::History, NOW);
+        for damage in ["at = at + 1000", "by_human = 1", "mark = NULL", "witness = 'node-fenced'"] {
+            journal.keep_sighting(&seen, (Some(mark), JOINED), "the same outage", NOW).unwrap();
+            home.raw().execute(&format!("UPDATE sighting SET {damage}"), []).unwrap();
+            assert!(!journal.has_sighting(&seen).unwrap(), "{damage}");
+            assert!(journal.sightings_of(mark).unwrap().sound.is_empty(), "{damage}");
+        }
+        assert!(journal.keep_sighting(&seen, (Some(mark), JOINED), "the same outage", NOW).unwrap());
+        assert_eq!(journal.sightings_of(mark).unwrap().sound, [seen]);
+    }
+
+    #[test]
+    fn only_what_is_over_and_old_is_forgotten() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let open = marked(&mut journal, "compute1", NOW);
+        let ended = marked(&mut journal, "compute2", NOW);
+        journal.dismiss(ended, "no", "alice", NOW).unwrap();
+        let old = |node| sighting(node, Witness::NodeFenced, NOW);
+        let young = sighting("compute2", Witness::NodeFenced, NOW + Duration::from_secs(9));
+        journal.keep_sighting(&old("compute1"), (Some(open), JOINED), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute2"), (Some(ended), JOINED), "", NOW).unwrap();
+        journal.keep_sighting(&old("compute3"), (None, Rule::NotCovered), "", NOW).unwrap();
+        journal.keep_sighting(&young, (Some(ended), JOINED), "", NOW).unwrap();
+        let damaged = old("compute4");
+        journal.keep_sighting(&damaged, (None, Rule::NotCovered), "", NOW).unwrap();
+        let raw = home.raw();
+        raw.execute("UPDATE sighting SET digest = x'00' WHERE node = 'compute4'", []).unwrap();
+        let before = NOW + Duration::from_secs(5);
+        assert_eq!(journal.forget_sightings(before, NOW).unwrap(), 2);
+        assert_eq!(journal.forget_sightings(before, NOW).unwrap(), 0);
+        assert!(journal.has_sighting(&old("compute1")).unwrap() && journal.has_sighting(&young).unwrap());
+        assert!(!journal.has_sighting(&old("compute2")).unwrap());
+        assert!(!journal.has_sighting(&old("compute3")).unwrap());
+        let left: i64 = raw.query_row("SELECT count(*) FROM sighting", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 3, "a damaged row is never dropped");
+    }
+}

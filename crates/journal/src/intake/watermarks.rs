@@ -1,0 +1,100 @@
+//! Watermarks: when an alerter first ran in this cluster. What Pacemaker remembers from before is not told.
+
+use rusqlite::{Row, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, printable_key};
+use crate::{Journal, JournalError};
+use marks::id::NoteId;
+use marks::register::Watermark;
+use marks::time::Timestamp;
+
+impl Journal {
+    /// All watermarks, oldest first.
+    ///
+    /// # Errors
+    /// As any read; damaged ones are left out.
+    pub fn watermarks(&self) -> Result<Vec<Watermark>, JournalError> {
+        let sql = "SELECT id, at, made_by, digest FROM watermark ORDER BY at, id";
+        Ok(self.rows(sql, [], decode)?.sound)
+    }
+
+    /// Writes a watermark down, this controller's own or one from the register. One that is here already stays as it is.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn note_watermark(&mut self, watermark: &Watermark) -> Result<(), JournalError> {
+        if self.watermarks()?.iter().any(|known| known.id == watermark.id) {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            // A damaged row under this id says nothing: what was read again stands in its place.
+            let sql = "INSERT OR REPLACE INTO watermark VALUES (?1, ?2, ?3, ?4)";
+            let Watermark { id, at, by } = watermark;
+            transaction.execute(sql, params![id.to_string(), at.0, by, digest(watermark)])?;
+            let detail = format!("what Pacemaker remembers from before {} s is not told", at.seconds());
+            let (event, actor) = ("watermark", ALERTER);
+            let row = NewHistory {
+                at: *at,
+                event,
+                mark: None,
+                node: None,
+                route: None,
+                outcome: None,
+                detail: &detail,
+                actor,
+            };
+            Ok(history::append(transaction, &row)?)
+        })
+    }
+}
+
+fn digest(watermark: &Watermark) -> Vec<u8> {
+    let Watermark { id, at, by } = watermark;
+    Digest::of("watermark").text(&id.to_string()).int(at.0).text(by).finish()
+}
+
+fn decode(row: &Row<'_>) -> Checked<Watermark> {
+    let damage = || Damage { table: "watermark", key: printable_key(row) };
+    let watermark = decode_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(3).map_err(|_| damage())?;
+    if kept == digest(&watermark) { Ok(watermark) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<Watermark> {
+    Some(Watermark {
+        id: NoteId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        at: Timestamp(row.get(1).ok()?),
+        by: row.get(2).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW};
+    use crate::{HistoryFilter, Role};
+
+    #[test]
+    fn a_watermark_is_written_once_and_never_changed() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = Watermark { id: NoteId::generate(), at: NOW, by: "ctl1".into() };
+        let earlier =
+            Watermark { id: NoteId::generate(), at: NOW - Duration::from_secs(9), by: "ctl2".into() };
+        let forged = Watermark { at: NOW + Duration::from_secs(9), ..first.clone() };
+        for watermark in [&first, &earlier, &first, &forged] {
+            journal.note_watermark(watermark).unwrap();
+        }
+        let both = [earlier.clone(), first.clone()];
+        assert_eq!(home.open(Role::Reader).watermarks().unwrap(), both);
+        assert_eq!(journal.history(&HistoryFilter::default()).unwrap().sound.len(), 2);
+        home.raw().execute("UPDATE watermark SET at = 0 WHERE made_by = 'ctl2'", []).unwrap();
+        assert_eq!(journal.watermarks().unwrap(), std::slice::from_ref(&first), "a damaged one is none");
+        journal.note_watermark(&earlier).unwrap();
+        assert_eq!(journal.watermarks().unwrap(), both, "until it is read again");
+    }
+}

@@ -1,0 +1,12 @@
+//! The alerter's queue: which delivery is due, what an attempt came to, what holds one back, and how a mark ends.
+
+pub(crate) mod attempts;
+pub(crate) mod callbacks;
+pub(crate) mod chains;
+pub(crate) mod deliveries;
+pub(crate) mod delivery_row;
+pub(crate) mod due;
+pub(crate) mod endings;
+pub(crate) mod holds;
+pub(crate) mod returns;
+pub(crate) mod served;

@@ -1,0 +1,823 @@
+//! Attempts in the journal: each is written down before a byte of it is sent, and again when it has ended. Many go into
+//! one transaction, because the disk's flush is what a transaction costs.
+
+use rusqlite::Transaction;
+
+use crate::history::ALERTER;
+use crate::queue::deliveries::{self, UNDER_WAY, load_or_quarantine, move_to, note, note_by};
+use crate::queue::delivery_row::update;
+use crate::queue::due::{self, DueDelivery, Gate, Room};
+use crate::queue::{chains, endings, returns};
+use crate::store::rows::Damage;
+use crate::{Fault, Journal, JournalError, NewDelivery};
+use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
+use marks::id::MarkId;
+use marks::returning;
+use marks::returning::OTHER_TARGET;
+use marks::terms::Ruling;
+use marks::time::Timestamp;
+
+/// What terms keep back of many marks is written down in several transactions: `fence_mark` waits for each.
+const KEPT: usize = 256;
+
+/// What an attempt came to, and what follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The recovery controller took it.
+    Acknowledged {
+        /// Its reference, where it gave one.
+        reference: Option<String>,
+        /// One sentence.
+        detail: String,
+        /// What the route does next for this mark: deliveries that are made with the acknowledgement, or not at all.
+        then: Vec<NewDelivery>,
+    },
+    /// It will be tried again.
+    Again {
+        /// `Pending`, `Parked` or `Held`.
+        state: State,
+        /// Whether the receiver may have got it all the same.
+        ambiguous: bool,
+        /// The machine word.
+        kind: String,
+        /// One sentence.
+        detail: String,
+        /// When.
+        next_due: Timestamp,
+    },
+    /// It reached nobody for sure, and will be tried again.
+    Unreached {
+        /// `Pending` or `Parked`.
+        state: State,
+        /// The machine word.
+        kind: String,
+        /// One sentence.
+        detail: String,
+        /// When.
+        next_due: Timestamp,
+    },
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route's name.
+    pub route: String,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What became of an answer that was put on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// When the host failed, where the answer counts. It counts for nothing where its delivery had ended in another way
+    /// before, or is damaged: then it stands in the history alone.
+    pub failed: Option<Timestamp>,
+}
+
+/// What has begun, each of which must be made or taken back, and rows that were found damaged since the last turn.
+#[derive(Clone, Debug, Default)]
+pub struct Turned {
+    /// In the order of the routes that were asked for, the oldest first.
+    pub begun: Vec<DueDelivery>,
+    /// Held or cancelled by the routes' terms; where it is any, there may be more.
+    pub kept: Vec<DueDelivery>,
+    /// Each is in quarantine now.
+    pub damaged: Vec<Damage>,
+    /// One for each answer, in their order.
+    pub recorded: Vec<Recorded>,
+}
+
+impl Turned {
+    /// What came of another turn.
+    pub fn add(&mut self, other: Self) {
+        self.begun.extend(other.begun);
+        self.kept.extend(other.kept);
+        self.damaged.extend(other.damaged);
+        self.recorded.extend(other.recorded);
+    }
+}
+
+impl Journal {
+    /// Puts on record what came of attempts, and begins others: on each route as many of those that are due as it has
+    /// room for. All in one transaction, or nothing of it: between the look and the begin no operator can end a mark.
+    ///
+    /// # Errors
+    /// As any write. After an error nothing may be sent.
+    pub fn turn(
+        &mut self,
+        ended: &[Ended],
+        room: &[Room],
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<Turned, JournalError> {
+        // Where there is nothing to write, nobody's lock is waited for.
+        let mut turned = Turned::default();
+        if !ended.is_empty() || self.is_any_due(now, room, gate)? {
+            turned = self.write(|transaction| turn(transaction, ended, room, gate, now))?;
+        }
+        turned.damaged.append(&mut self.met);
+        Ok(turned)
+    }
+
+    /// Takes back that attempts begin of which nothing was sent.
+    ///
+    /// # Errors
+    /// As any write. After an error they count as attempts whose end nobody knows.
+    pub fn take_back(&mut self, keys: &[(MarkId, &str)], now: Timestamp) -> Result<(), JournalError> {
+        self.change_all(keys, now, |delivery, transaction| {
+            // An operator, or an alerter elsewhere, may have ended it.
+            if delivery.state == State::InFlight {
+                move_to(delivery, State::Pending)?;
+                delivery.attempts = delivery.attempts.saturating_sub(1);
+                delivery.arrivals.take_back();
+                chains::end_if_told(transaction, delivery, now)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// After a start: attempts that a former daemon left under way may have arrived. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn recover(&mut self, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = format!("d.state = 'in-flight' AND {UNDER_WAY}");
+        self.change_each(&condition, &[], now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.ambiguous = delivery.ambiguous.saturating_add(1);
+            delivery.next_due = now;
+            let detail = "an attempt was cut off, it may have arrived";
+            note(transaction, delivery, now, "interrupted", detail)?;
+            chains::end_if_told(transaction, delivery, now)
+        })
+    }
+
+    /// Loads deliveries, changes each and writes it back, in one transaction. A damaged one is put into quarantine.
+    fn change_all(
+        &mut self,
+        keys: &[(MarkId, &str)],
+        now: Timestamp,
+        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
+    ) -> Result<(), JournalError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let path = self.path().to_owned();
+        let damaged = self.write(|transaction| {
+            let mut damaged = Vec::new();
+            for (mark, route) in keys {
+                let missing = || JournalError::Damaged {
+                    path: path.clone(),
+                    reason: format!("the delivery of mark {mark} to {route} is not there any more"),
+                };
+                match load_or_quarantine(transaction, (&mark.to_string(), route), now)?.ok_or_else(missing)? {
+                    Ok(mut delivery) => {
+                        change(&mut delivery, transaction)?;
+                        update(transaction, &delivery)?;
+                    }
+                    Err(damage) => damaged.push(damage),
+                }
+            }
+            Ok(damaged)
+        })?;
+        self.met.extend(damaged);
+        Ok(())
+    }
+}
+
+fn turn(
+    transaction: &Transaction<'_>,
+    ended: &[Ended],
+    room: &[Room],
+    gate: Option<Gate>,
+    now: Timestamp,
+) -> Result<Turned, Fault> {
+    let mut turned = Turned::default();
+    for ended in ended {
+        let failed = finish(transaction, ended, &mut turned.damaged)?;
+        turned.recorded.push(Recorded { failed });
+    }
+    for room in room {
+        begin_due(transaction, room, gate, now, &mut turned)?;
+    }
+    Ok(turned)
+}
+
+/// What is damaged, or may not go by the route's terms, takes nobody's place: others are looked for then.
+fn begin_due(
+    transaction: &Transaction<'_>,
+    room: &Room,
+    gate: Option<Gate>,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    if room.terms.tells_return {
+        return if room.places > 0 { begin_returns(transaction, room, gate, now, turned) } else { Ok(()) };
+    }
+    let mut room = room.clone();
+    while room.places > 0 && turned.kept.len() < KEPT {
+        let found = due::due(transaction, now, (&room, room.places), gate)?;
+        let (count, before) = (found.sound.len() + found.damaged.len(), turned.begun.len());
+        turned.damaged.extend(found.damaged);
+        for due in found.sound {
+            // The look could not see what begins with it: of a host one at a time.
+            if !is_beside(turned, &due) {
+                begin_or_keep(transaction, due, &room, now, turned)?;
+            }
+        }
+        let begun = turned.begun.len() - before;
+        room.places = if begun == count { 0 } else { room.places - begun };
+        // Which of these were tried before matters less than that these are never too many.
+        room.again = room.again.saturating_sub(begun);
+    }
+    Ok(())
+}
+
+/// Whether another mark of its host has begun on its route.
+fn is_beside(turned: &Turned, due: &DueDelivery) -> bool {
+    let is_same =
+        |begun: &DueDelivery| begun.delivery.route == due.delivery.route && begun.mark.node == due.mark.node;
+    turned.begun.iter().any(is_same)
+}
+
+fn begin_or_keep(
+    transaction: &Transaction<'_>,
+    mut due: DueDelivery,
+    room: &Room,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    let (state, kind, detail) = match room.terms.ruling(&due.mark, &due.delivery, now) {
+        Ruling::Go => {
+            return begin_one(transaction, due, room, turned);
+        }
+        Ruling::Hold(kind, detail) => (State::Held, kind, detail),
+        Ruling::Cancel(kind, detail) => (State::Cancelled, kind, detail),
+    };
+    keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
+    turned.kept.push(due);
+    Ok(())
+}
+
+/// Holds or cancels what may not go, with the word and the sentence why.
+fn keep(
+    transaction: &Transaction<'_>,
+    delivery: &mut Delivery,
+    (state, kind, detail): (State, &str, String),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    move_to(delivery, state)?;
+    delivery.ended_at = state.is_final().then_some(now);
+    note(transaction, delivery, now, state.as_str(), &detail)?;
+    delivery.last = Some(Attempt { at: now, kind: kind.to_owned(), detail });
+    update(transaction, delivery)?;
+    if state.is_final() {
+        endings::settle_if_done(transaction, delivery, now)?;
+    }
+    Ok(())
+}
+
+/// It is on disk where the attempt goes before a byte of it is sent.
+fn begin_one(
+    transaction: &Transaction<'_>,
+    mut due: DueDelivery,
+    room: &Room,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    begin(&mut due.delivery, &room.target)?;
+    update(transaction, &due.delivery)?;
+    turned.begun.push(due);
+    Ok(())
+}
+
+fn begin(delivery: &mut Delivery, target: &str) -> Result<(), Fault> {
+    move_to(delivery, State::InFlight)?;
+    delivery.attempts = delivery.attempts.saturating_add(1);
+    delivery.arrivals.begin(target);
+    Ok(())
+}
+
+/// The same on a route that calls hosts back: which of these may go is not a matter of the routes' terms, and those that wait
+/// keep no other host waiting.
+fn begin_returns(
+    transaction: &Transaction<'_>,
+    room: &Room,
+    gate: Option<Gate>,
+    now: Timestamp,
+    turned: &mut Turned,
+) -> Result<(), Fault> {
+    let all = Room { again: usize::MAX, ..room.clone() };
+    let found = due::due(transaction, now, (&all, usize::MAX), gate)?;
+    turned.damaged.extend(found.damaged);
+    let mut places = room.places;
+    for mut due in found.sound {
+        if places == 0 {
+            break;
+        }
+        let (state, kind, detail) = match returns::ruling(transaction, &due, room, now)? {
+            returning::Ruling::Go if !is_beside(turned, &due) => {
+                begin_one(transaction, due, room, turned)?;
+                places -= 1;
+                continue;
+            }
+            returning::Ruling::Go | returning::Ruling::Wait => continue,
+            returning::Ruling::Hold(targets) => {
+                (State::Held, OTHER_TARGET, returns::led_elsewhere(&due, &targets))
+            }
+            returning::Ruling::Overtaken => (State::Cancelled, "overtaken", returns::OVERTAKEN.to_owned()),
+        };
+        keep(transaction, &mut due.delivery, (state, kind, detail), now)?;
+        turned.kept.push(due);
+    }
+    Ok(())
+}
+
+/// Gives when the host failed. None where it is history only: the delivery was ended meanwhile, or its row is damaged, and nobody knows what was sent.
+fn finish(
+    transaction: &Transaction<'_>,
+    ended: &Ended,
+    damaged: &mut Vec<Damage>,
+) -> Result<Option<Timestamp>, Fault> {
+    let Ended { mark, route, verdict, at } = ended;
+    let mut delivery = match load_or_quarantine(transaction, (&mark.to_string(), route), *at)? {
+        Some(Ok(delivery)) => delivery,
+        Some(Err(damage)) => {
+            note_by(transaction, (*mark, route), *at, "late-answer", verdict.detail(), ALERTER)?;
+            damaged.push(damage);
+            return Ok(None);
+        }
+        None => return Ok(None),
+    };
+    // An operator may have dismissed it while it was under way: what came back is history only.
+    if delivery.state != State::InFlight {
+        note(transaction, &delivery, *at, "late-answer", verdict.detail())?;
+        return Ok(None);
+    }
+    let news = apply(&mut delivery, verdict, *at)?;
+    if let Some(event) = news {
+        note(transaction, &delivery, *at, event, verdict.detail())?;
+    }
+    chains::end_if_told(transaction, &mut delivery, *at)?;
+    update(transaction, &delivery)?;
+    if let Verdict::Acknowledged { then, .. } = verdict {
+        deliveries::insert(transaction, (*mark, delivery.failure_time), then, *at)?;
+    }
+    if delivery.state.is_final() {
+        endings::settle_if_done(transaction, &delivery, *at)?;
+    }
+    Ok(Some(delivery.failure_time))
+}
+
+impl Verdict {
+    fn detail(&self) -> &str {
+        match self {
+            Self::Acknowledged { detail, .. }
+            | Self::Again { detail, .. }
+            | Self::Unreached { detail, .. } => detail,
+        }
+    }
+}
+
+/// Applies a verdict. Gives the word for the history where something is new: an endpoint that has been dead for a day
+/// must not fill the history with the same line.
+fn apply(
+    delivery: &mut Delivery,
+    verdict: &Verdict,
+    now: Timestamp,
+) -> Result<Option<&'static str>, JournalError> {
+    match verdict {
+        Verdict::Acknowledged { reference, detail, .. } => {
+            move_to(delivery, State::Acknowledged)?;
+            delivery.last =
+                Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
+            delivery.reference = reference.clone();
+            delivery.ended_at = Some(now);
+            Ok(Some("acknowledged"))
+        }
+        Verdict::Unreached { state, kind, detail, next_due } => {
+            delivery.arrivals.take_back();
+            let (state, kind, detail, next_due) = (*state, kind.clone(), detail.clone(), *next_due);
+            apply(delivery, &Verdict::Again { state, ambiguous: false, kind, detail, next_due }, now)
+        }
+        Verdict::Again { ambiguous, detail, next_due, .. } => {
+            let (state, kind) = seen(delivery, verdict, now);
+            move_to(delivery, state)?;
+            let news = delivery.last.as_ref().is_none_or(|last| last.kind != kind);
+            let before =
+                if kind == NOT_CONFIRMED { ", and has not in the time that it had before" } else { "" };
+            delivery.last =
+                Some(Attempt { at: now, kind: kind.to_owned(), detail: format!("{detail}{before}") });
+            delivery.ambiguous = delivery.ambiguous.saturating_add(u32::from(*ambiguous));
+            delivery.next_due = *next_due;
+            Ok(news.then_some(match state {
+                _ if kind == NOT_CONFIRMED => NOT_CONFIRMED,
+                State::Parked => "refused",
+                State::Held => "held",
+                _ if kind == ACCEPTED => ACCEPTED,
+                _ if delivery.is_step() => "asked",
+                _ => "not-accepted",
+            }))
+        }
+    }
+}
+
+/// The state and the word of an attempt that is made again. A receiver that accepts a mark once more and did not confirm it in the
+/// time that it has for that keeps no other mark waiting: the delivery is parked like one that is refused. What an operator
+/// had sent again before that time was over says nothing.
+fn seen<'v>(delivery: &Delivery, verdict: &'v Verdict, now: Timestamp) -> (State, &'v str) {
+    let Verdict::Again { state, kind, next_due, .. } = verdict else {
+        return (State::Acknowledged, "acknowledged");
+    };
+    let is_over = |last: &Attempt| match last.kind.as_str() {
+        ACCEPTED => now.since(last.at) >= next_due.since(now),
+        other => other == NOT_CONFIRMED,
+    };
+    match kind == ACCEPTED && delivery.last.as_ref().is_some_and(is_over) {
+        true => (State::Parked, NOT_CONFIRMED),
+        false => (*state, kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Role;
+    use crate::tests::{Home, NOW, acknowledged, again, events, marked, states};
+    use marks::mark::Settlement;
+    use marks::terms::{IfReturned, Terms};
+
+    fn three(journal: &mut Journal) -> [MarkId; 3] {
+        ["compute1", "compute2", "compute3"].map(|host| marked(journal, host, NOW))
+    }
+
+    fn room(places: usize) -> [Room; 1] {
+        [Room::of("recovery", places)]
+    }
+
+    /// One attempt of one mark, as tests want it.
+    impl Journal {
+        pub(crate) fn begin_attempt(&mut self, mark: MarkId, route: &str) -> Result<(), JournalError> {
+            self.change_all(&[(mark, route)], NOW, |delivery, _| begin(delivery, ""))
+        }
+
+        pub(crate) fn finish_attempt(
+            &mut self,
+            mark: MarkId,
+            route: &str,
+            verdict: &Verdict,
+            now: Timestamp,
+        ) -> Result<bool, JournalError> {
+            let ended = Ended { mark, route: route.to_owned(), verdict: verdict.clone(), at: now };
+            let is_settled =
+                |journal: &Self| journal.mark(mark).map(|row| row.is_some_and(|row| row.settled.is_some()));
+            let before = is_settled(self)?;
+            self.write(|transaction| finish(transaction, &ended, &mut Vec::new()))?;
+            Ok(!before && is_settled(self)?)
+        }
+    }
+
+    #[test]
+    fn as_many_begin_as_there_is_room_for_and_what_ended_makes_way() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [first, second, third] = three(&mut journal);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        let late = NOW + Duration::from_secs(60);
+        let mut turn = |ended: &[Ended], places| -> Vec<MarkId> {
+            let turned = journal.turn(ended, &room(places), None, late).unwrap();
+            assert!(turned.begun.iter().all(|due| due.delivery.state == State::InFlight));
+            turned.begun.iter().map(|due| due.mark.id).collect()
+        };
+        assert_eq!(turn(&[], 0), []);
+        let mut begun = turn(&[], 2);
+        begun.extend(turn(&[], 2));
+        begun.sort();
+        let mut all = [first, second, third];
+        all.sort();
+        assert_eq!(begun, all, "the later one of a host waits for the first");
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: late };
+        assert_eq!(turn(&[ended], 2), [later]);
+        assert_eq!(states(&journal, first), [State::Acknowledged]);
+    }
+
+    /// The broken variant is the answer that comes in time.
+    #[test]
+    fn an_answer_to_what_was_ended_meanwhile_counts_for_nothing() {
+        for is_ended in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            if is_ended {
+                journal.dismiss(mark, "told by hand", "alice", NOW).unwrap();
+            }
+            let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
+            let recorded = journal.turn(&[ended], &[], None, NOW).unwrap().recorded;
+            assert_eq!(recorded, [Recorded { failed: (!is_ended).then_some(NOW) }]);
+        }
+    }
+
+    /// S1-32: the next host is told in its place. The broken variant: a route without terms tells the host that is back.
+    #[test]
+    fn what_a_route_s_terms_keep_back_takes_nobodys_place() {
+        for (_, if_returned) in IfReturned::WORDS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let [back, other, _] = three(&mut journal);
+            assert!(journal.note_return(back, NOW, NOW).unwrap());
+            let terms = Terms { if_returned, ..Terms::default() };
+            let room = Room { terms, ..Room::of("recovery", 1) };
+            let late = NOW + Duration::from_secs(1);
+            let mut all = Vec::new();
+            for _ in 0..3 {
+                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
+                all.extend(turned.begun.iter().map(|due| due.mark.id));
+            }
+            assert_eq!(all.contains(&back), if_returned == IfReturned::Deliver);
+            assert!(all.contains(&other));
+            let settled = journal.mark(back).unwrap().unwrap().settled.map(|(how, _)| how);
+            let (state, end, last) = match if_returned {
+                IfReturned::Deliver => (State::InFlight, None, "marked"),
+                IfReturned::Hold => (State::Held, None, "held"),
+                IfReturned::Cancel => (State::Cancelled, Some(Settlement::Cancelled), "settled"),
+            };
+            assert_eq!((states(&journal, back), settled), (vec![state], end));
+            assert!(events(&journal, back).iter().any(|event| event == last));
+            let released = journal.release_held(back, "it is off", "alice", late).unwrap();
+            assert_eq!(released, usize::from(state == State::Held));
+            if released == 1 {
+                let turned = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap();
+                assert_eq!(turned.begun[0].mark.id, back, "an operator vouches for it");
+            }
+        }
+    }
+
+    /// A host that came back and failed again has a new mark, which is told whatever becomes of the old one. The broken
+    /// variant: the old one still waits for its turn.
+    #[test]
+    fn what_is_held_stands_in_no_later_marks_way() {
+        for if_returned in [IfReturned::Hold, IfReturned::Deliver] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let first = marked(&mut journal, "compute1", NOW);
+            assert!(journal.note_return(first, NOW, NOW).unwrap());
+            let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+            let terms = Terms { if_returned, ..Terms::default() };
+            let room = Room { terms, ..Room::of("recovery", 1) };
+            let late = NOW + Duration::from_secs(61);
+            let begun = journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun;
+            let expected = if if_returned == IfReturned::Hold { second } else { first };
+            assert_eq!(begun[0].mark.id, expected);
+            if expected == first {
+                continue;
+            }
+            assert_eq!(journal.release_held(first, "it is off", "alice", late).unwrap(), 1);
+            let mut next = || journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len();
+            assert_eq!(next(), 0, "one of a host at a time");
+            journal.finish_attempt(second, "recovery", &acknowledged(), late).unwrap();
+            assert_eq!(journal.turn(&[], std::slice::from_ref(&room), None, late).unwrap().begun.len(), 1);
+        }
+    }
+
+    /// Behind a clock that was a day ahead. The broken variant is a host that came back, which stays held.
+    #[test]
+    fn what_a_wrong_clock_held_as_stale_is_freed() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, back, _] = three(&mut journal);
+        assert!(journal.note_return(back, NOW, NOW).unwrap());
+        let day = Duration::from_secs(86_400);
+        let terms = Terms { if_returned: IfReturned::Hold, stale_after: Some(day), ..Terms::default() };
+        let room = Room { terms, ..Room::of("recovery", 4) };
+        let wrong = NOW + day * 2;
+        assert!(journal.turn(&[], &[room], None, wrong).unwrap().begun.is_empty());
+        assert_eq!(states(&journal, mark), [State::Held]);
+        assert!(journal.tried().unwrap().is_empty(), "it says nothing of its route");
+        assert_eq!(journal.free_stale("recovery", wrong - day, wrong).unwrap(), 0);
+        assert_eq!(journal.free_stale("recovery", NOW - day, NOW).unwrap(), 2);
+        assert_eq!(
+            (states(&journal, mark), states(&journal, back)),
+            (vec![State::Pending], vec![State::Held])
+        );
+    }
+
+    #[test]
+    fn what_follows_an_acknowledgement_is_made_with_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        let next = NewDelivery {
+            route: "recovery.confirm".into(),
+            body: b"?".to_vec(),
+            required: false,
+            link: None,
+        };
+        let verdict = Verdict::Acknowledged { reference: None, detail: "HTTP 202".into(), then: vec![next] };
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(journal.finish_attempt(mark, "recovery", &verdict, NOW).unwrap(), "it keeps no mark open");
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+    }
+
+    #[test]
+    fn a_turn_with_nothing_to_write_waits_for_nobody() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        let holder = home.raw();
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(journal.turn(&[], &room(0), None, NOW).unwrap().begun.is_empty());
+        let ended = Ended { mark, route: "recovery".into(), verdict: acknowledged(), at: NOW };
+        assert_eq!(journal.turn(&[ended], &room(0), None, NOW).unwrap_err().kind(), "busy");
+    }
+
+    const LATE: Timestamp = Timestamp(NOW.0 + 60_000);
+
+    /// Two marks of one host. The row of the first one is damaged while it stands before the second one.
+    fn damaged_first(home: &Home, is_under_way: bool, change: &str) -> (Journal, [MarkId; 2]) {
+        let mut journal = home.open(Role::Alerter);
+        let marks = [NOW, NOW + Duration::from_secs(1)].map(|at| marked(&mut journal, "compute1", at));
+        if is_under_way {
+            journal.begin_attempt(marks[0], "recovery").unwrap();
+        }
+        let damage = format!("UPDATE delivery SET {change} WHERE mark = '{}'", marks[0]);
+        home.raw().execute(&damage, []).unwrap();
+        (journal, marks)
+    }
+
+    /// What begins at the next turn, and how many damaged rows it tells of.
+    fn next(journal: &mut Journal, ended: &[Ended]) -> (Vec<MarkId>, usize) {
+        let turned = journal.turn(ended, &room(2), None, LATE).unwrap();
+        (turned.begun.iter().map(|due| due.mark.id).collect(), turned.damaged.len())
+    }
+
+    /// The broken variant: the answer is dropped, and the row stays under way for ever.
+    #[test]
+    fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_once_its_answer_has_come() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        assert_eq!(next(&mut journal, &[]), (vec![], 0), "its answer is awaited");
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
+        assert_eq!(next(&mut journal, &[ended]), (vec![second], 1));
+        assert_eq!(events(&journal, first), ["marked", "quarantined", "late-answer"]);
+        assert_eq!(journal.quarantined_deliveries(10).unwrap().len(), 1);
+        assert_eq!(journal.mark(first).unwrap().unwrap().settled, None);
+    }
+
+    /// The broken variant: a start passes it over, and no answer will ever come.
+    #[test]
+    fn a_row_that_was_damaged_under_way_stands_in_nobodys_way_after_a_start() {
+        let home = Home::new();
+        let (_, [_, second]) = damaged_first(&home, true, "attempts = 7");
+        let mut journal = home.open(Role::Alerter);
+        assert_eq!(journal.recover(NOW).unwrap(), 0);
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+        assert_eq!(next(&mut journal, &[]), (vec![], 0), "that is said once");
+    }
+
+    /// The broken variant: the whole daemon ends.
+    #[test]
+    fn a_row_that_was_damaged_before_it_was_sent_stands_in_nobodys_way_when_it_is_taken_back() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        journal.take_back(&[(first, "recovery")], NOW).unwrap();
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+    }
+
+    /// The broken variant: it is never due, so nobody finds it.
+    #[test]
+    fn a_row_whose_time_was_damaged_stands_in_nobodys_way_once_the_schedule_is_bounded() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, false, "next_due = next_due | (1 << 60)");
+        assert_eq!(next(&mut journal, &[]), (vec![], 0));
+        assert_eq!(journal.put_off_no_longer_than(LATE).unwrap(), 0);
+        assert_eq!(next(&mut journal, &[]), (vec![second], 1));
+        assert_eq!(events(&journal, first), ["marked", "quarantined"]);
+    }
+
+    #[test]
+    fn a_damaged_row_that_an_operator_has_ended_stays_ended() {
+        let home = Home::new();
+        let (mut journal, [first, second]) = damaged_first(&home, true, "attempts = 7");
+        assert!(journal.dismiss(first, "told by hand", "alice", NOW).unwrap());
+        let ended = Ended { mark: first, route: "recovery".into(), verdict: acknowledged(), at: LATE };
+        assert_eq!(next(&mut journal, &[ended]).0, [second]);
+        assert!(!journal.is_open(first, "recovery").unwrap());
+        assert_eq!(events(&journal, first), ["marked", "settled", "late-answer"]);
+    }
+
+    #[test]
+    fn a_damaged_row_takes_nobodys_place_in_a_turn() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        home.raw()
+            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[0].to_string()])
+            .unwrap();
+        let turned = journal.turn(&[], &room(2), None, NOW).unwrap();
+        assert_eq!((turned.begun.len(), turned.damaged.len()), (2, 1));
+    }
+
+    /// The broken variant: what was sent and not answered counts as ambiguous after a crash.
+    #[test]
+    fn what_was_never_sent_is_no_attempt() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [unsent, sent, _] = three(&mut journal);
+        for mark in [unsent, sent] {
+            journal.begin_attempt(mark, "recovery").unwrap();
+        }
+        journal.take_back(&[(unsent, "recovery")], NOW).unwrap();
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        let counts = |mark| {
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            (delivery.state, delivery.attempts, delivery.ambiguous)
+        };
+        assert_eq!(counts(unsent), (State::Pending, 0, 0));
+        assert_eq!(counts(sent), (State::Pending, 1, 1));
+    }
+
+    #[test]
+    fn what_an_operator_ended_meanwhile_is_not_taken_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [mark, ..] = three(&mut journal);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+        journal.take_back(&[(mark, "recovery")], NOW).unwrap();
+        assert_eq!(states(&journal, mark), [State::Dismissed]);
+    }
+
+    #[test]
+    fn answers_go_on_record_together() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        assert_eq!(journal.turn(&[], &room(3), None, NOW).unwrap().begun.len(), 3);
+        assert!(journal.dismiss(marks[2], "enough", "alice", NOW).unwrap());
+        let verdicts = [acknowledged(), again(NOW), acknowledged()];
+        let ended = |(mark, verdict)| Ended { mark, route: "recovery".into(), verdict, at: NOW };
+        let ended: Vec<Ended> = marks.into_iter().zip(verdicts).map(ended).collect();
+        journal.turn(&ended, &[], None, NOW).unwrap();
+        let all = marks.map(|mark| states(&journal, mark)[0]);
+        assert_eq!(all, [State::Acknowledged, State::Pending, State::Dismissed]);
+        assert_eq!(events(&journal, marks[2]).last().unwrap(), "late-answer");
+    }
+
+    #[test]
+    fn what_is_changed_in_pages_is_changed_once_each() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks: Vec<MarkId> =
+            (0..600).map(|number| marked(&mut journal, &format!("compute{number}"), NOW)).collect();
+        home.raw()
+            .execute("UPDATE delivery SET attempts = 7 WHERE mark = ?1", [marks[300].to_string()])
+            .unwrap();
+        let early = NOW - Duration::from_secs(900);
+        assert_eq!(
+            journal.retry_now(None, "the disk is back", "alice", early).unwrap(),
+            599,
+            "the damaged one is in quarantine"
+        );
+        let due = |journal: &Journal, mark| journal.deliveries_of(mark).unwrap().sound.remove(0).next_due;
+        assert_eq!((due(&journal, marks[0]), due(&journal, marks[599])), (early, early));
+        assert_eq!(journal.put_off_no_longer_than(early - Duration::from_secs(1)).unwrap(), 599);
+        assert_eq!(journal.waiting().unwrap().get("recovery"), Some(&600));
+        let mut seen = 0;
+        let damaged = journal.each_open_mark(|_, _| {
+            seen += 1;
+            Ok(())
+        });
+        assert_eq!((damaged.unwrap().len(), seen), (0, 600));
+    }
+
+    #[test]
+    fn what_routes_said_last_is_found_without_reading_everything() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks = three(&mut journal);
+        assert!(journal.tried().unwrap().is_empty());
+        for (number, mark) in (1..).zip(marks) {
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let at = NOW + Duration::from_secs(number);
+            journal.finish_attempt(mark, "recovery", &again(at), at).unwrap();
+        }
+        let tried = journal.tried().unwrap().remove(0);
+        assert_eq!((tried.route.as_str(), tried.required), ("recovery", true));
+        assert_eq!(
+            (tried.since, tried.last.at),
+            (NOW + Duration::from_secs(1), NOW + Duration::from_secs(3))
+        );
+        for mark in marks {
+            journal.begin_attempt(mark, "recovery").unwrap();
+            journal.finish_attempt(mark, "recovery", &acknowledged(), NOW).unwrap();
+        }
+        assert!(journal.tried().unwrap().is_empty() && journal.waiting().unwrap().is_empty());
+    }
+}

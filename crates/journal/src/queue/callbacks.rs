@@ -1,0 +1,504 @@
+//! What a receiver says later of a mark whose message it had only accepted: that it has the mark, or that it refuses it. And
+//! whether a host may be changed from outside now.
+
+use rusqlite::Transaction;
+
+use crate::queue::delivery_row::{self, update};
+use crate::queue::{deliveries, endings};
+use crate::{Fault, Journal, JournalError, row};
+use marks::delivery::{Attempt, Delivery, State};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::Doubt;
+use marks::time::Timestamp;
+
+/// The word of a delivery that its receiver refused after it had accepted it.
+const REFUSED: &str = "refused";
+
+/// Who says it, of which mark, on which route.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    /// The mark.
+    pub mark: MarkId,
+    /// The route; where it is not said, the mark has one delivery that is confirmed like this.
+    pub route: Option<String>,
+    /// The routes whose receivers confirm.
+    pub confirming: Vec<String>,
+    /// Who says it, for the history.
+    pub actor: String,
+}
+
+/// What is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// The receiver has the mark.
+    Has {
+        /// Its own name for what it made of it.
+        reference: Option<String>,
+        /// Why, where it says so.
+        reason: Option<String>,
+    },
+    /// It does not take the mark after all.
+    Refuses {
+        /// Why.
+        reason: String,
+        /// When it is told again.
+        next_due: Timestamp,
+    },
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// It is written down, of this route.
+    Done(String),
+    /// This route had acknowledged it before: nothing has changed.
+    Already(String),
+    /// This route had refused it before in the same words: nothing has changed.
+    RefusedBefore(String),
+    /// The delivery is held, and stays so; that its receiver refuses it stands in the history.
+    StaysHeld(String),
+    /// There is no such mark here.
+    NoMark,
+    /// The mark has no delivery that is confirmed like this, or the route that was named has none of it.
+    NoDelivery,
+    /// It has several: which one is meant?
+    Several(Vec<String>),
+    /// It has ended in another way, or its row is damaged: nothing has changed.
+    Over(State),
+    /// Nobody vouches for the mark, so nobody can have been told of it: nothing has changed.
+    Doubtful(Doubt),
+    /// It was never sent on this route from here, be it that its turn has not come: nothing has changed.
+    NeverSent(String),
+}
+
+impl Journal {
+    /// Writes down what a receiver says of a mark that it had accepted. A confirmation counts whenever it comes after the
+    /// first attempt, whatever state its delivery is in, unless the mark is in doubt: the mark ends with it as with any
+    /// acknowledgement. A refusal parks the delivery and never
+    /// ends it.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn call_back(
+        &mut self,
+        callback: &Callback,
+        says: &Says,
+        now: Timestamp,
+    ) -> Result<Heard, JournalError> {
+        if self.find_mark(callback.mark)?.is_none() {
+            return Ok(Heard::NoMark);
+        }
+        self.write(|transaction| {
+            let route = match route_of(transaction, callback)? {
+                Ok(route) => route,
+                Err(heard) => return Ok(heard),
+            };
+            match delivery_row::find(transaction, (&callback.mark.to_string(), &route))? {
+                None => Ok(Heard::NoDelivery),
+                // A damaged row ends by an operator's word alone.
+                Some(Err(_)) => Ok(Heard::Over(State::Quarantined)),
+                Some(Ok(delivery)) => hear(transaction, delivery, says, &callback.actor, now),
+            }
+        })
+    }
+
+    /// Whether an attempt of any mark of this host is under way: what comes of it is not known yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_under_way(&self, node: &HostName) -> Result<bool, JournalError> {
+        let condition = format!(
+            "{} AND d.state = 'in-flight' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.node = ?1)",
+            deliveries::UNDER_WAY
+        );
+        Ok(!self.deliveries_that(&condition, [node.as_str()])?.sound.is_empty())
+    }
+}
+
+/// The route that is meant, among those that confirm.
+fn route_of(transaction: &Transaction<'_>, callback: &Callback) -> rusqlite::Result<Result<String, Heard>> {
+    let confirms = |route: &String| callback.confirming.contains(route);
+    if let Some(route) = &callback.route {
+        return Ok(if confirms(route) { Ok(route.clone()) } else { Err(Heard::NoDelivery) });
+    }
+    let all = delivery_row::load_all(transaction, callback.mark)?;
+    let routes = all.into_iter().flatten().map(|delivery| delivery.route);
+    let mut found: Vec<String> = routes.filter(confirms).collect();
+    Ok(match found.len() {
+        0 => Err(Heard::NoDelivery),
+        1 => Ok(found.remove(0)),
+        _ => Err(Heard::Several(found)),
+    })
+}
+
+fn hear(
+    transaction: &Transaction<'_>,
+    delivery: Delivery,
+    says: &Says,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    if !delivery.state.is_final()
+        && let Some(untold) = untold(transaction, &delivery)?
+    {
+        return Ok(untold);
+    }
+    match (delivery.state, says) {
+        (State::Acknowledged, Says::Has { .. }) => Ok(Heard::Already(delivery.route)),
+        (State::Acknowledged | State::Dismissed | State::Cancelled | State::Quarantined, _) => {
+            Ok(Heard::Over(delivery.state))
+        }
+        (_, Says::Has { reference, reason }) => {
+            confirm(transaction, delivery, (reference.clone(), reason.as_deref()), actor, now)
+        }
+        (_, Says::Refuses { reason, next_due }) => {
+            refuse(transaction, delivery, (reason, *next_due), actor, now)
+        }
+    }
+}
+
+/// What nobody can have been told of is confirmed and refused by nobody: its receiver would swallow the real failure.
+fn untold(transaction: &Transaction<'_>, delivery: &Delivery) -> Result<Option<Heard>, Fault> {
+    let doubt = row::load(transaction, delivery.mark)?.and_then(|row| row.standing.doubt());
+    let never = || (delivery.attempts == 0).then(|| Heard::NeverSent(delivery.route.clone()));
+    Ok(doubt.map(Heard::Doubtful).or_else(never))
+}
+
+/// One that is under way ends too: what comes back is history.
+fn confirm(
+    transaction: &Transaction<'_>,
+    mut delivery: Delivery,
+    (reference, reason): (Option<String>, Option<&str>),
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let detail = format!("the receiver of {} confirmed it{why}", delivery.route);
+    delivery.last = Some(Attempt { at: now, kind: "acknowledged".to_owned(), detail: detail.clone() });
+    delivery.reference = reference.or(delivery.reference);
+    deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, now)?;
+    note(transaction, &delivery, ("confirmed", &detail, actor), now)?;
+    endings::settle_if_done(transaction, &delivery, now)?;
+    Ok(Heard::Done(delivery.route))
+}
+
+/// Said again it is no news. What is held for another reason stays so, since nothing may be sent.
+fn refuse(
+    transaction: &Transaction<'_>,
+    mut delivery: Delivery,
+    (reason, next_due): (&str, Timestamp),
+    actor: &str,
+    now: Timestamp,
+) -> Result<Heard, Fault> {
+    let detail = format!("the receiver of {} refused it after it had accepted it: {reason}", delivery.route);
+    // A chain goes on from what is parked, and never while an attempt is under way: its own answer decides.
+    let is_awaited = delivery.state == State::InFlight && delivery.chain.is_some();
+    if delivery.state == State::Held || is_awaited {
+        note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
+        return Ok(Heard::StaysHeld(delivery.route));
+    }
+    let said = delivery.last.as_ref().map(|last| (last.kind.as_str(), last.detail.as_str()));
+    let is_repeated = delivery.state == State::Parked && said.is_some_and(|(kind, _)| kind == REFUSED);
+    if is_repeated && said == Some((REFUSED, &detail)) {
+        return Ok(Heard::RefusedBefore(delivery.route));
+    }
+    // With another reason each time it would never be told again.
+    let next_due = if is_repeated { delivery.next_due.min(next_due) } else { next_due };
+    deliveries::move_to(&mut delivery, State::Parked)?;
+    delivery.last = Some(Attempt { at: now, kind: REFUSED.to_owned(), detail: detail.clone() });
+    delivery.next_due = next_due;
+    update(transaction, &delivery)?;
+    note(transaction, &delivery, (REFUSED, &detail, actor), now)?;
+    Ok(Heard::Done(delivery.route))
+}
+
+fn note(
+    transaction: &Transaction<'_>,
+    delivery: &Delivery,
+    (event, detail, actor): (&str, &str, &str),
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    deliveries::note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, actor)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{
+        Home, NOW, again, attempt, events, fencing, marked, marked_as, marked_for_two, states,
+    };
+    use crate::{HistoryFilter, Role, Verdict};
+    use marks::delivery::ACCEPTED;
+    use marks::mark::{Settlement, Standing};
+    use marks::register::Entry;
+
+    const LATER: Timestamp = Timestamp(NOW.0 + 600_000);
+
+    fn accepted() -> Verdict {
+        Verdict::Again {
+            state: State::Pending,
+            ambiguous: false,
+            kind: ACCEPTED.into(),
+            detail: "it confirms later".into(),
+            next_due: LATER,
+        }
+    }
+
+    fn held() -> Verdict {
+        let (kind, detail) = ("stale".into(), "too late".into());
+        Verdict::Again { state: State::Held, ambiguous: false, kind, detail, next_due: NOW }
+    }
+
+    fn parked() -> Verdict {
+        let (kind, detail) = ("rejected".into(), "no".into());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due: LATER }
+    }
+
+    fn of(mark: MarkId, route: Option<&str>) -> Callback {
+        let confirming = vec!["recovery".to_owned()];
+        Callback { mark, route: route.map(str::to_owned), confirming, actor: "portal (192.0.2.7)".into() }
+    }
+
+    fn has() -> Says {
+        Says::Has { reference: Some("job 7".into()), reason: None }
+    }
+
+    fn refuses(reason: &str) -> Says {
+        Says::Refuses { reason: reason.into(), next_due: LATER }
+    }
+
+    fn heard(journal: &mut Journal, mark: MarkId, says: &Says) -> Heard {
+        journal.call_back(&of(mark, None), says, NOW).unwrap()
+    }
+
+    fn done() -> Heard {
+        Heard::Done("recovery".into())
+    }
+
+    #[test]
+    fn what_was_accepted_waits_and_is_sent_again_with_the_same_bytes() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let body = journal.deliveries_of(mark).unwrap().sound.remove(0).body;
+        attempt(&mut journal, mark, "recovery", &accepted());
+        assert!(journal.due(Timestamp(LATER.0 - 1), "recovery", 10, None).unwrap().sound.is_empty());
+        let due = journal.due(LATER, "recovery", 10, None).unwrap().sound.remove(0).delivery;
+        assert_eq!((due.state, due.body, due.ambiguous), (State::Pending, body, 0));
+        assert_eq!(events(&journal, mark), ["marked", "accepted"]);
+    }
+
+    /// The broken variant is sent again by an operator before the time is over: nothing is late then.
+    #[test]
+    fn what_is_accepted_again_and_was_not_confirmed_is_parked() {
+        for (late, wanted) in [(600, (State::Parked, "not-confirmed")), (5, (State::Pending, ACCEPTED))] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            attempt(&mut journal, mark, "recovery", &accepted());
+            journal.retry_now(Some(mark), "again", "alice", NOW).unwrap();
+            let now = NOW + Duration::from_secs(late);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let next_due = now + Duration::from_secs(600);
+            let Verdict::Again { state, ambiguous, kind, detail, .. } = accepted() else { panic!() };
+            let verdict = Verdict::Again { state, ambiguous, kind, detail, next_due };
+            journal.finish_attempt(mark, "recovery", &verdict, now).unwrap();
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            assert_eq!((delivery.state, delivery.last.unwrap().kind.as_str()), wanted, "{late}");
+            assert_eq!(heard(&mut journal, mark, &has()), done());
+        }
+    }
+
+    /// A restart takes it for no trouble, and sends nothing before its time. The broken variant is what another attempt left.
+    #[test]
+    fn what_was_accepted_is_no_trouble_to_the_next_daemon() {
+        for (verdict, troubles, due) in [(accepted(), 0, LATER), (again(LATER), 1, NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            attempt(&mut journal, mark, "recovery", &verdict);
+            assert_eq!(journal.tried().unwrap().len(), troubles);
+            journal.put_off_no_longer_than(NOW).unwrap();
+            assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, due);
+        }
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        let back = LATER - Duration::from_secs(3 * 86_400);
+        assert_eq!(journal.put_off_no_longer_than(back).unwrap(), 1, "the clock was set back");
+        let due = journal.deliveries_of(mark).unwrap().sound[0].next_due;
+        assert_eq!(due, back + Duration::from_secs(86_400));
+    }
+
+    /// The register learns of it as of any acknowledgement.
+    #[test]
+    fn a_confirmation_counts_whatever_state_its_delivery_is_in() {
+        for left in [accepted(), again(NOW), held(), parked()] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            attempt(&mut journal, mark, "recovery", &left);
+            assert_eq!(heard(&mut journal, mark, &has()), done(), "{left:?}");
+            assert_eq!(heard(&mut journal, mark, &has()), Heard::Already("recovery".into()));
+            assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::Over(State::Acknowledged));
+            let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+            assert_eq!((delivery.state, delivery.reference.as_deref()), (State::Acknowledged, Some("job 7")));
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+            let said = events(&journal, mark);
+            assert_eq!(said[said.len() - 2..], ["confirmed", "settled"]);
+            let entries = journal.entries(NOW, "ctl1").unwrap();
+            assert!(
+                entries.iter().any(|entry| matches!(entry, Entry::Acknowledged(taken) if taken.mark == mark))
+            );
+            assert!(entries.iter().any(|entry| matches!(entry, Entry::Settled(end) if end.mark == mark)));
+        }
+    }
+
+    #[test]
+    fn a_confirmation_while_an_attempt_is_under_way_makes_its_answer_history() {
+        for answer in [accepted(), again(NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            let host = fencing("compute1").node;
+            assert!(journal.is_under_way(&host).unwrap());
+            assert!(!journal.is_under_way(&fencing("compute2").node).unwrap());
+            assert_eq!(heard(&mut journal, mark, &has()), done());
+            assert!(!journal.is_under_way(&host).unwrap());
+            assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
+            assert_eq!(states(&journal, mark), [State::Acknowledged]);
+            assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
+        }
+    }
+
+    /// Never dropped: it is tried again, slowly, and a late confirmation counts all the same.
+    #[test]
+    fn a_refusal_parks_and_is_said_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        for wanted in [done(), Heard::RefusedBefore("recovery".into())] {
+            assert_eq!(heard(&mut journal, mark, &refuses("no such host")), wanted);
+        }
+        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused"]);
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.state, delivery.next_due), (State::Parked, LATER));
+        assert!(delivery.last.unwrap().detail.ends_with(": no such host"));
+        assert_eq!(journal.due(LATER, "recovery", 10, None).unwrap().sound.len(), 1);
+        assert_eq!(heard(&mut journal, mark, &has()), done());
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+    }
+
+    /// The broken variant puts the mark off with each: whoever refuses it often enough keeps it from being told again.
+    #[test]
+    fn a_repeated_refusal_does_not_put_the_mark_off_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        heard(&mut journal, mark, &refuses("full"));
+        let later = Says::Refuses { reason: "still full".into(), next_due: LATER + Duration::from_secs(9) };
+        assert_eq!(heard(&mut journal, mark, &later), done());
+        assert_eq!(journal.deliveries_of(mark).unwrap().sound[0].next_due, LATER);
+        assert_eq!(events(&journal, mark), ["marked", "accepted", "refused", "refused"]);
+    }
+
+    /// The broken variant is the same mark after its first attempt.
+    #[test]
+    fn what_was_never_sent_is_neither_confirmed_nor_refused() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        for says in [has(), refuses("no")] {
+            assert_eq!(heard(&mut journal, mark, &says), Heard::NeverSent("recovery".into()));
+        }
+        assert_eq!(
+            (states(&journal, mark), events(&journal, mark)),
+            (vec![State::Pending], vec!["marked".into()])
+        );
+        attempt(&mut journal, mark, "recovery", &accepted());
+        assert_eq!(heard(&mut journal, mark, &has()), done());
+    }
+
+    /// The broken variant is a mark that is proven.
+    #[test]
+    fn what_is_in_doubt_is_neither_confirmed_nor_refused() {
+        for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
+            for says in [has(), refuses("no")] {
+                assert_eq!(heard(&mut journal, mark, &says), Heard::Doubtful(doubt));
+            }
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None);
+        }
+    }
+
+    #[test]
+    fn a_refusal_lets_nothing_go_that_is_held() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &held());
+        assert_eq!(heard(&mut journal, mark, &refuses("no")), Heard::StaysHeld("recovery".into()));
+        assert_eq!(states(&journal, mark), [State::Held]);
+        assert_eq!(events(&journal, mark).last().unwrap(), "refused");
+    }
+
+    #[test]
+    fn only_a_route_that_confirms_is_meant() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        let unknown = fencing("compute9").id.into();
+        assert_eq!(heard(&mut journal, unknown, &has()), Heard::NoMark);
+        for route in ["wiki", "elsewhere"] {
+            let heard = journal.call_back(&of(mark, Some(route)), &has(), NOW).unwrap();
+            assert_eq!(heard, Heard::NoDelivery, "{route}");
+        }
+        let both = Callback { confirming: vec!["recovery".into(), "wiki".into()], ..of(mark, None) };
+        let several = Heard::Several(vec!["recovery".into(), "wiki".into()]);
+        assert_eq!(journal.call_back(&both, &has(), NOW).unwrap(), several);
+        assert_eq!(states(&journal, mark), [State::Pending; 2], "nothing has changed");
+        attempt(&mut journal, mark, "wiki", &accepted());
+        let named = Callback { route: Some("wiki".into()), ..both };
+        assert_eq!(journal.call_back(&named, &has(), NOW).unwrap(), Heard::Done("wiki".into()));
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "a required route has it not");
+    }
+
+    #[test]
+    fn what_an_operator_ended_or_damage_took_stays_so() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.dismiss(mark, "no", "alice", NOW).unwrap();
+        for says in [has(), refuses("no")] {
+            assert_eq!(heard(&mut journal, mark, &says), Heard::Over(State::Dismissed));
+        }
+        let other = marked(&mut journal, "compute2", NOW);
+        let damage = format!("UPDATE delivery SET body = x'00' WHERE mark = '{other}'");
+        home.raw().execute(&damage, []).unwrap();
+        let named = of(other, Some("recovery"));
+        let heard = journal.call_back(&named, &has(), NOW).unwrap();
+        assert_eq!(heard, Heard::Over(State::Quarantined));
+    }
+
+    #[test]
+    fn the_history_names_who_said_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, mark, "recovery", &accepted());
+        heard(&mut journal, mark, &has());
+        let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
+        let rows = journal.history(&filter).unwrap().sound;
+        let row = rows.iter().find(|row| row.event == "confirmed").unwrap();
+        assert_eq!((row.actor.as_str(), row.route.as_deref()), ("portal (192.0.2.7)", Some("recovery")));
+    }
+}

@@ -1,0 +1,396 @@
+//! Escalation chains in the journal: what [`marks::chain::next`] decides is written down here.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rusqlite::{Row, Transaction, params_from_iter};
+
+use crate::queue::deliveries::{move_to, note};
+use crate::queue::due::{self, DueDelivery};
+use crate::queue::{delivery_row, endings};
+use crate::store::rows::{Checked, Damage, raw_text};
+use crate::{Fault, Journal, JournalError, row};
+use marks::chain;
+use marks::chain::{Link, Next, Seen, Step, Why};
+use marks::delivery::{Attempt, Delivery, State};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::terms::CHAIN;
+use marks::time::Timestamp;
+
+/// How many chains go on in one transaction: `fence_mark` waits for each.
+const PAGE: usize = 64;
+
+/// What became of chains.
+#[derive(Clone, Debug, Default)]
+pub struct Advanced {
+    /// The steps whose turn it is now, since the one before was refused, had its time, or is gone.
+    pub escalated: Vec<DueDelivery>,
+    /// The last steps of chains that have no other: each stays, and is tried for ever.
+    pub exhausted: Vec<DueDelivery>,
+}
+
+impl Journal {
+    /// Lets chains go on: from a step that was refused or has had its time to the next one, never while an attempt of it is
+    /// under way, and to no step of a route that `is_there` does not know. `may_go` says whether the policy lets a mark go;
+    /// the clock of one that it holds stands, and so does that of a doubtful mark. Where nothing changes nothing is written, and of each open chain only an index is read: it may be
+    /// called before every turn. Damaged steps are put into quarantine on the way, of which the next [`Self::turn`] tells.
+    ///
+    /// # Errors
+    /// As any write. What was not written is still to be done.
+    pub fn advance_chains(
+        &mut self,
+        may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Result<Advanced, JournalError> {
+        let chains = self.sqlite(self.open_chains(None, is_there))?;
+        self.advance_some(chains, may_go, is_there, now)
+    }
+
+    /// The same for those chains alone that may have something to do: of which something was written here since the last
+    /// time, whose step's time is over, and those of `changed`, of which the policy says something else than before. It
+    /// costs what these cost, however many there are beside. What was there before the journal was opened it does not know,
+    /// nor that the clock was set back: then [`Self::advance_chains`] is for all of them.
+    ///
+    /// # Errors
+    /// As [`Self::advance_chains`].
+    pub fn advance_stirred(
+        &mut self,
+        changed: &[MarkId],
+        may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Result<Advanced, JournalError> {
+        let mut marks = self.sqlite(self.stirred(now))?;
+        marks.extend(changed);
+        let mut chains = Vec::new();
+        for mark in &marks {
+            chains.extend(self.sqlite(self.open_chains(Some(*mark), is_there))?);
+        }
+        let advanced = self.advance_some(chains, may_go, is_there, now)?;
+        self.sqlite(self.forget_stirred(&marks))?;
+        Ok(advanced)
+    }
+
+    fn advance_some(
+        &mut self,
+        chains: Vec<(MarkId, Vec<Seen>)>,
+        may_go: &dyn Fn(MarkId) -> bool,
+        is_there: &dyn Fn(&str) -> bool,
+        now: Timestamp,
+    ) -> Result<Advanced, JournalError> {
+        let mut advanced = Advanced::default();
+        for page in self.stirring(chains, may_go, now)?.chunks(PAGE) {
+            let (part, damaged) = self.write(|transaction| {
+                let (mut part, mut damaged) = (Advanced::default(), Vec::new());
+                for chain in page {
+                    advance(transaction, *chain, is_there, now, &mut part, &mut damaged)?;
+                }
+                Ok((part, damaged))
+            })?;
+            advanced.escalated.extend(part.escalated);
+            advanced.exhausted.extend(part.exhausted);
+            self.met.extend(damaged);
+        }
+        Ok(advanced)
+    }
+
+    /// When the next step's time is over that was not over at `now`, the time of the last [`Self::advance_chains`]. One
+    /// with an attempt under way waits for its end, however long.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn next_step(&self, now: Timestamp) -> Result<Option<Timestamp>, JournalError> {
+        let sql = "SELECT min(step_until) FROM delivery INDEXED BY delivery_step_until
+             WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
+               AND last_kind IS NOT 'chain' AND step_until > ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            query.query_row([now.0], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+        };
+        self.sqlite(read())
+    }
+
+    /// The marks whose chains may have something to do, with whether they may go. The index is believed for that alone.
+    fn stirring(
+        &self,
+        chains: Vec<(MarkId, Vec<Seen>)>,
+        may_go: &dyn Fn(MarkId) -> bool,
+        now: Timestamp,
+    ) -> Result<Vec<(MarkId, bool)>, JournalError> {
+        let mut stirring = Vec::new();
+        for (mark, steps) in chains {
+            let goes = may_go(mark);
+            if chain::next(&steps, goes, now) == Next::Stay {
+                continue;
+            }
+            // A mark whose own row is damaged goes nowhere.
+            let Some(Ok(row)) = self.find_mark(mark)? else { continue };
+            let goes = goes && row.standing.doubt().is_none();
+            if chain::next(&steps, goes, now) != Next::Stay {
+                stirring.push((mark, goes));
+            }
+        }
+        Ok(stirring)
+    }
+
+    /// The marks of which something was written since they were last looked at, and those whose current step has had its time.
+    fn stirred(&self, now: Timestamp) -> rusqlite::Result<BTreeSet<MarkId>> {
+        let over = "SELECT mark FROM delivery INDEXED BY delivery_step_until
+             WHERE step_until IS NOT NULL AND exhausted_at IS NULL AND state IN ('pending', 'parked', 'held')
+               AND last_kind IS NOT 'chain' AND step_until <= ?1";
+        let mut marks = BTreeSet::new();
+        for (sql, given) in [(over, &[now.0][..]), ("SELECT mark FROM temp.stirred", &[])] {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut rows = query.query(params_from_iter(given))?;
+            while let Some(row) = rows.next()? {
+                marks.extend(mark_of(row)?);
+            }
+        }
+        Ok(marks)
+    }
+
+    fn forget_stirred(&self, marks: &BTreeSet<MarkId>) -> rusqlite::Result<()> {
+        let mut forget = self.connection.prepare_cached("DELETE FROM temp.stirred WHERE mark = ?1")?;
+        marks.iter().try_for_each(|mark| forget.execute([mark.to_string()]).map(drop))
+    }
+
+    /// The open steps of every mark, or of one.
+    fn open_chains(
+        &self,
+        only: Option<MarkId>,
+        is_there: &dyn Fn(&str) -> bool,
+    ) -> rusqlite::Result<Vec<(MarkId, Vec<Seen>)>> {
+        let one = if only.is_some() { "AND mark = ?1" } else { "" };
+        let sql = format!(
+            "SELECT mark, step, step_limit, step_until, step_left, exhausted_at, state, last_kind, route
+             FROM delivery INDEXED BY delivery_chain
+             WHERE step IS NOT NULL AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') {one} ORDER BY mark"
+        );
+        let mut query = self.connection.prepare_cached(&sql)?;
+        let mut rows = query.query(params_from_iter(only.map(|mark| mark.to_string())))?;
+        let mut chains: Vec<(MarkId, Vec<Seen>)> = Vec::new();
+        let mut last = Vec::new();
+        while let Some(row) = rows.next()? {
+            let text = raw_text(row, 0)?;
+            if text != last || chains.is_empty() {
+                let Some(mark) = mark_of(row)? else { continue };
+                chains.push((mark, Vec::new()));
+                last = text;
+            }
+            if let Some((_, steps)) = chains.last_mut() {
+                steps.extend(raw(row, is_there));
+            }
+        }
+        Ok(chains)
+    }
+}
+
+/// Damage may have made it none: such a row belongs to no mark.
+fn mark_of(row: &Row<'_>) -> rusqlite::Result<Option<MarkId>> {
+    let text = raw_text(row, 0)?;
+    Ok(str::from_utf8(&text).ok().and_then(|text| MarkId::parse(text).ok()))
+}
+
+/// A step as it stands there; one that makes no sense is none.
+fn raw(row: &Row<'_>, is_there: &dyn Fn(&str) -> bool) -> Option<Seen> {
+    let number = |at: usize| row.get::<_, Option<i64>>(at).ok();
+    let time = |at: i64| u64::try_from(at).ok().map(Duration::from_millis);
+    let state = State::parse(&row.get::<_, String>(6).ok()?)?;
+    let kind: Option<String> = row.get(7).ok()?;
+    let link = Link { step: u32::try_from(number(1)??).ok()?, timeout: time(number(2)??)? };
+    let step = Step {
+        link,
+        until: number(3)?.map(Timestamp),
+        left: number(4)?.and_then(time),
+        exhausted_at: number(5)?.map(Timestamp),
+    };
+    let is_there = row.get::<_, String>(8).is_ok_and(|route| is_there(&route));
+    Some(Seen { step, state, waits: state == State::Held && kind.as_deref() == Some(CHAIN), is_there })
+}
+
+fn advance(
+    transaction: &Transaction<'_>,
+    (mark, may_go): (MarkId, bool),
+    is_there: &dyn Fn(&str) -> bool,
+    now: Timestamp,
+    advanced: &mut Advanced,
+    damaged: &mut Vec<Damage>,
+) -> Result<(), Fault> {
+    let Some(row) = row::load(transaction, mark)? else { return Ok(()) };
+    let Some(mut steps) = load(transaction, mark, now, damaged)? else { return Ok(()) };
+    let seen: Vec<Seen> = steps.iter().filter_map(|step| step.seen(is_there(&step.route))).collect();
+    match chain::next(&seen, may_go, now) {
+        Next::Stay => {}
+        Next::Run(at) => set(transaction, &mut steps[at], |step| step.run(now))?,
+        Next::Stop(at) => set(transaction, &mut steps[at], |step| step.stop(now))?,
+        Next::Escalate { from, to, why } => {
+            escalate(transaction, (&mut steps, from, to), why, now)?;
+            advanced.escalated.push(DueDelivery { mark: row, delivery: steps.swap_remove(to) });
+        }
+        Next::Exhaust(at, why) => {
+            set(transaction, &mut steps[at], |step| step.exhausted_at = Some(now))?;
+            note_exhausted(transaction, &row, &steps[at], why, now)?;
+            advanced.exhausted.push(DueDelivery { mark: row, delivery: steps.swap_remove(at) });
+        }
+        Next::End => {
+            let told = steps.iter().find(|step| step.state == State::Acknowledged);
+            if let Some(told) = told {
+                endings::settle_if_done(transaction, told, now)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The steps of a mark's chain. None where a damaged row says that it is under way: it may be, and is waited for. Else such a
+/// row is put into quarantine, and is none of the steps.
+fn load(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    now: Timestamp,
+    damaged: &mut Vec<Damage>,
+) -> Result<Option<Vec<Delivery>>, Fault> {
+    let mut steps = Vec::new();
+    for (route, state) in raw_states(transaction, mark)? {
+        // Such a row belongs to no route.
+        let (Ok(route), Ok(state)) = (String::from_utf8(route), String::from_utf8(state)) else { continue };
+        match delivery_row::find(transaction, (&mark.to_string(), &route))? {
+            Some(Ok(delivery)) => steps.extend(Some(delivery).filter(|d| d.chain.is_some())),
+            Some(Err(_)) if state == State::InFlight.as_str() => return Ok(None),
+            Some(Err(damage)) => {
+                due::quarantine(transaction, (&mark.to_string(), &route), &damage, now)?;
+                if state != State::Quarantined.as_str() {
+                    damaged.push(damage);
+                }
+            }
+            None => {}
+        }
+    }
+    Ok(Some(steps))
+}
+
+/// Routes and states as they stand there.
+fn raw_states(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut query = transaction.prepare_cached("SELECT route, state FROM delivery WHERE mark = ?1")?;
+    query.query_map([mark.to_string()], |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?.collect()
+}
+
+fn set(
+    transaction: &Transaction<'_>,
+    delivery: &mut Delivery,
+    change: impl FnOnce(&mut Step),
+) -> Result<(), Fault> {
+    delivery.chain.as_mut().map(change);
+    Ok(delivery_row::update(transaction, delivery)?)
+}
+
+/// The step that is left is held, and the other one may be told from now on.
+fn escalate(
+    transaction: &Transaction<'_>,
+    (steps, from, to): (&mut [Delivery], Option<usize>, usize),
+    why: Why,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let next = steps[to].route.clone();
+    let ended = from.map_or_else(|| reason(None, why), |from| reason(Some(&steps[from]), why));
+    let detail = format!("{ended}; route {next} is next");
+    if let Some(from) = from {
+        let left = &mut steps[from];
+        if left.state != State::Held {
+            move_to(left, State::Held)?;
+        }
+        left.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail: detail.clone() });
+        set(transaction, left, |step| step.leave(now))?;
+        note(transaction, left, now, "escalated", &detail)?;
+    }
+    let begun = &mut steps[to];
+    move_to(begun, State::Pending)?;
+    // What it said before, or that it had to wait, says nothing of its route now.
+    (begun.next_due, begun.last) = (now, None);
+    set(transaction, begun, |step| {
+        *step = Step::new(step.link);
+        step.run(now);
+    })?;
+    let detail = format!("route {next} is told now: {ended}");
+    Ok(note(transaction, begun, now, "escalated", &detail)?)
+}
+
+/// What became of the step that is left.
+fn reason(left: Option<&Delivery>, why: Why) -> String {
+    let Some(left) = left else { return "the step before it has ended or is damaged".to_owned() };
+    let route = &left.route;
+    let last = left.last.as_ref().map_or("nothing was heard of it", |last| last.kind.as_str());
+    let limit = left.chain.map_or(0, |step| step.link.timeout.as_secs());
+    match why {
+        Why::Missing => format!("route {route} is not configured any more"),
+        Why::Refused => format!("route {route} refused it ({last})"),
+        Why::TimeOut | Why::Gone => format!("route {route} did not acknowledge it within {limit} s ({last})"),
+    }
+}
+
+fn note_exhausted(
+    transaction: &Transaction<'_>,
+    mark: &MarkRow,
+    last: &Delivery,
+    why: Why,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let ended = reason(Some(last), why);
+    let detail = format!("no step of {}'s chain is left: {ended}; it is tried for ever", mark.node);
+    Ok(note(transaction, last, now, "exhausted", &detail)?)
+}
+
+/// Where a step was acknowledged, its chain ends with it: the others are cancelled. One that is under way is waited for:
+/// what its controller says is the truth about that one.
+pub(crate) fn end_behind(
+    transaction: &Transaction<'_>,
+    told: &Delivery,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if told.chain.is_none() || told.state != State::Acknowledged {
+        return Ok(());
+    }
+    let others = delivery_row::load_others(transaction, told)?.into_iter().flatten();
+    let can_end = |other: &Delivery| !other.state.is_final() && other.state.may_become(State::Cancelled);
+    for mut other in others.filter(|other| other.chain.is_some() && can_end(other)) {
+        cancel(transaction, &mut other, &told.route, now)?;
+        delivery_row::update(transaction, &other)?;
+    }
+    Ok(())
+}
+
+/// The same for a step whose attempt was under way when another one was acknowledged, and came to nothing. The caller writes
+/// the row.
+pub(crate) fn end_if_told(
+    transaction: &Transaction<'_>,
+    step: &mut Delivery,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    if step.chain.is_none() || step.state.is_final() {
+        return Ok(());
+    }
+    let is_told = |other: &Delivery| other.chain.is_some() && other.state == State::Acknowledged;
+    let others: Vec<Checked<Delivery>> = delivery_row::load_others(transaction, step)?;
+    let Some(told) = others.iter().flatten().find(|other| is_told(other)) else { return Ok(()) };
+    cancel(transaction, step, &told.route, now)?;
+    endings::settle_if_done(transaction, step, now).map(drop)
+}
+
+fn cancel(
+    transaction: &Transaction<'_>,
+    step: &mut Delivery,
+    told: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    move_to(step, State::Cancelled)?;
+    step.ended_at = Some(now);
+    let detail = format!("the chain has ended: route {told} acknowledged");
+    note(transaction, step, now, "cancelled", &detail)?;
+    step.last = Some(Attempt { at: now, kind: CHAIN.to_owned(), detail });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,704 @@
+//! Deliveries in the journal: made, put off, woken, ended, read. Only the transition table decides what may change.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::queue::delivery_row::{self, COLUMNS, update};
+use crate::queue::due;
+use crate::store::rows::{Checked, Damage, Rows, raw_text};
+use crate::{Fault, Journal, JournalError};
+use marks::chain::{Link, Step};
+use marks::delivery::{ACCEPTED, Attempt, Delivery, State};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::returning::Arrivals;
+use marks::returning::OTHER_TARGET;
+use marks::terms::{CHAIN, STALE};
+use marks::time::Timestamp;
+
+/// A delivery to make: the route and the exact bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDelivery {
+    /// The route's name.
+    pub route: String,
+    /// What every attempt will send.
+    pub body: Vec<u8>,
+    /// Whether the mark stays open until this route has it. A chain is required as a whole, where one of its steps is.
+    pub required: bool,
+    /// Its place in the mark's chain. All steps of a chain are made at once, each on a route of its own.
+    pub link: Option<Link>,
+}
+
+/// What a route said last to a delivery that is still open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The route's name.
+    pub route: String,
+    /// When the oldest of the failures that are known ended.
+    pub since: Timestamp,
+    /// The newest of them.
+    pub last: Attempt,
+    /// Whether a mark stays open until this route has it.
+    pub required: bool,
+}
+
+/// The states that are final.
+const FINAL: &str = "'acknowledged', 'dismissed', 'cancelled'";
+/// A delivery `d` that is not final, in the words of the index `delivery_tried`.
+pub(crate) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')";
+/// One of these that nobody is being told of at this moment, in the words of that index too.
+pub(crate) const NOT_UNDER_WAY: &str =
+    "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND d.state <> 'in-flight'";
+/// One that waits, in the words of `delivery_waiting`.
+pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
+/// One that does not, in the words of `delivery_in_flight`.
+pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
+/// One that is held, in the words of that index.
+pub(crate) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
+/// One that is held because it is another step's turn in its mark's chain.
+const WAITS_IN_CHAIN: &str =
+    "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
+/// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
+pub(crate) const IS_STEP: &str = "instr(d.route, '.') > 0";
+/// One that tells that a host is back: no end of its mark ends it.
+pub(crate) const IS_RETURN: &str = "d.route LIKE '%.return'";
+/// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).
+pub(crate) const REJECTED: &str = "d.state = 'parked' AND d.next_due > d.last_at";
+/// No mark that its endpoint rejects waits longer for its next attempt.
+pub const SLOWEST: Duration = Duration::from_secs(3600);
+/// No receiver may take longer to confirm what it has accepted (`ack-timeout`).
+const CONFIRMATION: Duration = Duration::from_secs(86_400);
+/// How many deliveries are changed in one transaction.
+const PAGE: usize = 256;
+
+impl Journal {
+    /// No delivery waits beyond `latest` any more: what was put off by a clock that was set back since, or by a former
+    /// daemon, would wait too long. One that was rejected has up to [`SLOWEST`] beyond that, and one whose receiver is to
+    /// confirm it up to a day. Says how many did.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn put_off_no_longer_than(&mut self, latest: Timestamp) -> Result<usize, JournalError> {
+        let (confirmed, rejected, now) = (latest + CONFIRMATION, latest + SLOWEST, Timestamp::now());
+        let condition = format!(
+            "{WAITING} AND d.next_due > ?3 AND (d.last_kind IS NOT '{ACCEPTED}' OR d.next_due > ?4)
+             AND (d.state <> 'parked' OR d.next_due > ?5)"
+        );
+        let given = [latest, confirmed, rejected].map(|at| at.0.into());
+        self.change_each(&condition, &given, now, |delivery, _| {
+            let is_accepted = delivery.last.as_ref().is_some_and(|last| last.kind == ACCEPTED);
+            let latest = match delivery.state {
+                State::Parked => rejected,
+                _ if is_accepted => confirmed,
+                _ => latest,
+            };
+            delivery.next_due = delivery.next_due.min(latest);
+            Ok(())
+        })
+    }
+
+    /// Makes open deliveries due at once; those of one mark, or all. The reason may be empty. Says how many.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn retry_now(
+        &mut self,
+        only: Option<MarkId>,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!("{WAITING} AND (?3 IS NULL OR d.mark = ?3)");
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let detail = format!("an operator asked for an attempt at once{why}");
+        let only = only.map(|mark| mark.to_string()).into();
+        self.change_each(&condition, &[only], now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.next_due = delivery.next_due.min(now);
+            let key = (delivery.mark, delivery.route.as_str());
+            Ok(note_by(transaction, key, now, "retry", &detail, actor)?)
+        })
+    }
+
+    /// Lets what a route's terms or its controller's answer keep back of a mark go, whatever the terms say of what is known
+    /// now: the operator vouches for that, and for nothing that comes later. A step whose turn it is not stays where it is.
+    /// Says how many deliveries there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn release_held(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition =
+            format!("d.state = 'held' AND d.last_kind NOT IN ('chain', '{OTHER_TARGET}') AND d.mark = ?3");
+        self.release_those(&condition, mark, (reason, actor), now)
+    }
+
+    /// Lets the returns of a mark go to where their routes lead now: to somebody else's host, unless the operator knows it to be
+    /// the same. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn release_elsewhere(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!("{KEPT_BACK} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3");
+        self.release_those(&condition, mark, (reason, actor), now)
+    }
+
+    fn release_those(
+        &mut self,
+        condition: &str,
+        mark: MarkId,
+        (reason, actor): (&str, &str),
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        self.change_each(condition, &[mark.to_string().into()], now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            (delivery.released_at, delivery.next_due) = (Some(now), now);
+            let detail = format!("it was held on route {} and is released: {reason}", delivery.route);
+            let key = (delivery.mark, delivery.route.as_str());
+            Ok(note_by(transaction, key, now, "released", &detail, actor)?)
+        })
+    }
+
+    /// Lets deliveries on a route go that were held as stale and are not, since their hosts failed at `since` or later: the
+    /// clock was wrong. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn free_stale(
+        &mut self,
+        route: &str,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition =
+            format!("{KEPT_BACK} AND d.last_kind = '{STALE}' AND d.route = ?3 AND d.failure_time >= ?4");
+        let given = [route.to_owned().into(), since.0.into()];
+        self.change_each(&condition, &given, now, |delivery, transaction| {
+            move_to(delivery, State::Pending)?;
+            delivery.next_due = now;
+            let detail = "it is not stale by the clock as it goes now";
+            Ok(note(transaction, delivery, now, "freed", detail)?)
+        })
+    }
+
+    /// Makes the parked deliveries of a route due: it was not these marks that it refused. Says how many.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn wake_parked(&mut self, route: &str, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = "d.state = 'parked' AND d.route = ?3 AND d.next_due > ?4";
+        self.change_each(condition, &[route.to_owned().into(), now.0.into()], now, |delivery, _| {
+            delivery.next_due = now;
+            Ok(())
+        })
+    }
+
+    /// Cancels what is still open on routes that are not required, of marks that are settled and whose host failed before
+    /// `before`: it would be no news any more. One that is under way is left alone, since its answer is awaited; so are the
+    /// steps behind an acknowledgement, which may begin long after the failure. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn cancel_unrequired(&mut self, before: Timestamp, now: Timestamp) -> Result<usize, JournalError> {
+        let mut cancelled = 0;
+        // First what waits in a chain, which else would be told in its place.
+        for part in [WAITS_IN_CHAIN, WAITING] {
+            let condition = format!(
+                "{part} AND d.failure_time < ?3 AND d.required = 0 AND NOT {IS_STEP}
+                 AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NOT NULL)"
+            );
+            cancelled += self.change_each(&condition, &[before.0.into()], now, |delivery, transaction| {
+                move_to(delivery, State::Cancelled)?;
+                delivery.ended_at = Some(now);
+                let route = &delivery.route;
+                let detail = format!(
+                    "route {route} is not required and has not taken it in time: see [intake] horizon"
+                );
+                Ok(note(transaction, delivery, now, "cancelled", &detail)?)
+            })?;
+        }
+        Ok(cancelled)
+    }
+
+    /// How many deliveries each route has that are not final, without those whose turn it is not in their chain; routes
+    /// without any are left out.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn waiting(&self) -> Result<BTreeMap<String, usize>, JournalError> {
+        self.waiting_where("", &[])
+    }
+
+    /// Of how many marks each route for which `is_asked` has a return, or a delivery that the open mark waits for, without those whose turn
+    /// it is not in their chain. Of the deliveries of the other routes an index alone is read.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn waiting_required(
+        &self,
+        is_asked: impl Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, usize>, JournalError> {
+        let mut waiting = BTreeMap::new();
+        for route in self.waiting()?.into_keys().filter(|route| is_asked(route)) {
+            let only = format!(
+                "AND d.route = ?1 AND ({IS_RETURN} OR d.required = 1
+             AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.settlement IS NULL))"
+            );
+            waiting.extend(self.waiting_where(&only, &[&route])?);
+        }
+        Ok(waiting)
+    }
+
+    fn waiting_where(&self, only: &str, given: &[&str]) -> Result<BTreeMap<String, usize>, JournalError> {
+        let read = || {
+            let mut waiting = BTreeMap::new();
+            let under_way = format!("{UNDER_WAY} AND NOT (d.state = 'held' AND d.last_kind IS 'chain')");
+            for part in [WAITING, &under_way, "d.state = 'quarantined'"] {
+                let sql =
+                    format!("SELECT d.route, count(*) FROM delivery d WHERE {part} {only} GROUP BY d.route");
+                let mut query = self.connection.prepare_cached(&sql)?;
+                let mut rows = query.query(params_from_iter(given))?;
+                while let Some(row) = rows.next()? {
+                    let count = usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX);
+                    // One damaged name costs its own row alone, which is told of as damaged where it is read as a whole.
+                    if let Ok(route) = row.get(0) {
+                        *waiting.entry(route).or_default() += count;
+                    }
+                }
+            }
+            Ok(waiting)
+        };
+        self.sqlite(read())
+    }
+
+    /// The marks with a delivery on a route that is neither final nor under way.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_waiting_for(&self, route: &str) -> Result<Vec<MarkId>, JournalError> {
+        let rows = self.deliveries_that(&format!("d.route = ?1 AND {NOT_UNDER_WAY}"), [route])?;
+        Ok(rows.sound.into_iter().map(|delivery| delivery.mark).collect())
+    }
+
+    /// How many deliveries a route has under way.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn under_way_on(&self, route: &str) -> Result<usize, JournalError> {
+        let sql = format!(
+            "SELECT count(*) FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight' AND d.route = ?1"
+        );
+        let count = self.sqlite(self.connection.query_row(&sql, [route], |row| row.get::<_, i64>(0)))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// Whether there is any delivery of a route, ended ones too.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_deliveries_on(&self, route: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE route = ?1)";
+        self.sqlite(self.connection.query_row(sql, [route], |row| row.get(0)))
+    }
+
+    /// How many deliveries a route has in quarantine.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(crate) fn quarantined_on(&self, route: &str) -> Result<usize, JournalError> {
+        let sql = "SELECT count(*) FROM delivery d WHERE d.state = 'quarantined' AND d.route = ?1";
+        let count = self.sqlite(self.connection.query_row(sql, [route], |row| row.get::<_, i64>(0)))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
+    /// The marks of which an attempt is under way; read from an index alone.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_in_flight(&self) -> Result<HashSet<MarkId>, JournalError> {
+        let sql = format!(
+            "SELECT DISTINCT d.mark FROM delivery d INDEXED BY delivery_in_flight WHERE {UNDER_WAY} AND d.state = 'in-flight'"
+        );
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            // An id that is none belongs to a damaged row, of which nothing is under way.
+            let rows = query.query_map([], |row| {
+                Ok(row.get_ref(0)?.as_str().ok().and_then(|id| MarkId::parse(id).ok()))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        };
+        self.sqlite(read())
+    }
+
+    /// What routes said last to deliveries that are not final, and since when: what a former daemon left. What is held or
+    /// rejected says nothing of its route, and what was accepted nothing bad.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn tried(&self) -> Result<Vec<Tried>, JournalError> {
+        // SQLite takes the other columns from the row with the greatest value.
+        let sql = format!(
+            "SELECT d.route, max(d.last_at), d.last_kind, d.last_detail, sum(d.required) > 0,
+               (SELECT min(e.last_at) FROM delivery e
+                WHERE e.route = d.route AND e.last_at IS NOT NULL AND e.state NOT IN ({FINAL}) AND e.state <> 'held'
+                  AND e.last_kind <> '{ACCEPTED}' AND NOT (e.state = 'parked' AND e.next_due > e.last_at))
+             FROM delivery d WHERE d.last_at IS NOT NULL AND {OPEN} AND d.state <> 'held' AND d.last_kind <> '{ACCEPTED}'
+               AND NOT ({REJECTED})
+             GROUP BY d.route"
+        );
+        let read = || {
+            let mut query = self.connection.prepare(&sql)?;
+            let rows = query.query_map([], |row| {
+                // A damaged text says nothing, and is no reason not to start.
+                Ok(decode_tried(row).ok())
+            })?;
+            Ok(rows.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        };
+        self.sqlite(read())
+    }
+
+    /// The deliveries of one mark.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn deliveries_of(&self, mark: MarkId) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_where("d.mark = ?1", Some(mark))
+    }
+
+    /// Every delivery that is not final.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn open_deliveries(&self) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_where(OPEN, None)
+    }
+
+    fn deliveries_where(
+        &self,
+        condition: &str,
+        mark: Option<MarkId>,
+    ) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_that(condition, params_from_iter(mark.map(|mark| mark.to_string())))
+    }
+
+    /// The deliveries `d` for which a condition of SQL holds.
+    pub(crate) fn deliveries_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<Delivery>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE {condition} ORDER BY d.mark, d.route");
+        self.rows(&sql, parameters, |row| delivery_row::decode(row, 0))
+    }
+
+    /// Changes every delivery `d` for which a condition of SQL holds, a page in each transaction: there may be very many.
+    /// One whose row cannot be believed is put into quarantine: it may never be due, and would stand before the later ones
+    /// of its host. The condition's parameters begin with `?3`. Says how many could be believed.
+    pub(crate) fn change_each(
+        &mut self,
+        condition: &str,
+        parameters: &[Value],
+        now: Timestamp,
+        change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
+    ) -> Result<usize, JournalError> {
+        let sql = format!(
+            "SELECT d.mark, d.route FROM delivery d
+             WHERE {condition} AND (d.mark, d.route) > (CAST(?1 AS TEXT), CAST(?2 AS TEXT))
+             ORDER BY d.mark, d.route LIMIT {PAGE}"
+        );
+        let (mut changed, mut last) = (0, (Vec::new(), Vec::new()));
+        loop {
+            let start = [last.0.into(), last.1.into()];
+            let keys = self.keys(&sql, start.into_iter().chain(parameters.iter().cloned()))?;
+            // Where there is nothing to change, nobody's lock matters.
+            let Some(end) = keys.last() else { return Ok(changed) };
+            last = end.clone();
+            let (sound, damaged) = self.write(|transaction| change_page(transaction, &keys, now, &change))?;
+            changed += sound;
+            self.met.extend(damaged);
+        }
+    }
+
+    fn keys(&self, sql: &str, parameters: impl Iterator<Item = Value>) -> Result<Vec<Key>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query
+                .query_map(params_from_iter(parameters), |row| Ok((raw_text(row, 0)?, raw_text(row, 1)?)))?;
+            rows.collect()
+        };
+        self.sqlite(read())
+    }
+}
+
+fn decode_tried(row: &Row<'_>) -> rusqlite::Result<Tried> {
+    let last = Attempt { at: Timestamp(row.get(1)?), kind: row.get(2)?, detail: row.get(3)? };
+    let (route, required) = (row.get(0)?, row.get(4)?);
+    Ok(Tried { route, since: Timestamp(row.get(5)?), last, required })
+}
+
+/// A mark's id and a route's name, as they stand there: damage may have made them no text at all.
+type Key = (Vec<u8>, Vec<u8>);
+
+/// Says how many rows could be believed, and which could not.
+fn change_page(
+    transaction: &Transaction<'_>,
+    keys: &[Key],
+    now: Timestamp,
+    change: impl Fn(&mut Delivery, &Transaction<'_>) -> Result<(), Fault>,
+) -> Result<(usize, Vec<Damage>), Fault> {
+    let (mut changed, mut damaged) = (0, Vec::new());
+    for (mark, route) in keys {
+        // Such a row belongs to no mark or route, and stands before none.
+        let (Ok(mark), Ok(route)) = (str::from_utf8(mark), str::from_utf8(route)) else { continue };
+        match load_or_quarantine(transaction, (mark, route), now)? {
+            Some(Ok(mut delivery)) => {
+                change(&mut delivery, transaction)?;
+                update(transaction, &delivery)?;
+                changed += 1;
+            }
+            Some(Err(damage)) => damaged.push(damage),
+            None => {}
+        }
+    }
+    Ok((changed, damaged))
+}
+
+/// The delivery of a key. A damaged row is in nobody's way from then on.
+pub(crate) fn load_or_quarantine(
+    transaction: &Transaction<'_>,
+    key: (&str, &str),
+    now: Timestamp,
+) -> rusqlite::Result<Option<Checked<Delivery>>> {
+    let found = delivery_row::find(transaction, key)?;
+    if let Some(Err(damage)) = &found {
+        due::quarantine(transaction, key, damage, now)?;
+    }
+    Ok(found)
+}
+
+pub(crate) fn move_to(delivery: &mut Delivery, next: State) -> Result<(), JournalError> {
+    if !delivery.state.may_become(next) {
+        return Err(JournalError::Transition { from: delivery.state.as_str(), to: next.as_str() });
+    }
+    delivery.state = next;
+    Ok(())
+}
+
+/// Ends an open delivery by what an alerter on another controller did.
+pub(crate) fn finish_elsewhere(
+    transaction: &Transaction<'_>,
+    delivery: &mut Delivery,
+    end: State,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    if !delivery.state.may_end_elsewhere(end) {
+        let (from, to) = (delivery.state.as_str(), end.as_str());
+        return Err(JournalError::Transition { from, to }.into());
+    }
+    delivery.state = end;
+    delivery.ended_at = Some(at);
+    Ok(update(transaction, delivery)?)
+}
+
+pub(crate) fn note(
+    transaction: &Transaction<'_>,
+    delivery: &Delivery,
+    now: Timestamp,
+    event: &str,
+    detail: &str,
+) -> rusqlite::Result<()> {
+    note_by(transaction, (delivery.mark, &delivery.route), now, event, detail, ALERTER)
+}
+
+pub(crate) fn note_by(
+    transaction: &Transaction<'_>,
+    (mark, route): (MarkId, &str),
+    now: Timestamp,
+    event: &str,
+    detail: &str,
+    actor: &str,
+) -> rusqlite::Result<()> {
+    let node: Option<String> = transaction
+        .prepare_cached("SELECT node FROM mark WHERE id = ?1")?
+        .query_row([mark.to_string()], |row| row.get(0))
+        .optional()?;
+    let node = node.and_then(|name| HostName::parse(&name).ok());
+    let (mark, route) = (Some(mark), Some(route));
+    history::append(
+        transaction,
+        &NewHistory { at: now, event, mark, node: node.as_ref(), route, outcome: None, detail, actor },
+    )
+}
+
+/// A mark that has deliveries keeps the chain that it has, or goes on without one, whatever is configured now.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    (mark, failure_time): (MarkId, Timestamp),
+    new: &[NewDelivery],
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let takes_chain = new.iter().any(|new| new.link.is_some()) && !has_any(transaction, mark)?;
+    insert_all(transaction, (mark, failure_time), new, takes_chain.then(Behind::default), now)
+}
+
+/// The same for a mark that may have deliveries of which nobody is told any more: it gets a chain all the same. Its steps come
+/// behind those that the mark has, and after one that is under way; where one of them has it nobody else is told.
+pub(crate) fn insert_missing(
+    transaction: &Transaction<'_>,
+    (mark, failure_time): (MarkId, Timestamp),
+    new: &[NewDelivery],
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let behind = Behind::steps_of(transaction, mark)?;
+    insert_all(transaction, (mark, failure_time), new, behind, now)
+}
+
+/// What a mark's chain has already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// The last step's number.
+    last: u32,
+    /// A step of it is not over.
+    is_open: bool,
+}
+
+impl Behind {
+    /// None where the chain is over.
+    fn steps_of(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Option<Self>> {
+        let all = delivery_row::load_all(transaction, mark)?;
+        let steps = || all.iter().flatten().filter_map(|delivery| Some((delivery.chain?, delivery.state)));
+        if steps().any(|(_, state)| state == State::Acknowledged) {
+            return Ok(None);
+        }
+        let last = steps().map(|(step, _)| step.link.step).max().unwrap_or(0);
+        Ok(Some(Self { last, is_open: steps().any(|(_, state)| !state.is_final()) }))
+    }
+
+    fn link(self, link: Link) -> Link {
+        Link { step: link.step.saturating_add(self.last), ..link }
+    }
+}
+
+/// `behind` is none where no chain is to be made.
+fn insert_all(
+    transaction: &Transaction<'_>,
+    (mark, failure_time): (MarkId, Timestamp),
+    new: &[NewDelivery],
+    behind: Option<Behind>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let links = || new.iter().filter(|new| new.link.is_some());
+    let is_chain_required = links().any(|new| new.required);
+    let is_open = behind.is_some_and(|behind| behind.is_open);
+    let first = links().filter_map(|new| new.link).map(|link| link.step).min().filter(|_| !is_open);
+    for NewDelivery { route, body, required, link } in new {
+        if link.is_some() && behind.is_none() {
+            continue;
+        }
+        let waits = link.is_some_and(|link| Some(link.step) != first);
+        let link = link.zip(behind).map(|(link, behind)| behind.link(link));
+        let detail = || format!("route {route} is told when it is its turn in the chain");
+        let delivery = Delivery {
+            mark,
+            failure_time,
+            route: route.clone(),
+            required: if link.is_some() { is_chain_required } else { *required },
+            chain: link.map(Step::new),
+            state: if waits { State::Held } else { State::Pending },
+            body: body.clone(),
+            attempts: 0,
+            ambiguous: 0,
+            arrivals: Arrivals::default(),
+            released_at: None,
+            next_due: now,
+            last: waits.then(|| Attempt { at: now, kind: CHAIN.to_owned(), detail: detail() }),
+            reference: None,
+            ended_at: None,
+        };
+        delivery_row::insert(transaction, &delivery)?;
+        wake_rejected(transaction, (mark, route), now)?;
+    }
+    Ok(())
+}
+
+/// A later mark of a host goes behind the earlier ones: those that the route has rejected have their turn now, or it would
+/// wait for as long as they do.
+fn wake_rejected(
+    transaction: &Transaction<'_>,
+    (later, route): (MarkId, &str),
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let sql = format!(
+        "SELECT n.id FROM mark m CROSS JOIN mark n ON n.node = m.node AND n.id <> m.id
+         CROSS JOIN delivery d ON d.mark = n.id AND d.route = ?2
+         WHERE m.id = ?1 AND {REJECTED} AND d.next_due > ?3"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let rows = query.query_map(params![later.to_string(), route, now.0], |row| row.get::<_, String>(0))?;
+    for earlier in rows.collect::<rusqlite::Result<Vec<_>>>()? {
+        if let Some(Ok(mut delivery)) = load_or_quarantine(transaction, (&earlier, route), now)? {
+            delivery.next_due = now;
+            update(transaction, &delivery)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a mark has any delivery, apart from what is behind an acknowledgement.
+fn has_any(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = ?1 AND NOT {IS_STEP})");
+    transaction.prepare_cached(&sql)?.query_row([mark.to_string()], |row| row.get(0))
+}
+
+/// The deliveries of a mark that are not final, without damaged ones and without returns, which no end of the mark ends.
+pub(crate) fn load_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<Vec<Delivery>> {
+    let sound = delivery_row::load_all(transaction, mark)?.into_iter().flatten();
+    Ok(sound.filter(|delivery| !delivery.state.is_final() && !delivery.is_return()).collect())
+}
+
+/// Whether a mark has a delivery that is not final and no return, damaged ones too.
+pub(crate) fn any_open(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM delivery WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return')";
+    transaction.query_row(sql, [mark.to_string()], |row| row.get(0))
+}
+
+/// Ends every open delivery of a mark by an operator's word.
+pub(crate) fn dismiss(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
+    for delivery in load_open(transaction, mark)? {
+        finish(transaction, delivery, State::Dismissed, now)?;
+    }
+    Ok(dismiss_damaged(transaction, mark)?)
+}
+
+/// A damaged row has no believable digest to renew; an operator's word ends it all the same.
+pub(crate) fn dismiss_damaged(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<()> {
+    let sql = "UPDATE delivery SET state = 'dismissed' WHERE mark = ?1 AND state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND route NOT LIKE '%.return'";
+    transaction.execute(sql, [mark.to_string()]).map(drop)
+}
+
+/// Ends an open delivery by this controller's own word.
+pub(crate) fn finish(
+    transaction: &Transaction<'_>,
+    mut delivery: Delivery,
+    end: State,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    move_to(&mut delivery, end)?;
+    delivery.ended_at = Some(now);
+    Ok(update(transaction, &delivery)?)
+}

@@ -1,0 +1,211 @@
+//! The row of a delivery: its columns, its digest, how it is read and written.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage};
+use crate::store::stirred::stir;
+use marks::chain::{Link, Step};
+use marks::delivery::{Attempt, Delivery, State};
+use marks::id::MarkId;
+use marks::returning::Arrivals;
+use marks::time::Timestamp;
+
+/// How many columns [`COLUMNS`] has before the digest.
+const DIGEST: usize = 22;
+
+pub(crate) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.step, d.step_limit, d.step_until, d.step_left, d.exhausted_at, d.reached, d.targets, d.digest";
+
+/// What stands under a key, which may be damaged itself.
+pub(crate) fn find(
+    transaction: &Transaction<'_>,
+    (mark, route): (&str, &str),
+) -> rusqlite::Result<Option<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route = ?2");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_row([mark, route], |row| Ok(decode(row, 0))).optional()
+}
+
+/// The same where a damaged row is none.
+pub(crate) fn load(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    route: &str,
+) -> rusqlite::Result<Option<Delivery>> {
+    Ok(find(transaction, (&mark.to_string(), route))?.and_then(Result::ok))
+}
+
+/// All deliveries of a mark, damaged ones too.
+pub(crate) fn load_all(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+) -> rusqlite::Result<Vec<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map([mark.to_string()], |row| Ok(decode(row, 0)))?.collect()
+}
+
+/// The other deliveries of its mark, damaged ones too.
+pub(crate) fn load_others(
+    transaction: &Transaction<'_>,
+    d: &Delivery,
+) -> rusqlite::Result<Vec<Checked<Delivery>>> {
+    let sql = format!("SELECT {COLUMNS} FROM delivery d WHERE d.mark = ?1 AND d.route <> ?2");
+    let mut query = transaction.prepare_cached(&sql)?;
+    query.query_map(params![d.mark.to_string(), d.route], |row| Ok(decode(row, 0)))?.collect()
+}
+
+/// Writes what may change: neither the bytes nor the place in the order.
+pub(crate) fn update(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
+    let sql = "UPDATE delivery SET state = ?3, attempts = ?4, ambiguous = ?5, next_due = ?6, last_at = ?7, last_kind = ?8, last_detail = ?9, reference = ?10, ended_at = ?11, required = ?12, released_at = ?13, step_until = ?14, step_left = ?15, exhausted_at = ?16, reached = ?17, targets = ?18, digest = ?19 WHERE mark = ?1 AND route = ?2";
+    let last = d.last.as_ref();
+    transaction.prepare_cached(sql)?.execute(params![
+        d.mark.to_string(),
+        d.route,
+        d.state.as_str(),
+        d.attempts,
+        d.ambiguous,
+        d.next_due.0,
+        last.map(|l| l.at.0),
+        last.map(|l| l.kind.as_str()),
+        last.map(|l| l.detail.as_str()),
+        d.reference,
+        d.ended_at.map(|at| at.0),
+        d.required,
+        d.released_at.map(|at| at.0),
+        d.chain.and_then(|step| step.until).map(|at| at.0),
+        d.chain.and_then(|step| step.left).map(milliseconds),
+        d.chain.and_then(|step| step.exhausted_at).map(|at| at.0),
+        d.arrivals.attempts,
+        joined(&d.arrivals.targets),
+        digest(d),
+    ])?;
+    if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
+}
+
+/// One that is there already stays as it is, and with it what became of it: its mark was lost, and is made anew.
+pub(crate) fn insert(transaction: &Transaction<'_>, d: &Delivery) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO delivery (mark, route, state, body, attempts, ambiguous, next_due, required, failure_time, released_at, last_at, last_kind, last_detail, step, step_limit, reached, targets, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) ON CONFLICT (mark, route) DO NOTHING";
+    let last = d.last.as_ref();
+    transaction.prepare_cached(sql)?.execute(params![
+        d.mark.to_string(),
+        d.route,
+        d.state.as_str(),
+        d.body,
+        d.attempts,
+        d.ambiguous,
+        d.next_due.0,
+        d.required,
+        d.failure_time.0,
+        d.released_at.map(|at| at.0),
+        last.map(|l| l.at.0),
+        last.map(|l| l.kind.as_str()),
+        last.map(|l| l.detail.as_str()),
+        d.chain.map(|step| step.link.step),
+        d.chain.map(|step| milliseconds(step.link.timeout)),
+        d.arrivals.attempts,
+        joined(&d.arrivals.targets),
+        digest(d),
+    ])?;
+    if d.chain.is_some() { stir(transaction, &d.mark.to_string()) } else { Ok(()) }
+}
+
+fn digest(d: &Delivery) -> Vec<u8> {
+    let last = d.last.as_ref();
+    Digest::of("delivery")
+        .text(&d.mark.to_string())
+        .text(&d.route)
+        .text(d.state.as_str())
+        .blob(&d.body)
+        .int(d.attempts.into())
+        .int(d.ambiguous.into())
+        .int(d.next_due.0)
+        .maybe_int(last.map(|l| l.at.0))
+        .maybe_text(last.map(|l| l.kind.as_str()))
+        .maybe_text(last.map(|l| l.detail.as_str()))
+        .maybe_text(d.reference.as_deref())
+        .maybe_int(d.ended_at.map(|at| at.0))
+        .int(d.required.into())
+        .int(d.failure_time.0)
+        .maybe_int(d.released_at.map(|at| at.0))
+        .maybe_int(d.chain.map(|step| step.link.step.into()))
+        .maybe_int(d.chain.map(|step| milliseconds(step.link.timeout)))
+        .maybe_int(d.chain.and_then(|step| step.until).map(|at| at.0))
+        .maybe_int(d.chain.and_then(|step| step.left).map(milliseconds))
+        .maybe_int(d.chain.and_then(|step| step.exhausted_at).map(|at| at.0))
+        .int(d.arrivals.attempts.into())
+        .text(&joined(&d.arrivals.targets))
+        .finish()
+}
+
+/// A line for each.
+fn joined(targets: &[String]) -> String {
+    targets.iter().flat_map(|target| [target.as_str(), "\n"]).collect()
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Reads the columns of [`COLUMNS`], which begin at column `first`.
+pub(crate) fn decode(row: &Row<'_>, first: usize) -> Checked<Delivery> {
+    let damage = || {
+        let text = |at: usize| row.get::<_, String>(first + at).unwrap_or_default();
+        let printable = |s: String| s.chars().filter(char::is_ascii_graphic).take(64).collect::<String>();
+        Damage::of_delivery(&printable(text(0)), &printable(text(1)))
+    };
+    let delivery = decode_unchecked(row, first).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(first + DIGEST).map_err(|_| damage())?;
+    if kept == digest(&delivery) { Ok(delivery) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>, first: usize) -> Option<Delivery> {
+    let at: Option<i64> = row.get(first + 7).ok()?;
+    let kind: Option<String> = row.get(first + 8).ok()?;
+    let detail: Option<String> = row.get(first + 9).ok()?;
+    let ended: Option<i64> = row.get(first + 11).ok()?;
+    let last = match (at, kind, detail) {
+        (Some(at), Some(kind), Some(detail)) => Some(Attempt { at: Timestamp(at), kind, detail }),
+        (None, None, None) => None,
+        _ => return None,
+    };
+    Some(Delivery {
+        mark: MarkId::parse(&row.get::<_, String>(first).ok()?).ok()?,
+        route: row.get(first + 1).ok()?,
+        required: row.get(first + 12).ok()?,
+        state: State::parse(&row.get::<_, String>(first + 2).ok()?)?,
+        body: row.get(first + 3).ok()?,
+        attempts: row.get(first + 4).ok()?,
+        ambiguous: row.get(first + 5).ok()?,
+        next_due: Timestamp(row.get(first + 6).ok()?),
+        last,
+        reference: row.get(first + 10).ok()?,
+        ended_at: ended.map(Timestamp),
+        failure_time: Timestamp(row.get(first + 13).ok()?),
+        released_at: row.get::<_, Option<i64>>(first + 14).ok()?.map(Timestamp),
+        chain: step(row, first + 15)?,
+        arrivals: Arrivals {
+            attempts: row.get(first + 20).ok()?,
+            targets: row.get::<_, String>(first + 21).ok()?.lines().map(str::to_owned).collect(),
+        },
+    })
+}
+
+/// The outer one is missing where the columns do not fit each other.
+fn step(row: &Row<'_>, first: usize) -> Option<Option<Step>> {
+    let number = |at: usize| row.get::<_, Option<i64>>(first + at).ok();
+    let time = |at: i64| Some(Duration::from_millis(u64::try_from(at).ok()?));
+    match (number(0)?, number(1)?, number(2)?, number(3)?, number(4)?) {
+        (None, None, None, None, None) => Some(None),
+        (Some(order), Some(limit), until, left, exhausted) => Some(Some(Step {
+            link: Link { step: u32::try_from(order).ok()?, timeout: time(limit)? },
+            until: until.map(Timestamp),
+            left: left.map(time).map_or(Some(None), |left| left.map(Some))?,
+            exhausted_at: exhausted.map(Timestamp),
+        })),
+        _ => None,
+    }
+}

@@ -1,0 +1,507 @@
+//! What is due: the deliveries whose next attempt may begin now, and no others.
+
+use std::sync::{Arc, LazyLock};
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::queue::deliveries::IS_STEP;
+use crate::queue::delivery_row;
+use crate::queue::holds::TURN;
+use crate::store::rows::{Checked, Damage, Rows};
+use crate::store::stirred::stir;
+use crate::{Journal, JournalError, row};
+use marks::delivery::{Delivery, RETURN};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::register::Register;
+use marks::returning::Look;
+use marks::terms::Terms;
+use marks::time::Timestamp;
+
+/// The standings of marks that are held until a proof comes.
+pub(crate) const DOUBTS: &str = "'unconfirmed', 'unproven', 'outcome-unknown', 'fenced-again'";
+
+/// Whether a mark stands in the register `:register`, or was made at `:since` or earlier; without a register, whichever it is.
+const OPEN_GATE: &str = "(:register IS NULL OR m.made_at <= :since OR EXISTS (SELECT 1 FROM published p
+               WHERE p.entry = 'm.' || m.id AND p.register = :register AND p.digest = published_digest(p.entry, p.register)))";
+
+/// Whether the route `:after` that comes first has ended with a mark, or the mark was made at `:made_by` or earlier, or later than now;
+/// without such a route, in a chain, which has an order of its own, or by an operator's word, it waits for none. A damaged row
+/// there has not ended.
+const AFTER_ANOTHER: &str =
+    "(:after IS NULL OR d.step IS NOT NULL OR d.released_at IS NOT NULL OR m.made_at <= :made_by OR m.made_at > :now OR NOT EXISTS (
+               SELECT 1 FROM delivery b WHERE b.mark = d.mark AND b.route = :after
+               AND b.state NOT IN ('acknowledged', 'dismissed', 'cancelled')))";
+
+/// A step of a chain that was refused waits for its chain to go on, unless no step comes after it.
+const IN_CHAIN: &str = "(d.step IS NULL OR d.state <> 'parked' OR d.exhausted_at IS NOT NULL)";
+
+/// A delivery whose last answer, if any, was not about this very mark: nobody could be reached. These go first, the oldest
+/// failure before the others.
+const UNTRIED: &str = "d.state = 'pending' AND (d.last_at IS NULL OR d.next_due <= d.last_at)";
+/// Any other: its endpoint rejected it, answered badly, or refused it as it refuses all. The one that has been due for longest
+/// goes first, so that each has its turn.
+const TRIED: &str = "(d.state = 'parked' OR d.next_due > d.last_at)";
+
+/// A later mark of the host of mark `m`, `n`.
+pub(crate) const LATER: &str = "n.node = m.node AND (n.failure_time, n.id) > (m.failure_time, m.id)";
+
+/// What is due on route `:route`, of those of `which`. Which hosts are called back (`:tells_return`) is decided
+/// elsewhere (`marks::returning`), but none is while the route is notified of its failure. Neither its chain nor the policy holds it, unless this is a step of what was told already; what they hold stands in
+/// no later mark's way, but for what only waits for its turn: who is next is decided by who is due, and that must not depend on it. No earlier mark of its host waits for its turn there, unless this is a step, or that one was rejected since this one was
+/// made: it had its turn; and nothing of its host
+/// is under way there, nor is the host called back: the index has no more than that, and what is held.
+fn due_sql(columns: &str, index: &str, which: &str, order: &str) -> String {
+    format!(
+        "SELECT {columns} FROM delivery d INDEXED BY {index} CROSS JOIN mark m ON m.id = d.mark
+         WHERE d.route = :route AND d.state IN ('pending', 'parked') AND d.next_due <= :now
+           AND (:tells_return OR (m.standing NOT IN ({DOUBTS}) AND {OPEN_GATE})) AND {AFTER_ANOTHER} AND {IN_CHAIN}
+           AND {which}
+           AND ({IS_STEP} OR NOT EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id
+             WHERE n.node = m.node AND e.route = d.route AND (n.settlement IS NULL OR e.required = 0)
+               AND (n.failure_time, n.id) < (m.failure_time, m.id) AND n.standing NOT IN ({DOUBTS})
+               AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = n.id AND h.words <> '{TURN}') AND e.state IN ('pending', 'parked')
+               AND NOT (e.state = 'parked' AND e.next_due > e.last_at AND (e.last_at >= m.made_at OR m.made_at > :now))))
+           AND NOT EXISTS (SELECT 1 FROM mark n CROSS JOIN delivery e INDEXED BY delivery_in_flight ON e.mark = n.id
+             WHERE n.node = m.node AND n.id <> m.id AND e.state IN ('in-flight', 'held') AND e.state = 'in-flight'
+               AND (e.route IN (d.route, d.route || '{RETURN}') OR (:tells_return AND d.route = e.route || '{RETURN}')))
+         ORDER BY {order} LIMIT :limit"
+    )
+}
+
+/// What is due, in the order in which it goes: mark `:mark`, which an operator has asked for; what was not tried; and the rest.
+static DUE: LazyLock<[String; 3]> = LazyLock::new(|| {
+    let columns = format!("{}, {}", row::COLUMNS, delivery_row::COLUMNS);
+    let goes = format!("({IS_STEP} OR NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = d.mark))");
+    let due = |index, which, order| due_sql(&columns, index, &format!("{goes} AND {which}"), order);
+    [
+        due("delivery_waiting", "d.mark = :mark".to_owned(), OLDEST),
+        due("delivery_waiting", format!("d.mark IS NOT :mark AND {UNTRIED}"), OLDEST),
+        due("delivery_due", format!("d.mark IS NOT :mark AND {TRIED}"), "d.next_due, d.mark"),
+    ]
+});
+
+const OLDEST: &str = "d.failure_time, d.mark";
+
+/// Whether mark `:mark` is due, whatever the policy says of it, and since when where it was tried.
+static DUE_OF: LazyLock<String> = LazyLock::new(|| {
+    let since = format!("CASE WHEN NOT ({UNTRIED}) THEN d.next_due END");
+    due_sql(&since, "delivery_waiting", "d.mark = :mark", OLDEST)
+});
+
+/// A delivery whose next attempt may begin, with its mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// The mark.
+    pub mark: MarkRow,
+    /// Its way to one route.
+    pub delivery: Delivery,
+}
+
+/// How many more attempts may begin on a route, and on which terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The route's name.
+    pub route: String,
+    /// How many.
+    pub places: usize,
+    /// How many of these for marks that the route has answered before, and not taken.
+    pub again: usize,
+    /// The mark that an operator wants to go first.
+    pub first: Option<MarkId>,
+    /// What the route asks of a mark.
+    pub terms: Terms,
+    /// Where it leads, in its driver's words.
+    pub target: String,
+    /// Who is a member of the cluster; none where that is not known.
+    pub look: Option<Arc<Look>>,
+}
+
+impl Room {
+    /// Room on a route without terms of its own.
+    pub fn of(route: &str, places: usize) -> Self {
+        Self {
+            route: route.to_owned(),
+            places,
+            again: places,
+            first: None,
+            terms: Terms::default(),
+            target: String::new(),
+            look: None,
+        }
+    }
+}
+
+/// A mark stands in the register before it is sent, so that an alerter on another controller knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The register in which the mark must stand.
+    pub register: Register,
+    /// A mark that was made then or earlier has waited long enough, and is sent all the same.
+    pub waited_since: Timestamp,
+}
+
+impl Journal {
+    /// Whether anything is due on routes with room.
+    ///
+    /// # Errors
+    /// As any read.
+    pub(crate) fn is_any_due(
+        &self,
+        now: Timestamp,
+        room: &[Room],
+        gate: Option<Gate>,
+    ) -> Result<bool, JournalError> {
+        let any = || {
+            for room in room {
+                if !rows(&self.connection, now, (room, room.places.min(1)), gate)?.is_empty() {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        self.sqlite(any())
+    }
+
+    /// The routes on which the look for what is due would give a mark, but for what the policy says of it; each with since when
+    /// the mark is due there, or nothing where it goes before those that were tried.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn due_on<'r>(
+        &self,
+        mark: MarkId,
+        room: &'r [Room],
+        gate: Option<Gate>,
+        now: Timestamp,
+    ) -> Result<Vec<(&'r str, Option<Timestamp>)>, JournalError> {
+        let mut due = Vec::new();
+        for room in room.iter().filter(|room| !room.route.contains('.')) {
+            let mut query = self.sqlite(self.connection.prepare_cached(&DUE_OF))?;
+            let given = Given::of(room, gate, now);
+            let given = named_params! {
+            ":now": given.now, ":limit": 1, ":route": given.route, ":register": given.register,
+            ":since": given.since, ":after": given.after, ":made_by": given.made_by,
+            ":tells_return": given.tells_return, ":mark": mark.to_string(),
+            };
+            let found: Option<Option<i64>> =
+                self.sqlite(query.query_row(given, |row| row.get(0)).optional())?;
+            due.extend(found.map(|since| (room.route.as_str(), since.map(Timestamp))));
+        }
+        Ok(due)
+    }
+
+    /// When the next attempt on these routes is due that is not due at `now` already. What waits for another route is due
+    /// all the while.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn next_due(&self, now: Timestamp, room: &[Room]) -> Result<Option<Timestamp>, JournalError> {
+        let read = || {
+            let mut next = None;
+            for Room { route, .. } in room {
+                next = next.into_iter().chain(self.next_on(now, route)?).min();
+            }
+            Ok(next)
+        };
+        self.sqlite(read())
+    }
+
+    fn next_on(&self, now: Timestamp, route: &str) -> rusqlite::Result<Option<Timestamp>> {
+        let sql = "SELECT min(next_due) FROM delivery
+                   WHERE route = ?2 AND state IN ('pending', 'parked') AND next_due > ?1";
+        let mut query = self.connection.prepare_cached(sql)?;
+        query.query_row(params![now.0, route], |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp)))
+    }
+}
+
+/// Deliveries on one route whose next attempt may begin, in the order in which they go: due, sound, and the first open one of their host on
+/// their route. A damaged one is put into quarantine on the way, and one that is held, or of a doubtful mark, is passed
+/// over: none goes out or stands in another's way. With a gate, a mark that does not stand in the register yet does not go
+/// out either, but stands before the later ones of its host. A settled mark is in order too, on a route that is not required and has not
+/// taken it yet.
+pub(crate) fn due(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    on: (&Room, usize),
+    gate: Option<Gate>,
+) -> rusqlite::Result<Rows<DueDelivery>> {
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for (key, row) in rows(transaction, now, on, gate)? {
+        match row {
+            Ok(due) => sound.push(due),
+            Err(damage) => {
+                quarantine(transaction, (&key.mark, &key.route), &damage, now)?;
+                damaged.push(damage);
+            }
+        }
+    }
+    Ok(Rows { sound, damaged })
+}
+
+/// The key comes beside the row, since the row may not be believed.
+fn rows(
+    connection: &Connection,
+    now: Timestamp,
+    (room, limit): (&Room, usize),
+    gate: Option<Gate>,
+) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    let mut all = Vec::new();
+    let most = [usize::from(room.first.is_some()), limit, room.again];
+    for (sql, most) in DUE.iter().zip(most) {
+        let left = most.min(limit.saturating_sub(all.len()));
+        if left > 0 {
+            all.extend(rows_of(connection, sql, (room, left), &Given::of(room, gate, now))?);
+        }
+    }
+    Ok(all)
+}
+
+fn rows_of(
+    connection: &Connection,
+    sql: &str,
+    (room, limit): (&Room, usize),
+    given: &Given<'_>,
+) -> rusqlite::Result<Vec<(Key, Checked<DueDelivery>)>> {
+    let mut query = connection.prepare_cached(sql)?;
+    let given = named_params! {
+        ":now": given.now, ":limit": i64::try_from(limit).unwrap_or(i64::MAX), ":route": given.route, ":register": given.register,
+        ":since": given.since, ":after": given.after, ":made_by": given.made_by,
+        ":tells_return": given.tells_return, ":mark": room.first.map(|mark| mark.to_string()),
+    };
+    let rows = query.query_map(given, |found| {
+        let key = Key { mark: found.get(row::WIDTH)?, route: found.get(row::WIDTH + 1)? };
+        Ok((key, both(found)))
+    })?;
+    rows.collect()
+}
+
+/// Puts a delivery whose row, or whose mark's, is damaged out of everybody's way, once; an operator's word has ended it
+/// for good.
+pub(crate) fn quarantine(
+    transaction: &Transaction<'_>,
+    (mark, route): (&str, &str),
+    damage: &Damage,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    // The digest stays as it is: the row must go on looking damaged.
+    let sql = "UPDATE delivery SET state = 'quarantined' WHERE mark = ?1 AND route = ?2
+         AND state NOT IN ('quarantined', 'acknowledged', 'dismissed', 'cancelled')";
+    if transaction.prepare_cached(sql)?.execute([mark, route])? == 0 {
+        return Ok(());
+    }
+    stir(transaction, mark)?;
+    let detail =
+        format!("the digest of {} {} does not fit: it is not sent and not dropped", damage.table, damage.key);
+    let (mark, route) = (MarkId::parse(mark).ok(), Some(route));
+    let (event, actor) = ("quarantined", ALERTER);
+    let new = NewHistory { at: now, event, mark, node: None, route, outcome: None, detail: &detail, actor };
+    history::append(transaction, &new)
+}
+
+/// What the look is given, but for its limit.
+struct Given<'r> {
+    now: i64,
+    route: &'r str,
+    register: Option<&'static str>,
+    since: Option<i64>,
+    after: Option<&'r str>,
+    made_by: Option<i64>,
+    tells_return: bool,
+}
+
+impl<'r> Given<'r> {
+    fn of(room: &'r Room, gate: Option<Gate>, now: Timestamp) -> Self {
+        let after = room.terms.after.as_ref();
+        Self {
+            now: now.0,
+            route: &room.route,
+            register: gate.map(|gate| gate.register.as_str()),
+            since: gate.map(|gate| gate.waited_since.0),
+            after: after.map(|after| after.route.as_str()),
+            made_by: after.map(|after| (now - after.limit).0),
+            tells_return: room.terms.tells_return,
+        }
+    }
+}
+
+struct Key {
+    mark: String,
+    route: String,
+}
+
+pub(crate) fn both(found: &Row<'_>) -> Checked<DueDelivery> {
+    Ok(DueDelivery { mark: row::decode(found)?, delivery: delivery_row::decode(found, row::WIDTH)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, marked_as, marked_for_two};
+    use crate::{Journal, Role, Verdict};
+    use marks::delivery::State;
+    use marks::mark::{Doubt, Proof, Standing};
+    use marks::terms::After;
+
+    impl Journal {
+        /// What is due on one route, as tests want it.
+        pub(crate) fn due(
+            &mut self,
+            now: Timestamp,
+            route: &str,
+            limit: usize,
+            gate: Option<Gate>,
+        ) -> Result<Rows<DueDelivery>, JournalError> {
+            self.write(|transaction| {
+                Ok(super::due(transaction, now, (&Room::of(route, limit), limit), gate)?)
+            })
+        }
+    }
+
+    const LATE: Timestamp = Timestamp(NOW.0 + 100_000);
+    const DOUBTS: [Doubt; 4] =
+        [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain];
+
+    fn due(journal: &mut Journal, gate: Option<Gate>) -> Vec<MarkId> {
+        let rows = journal.due(LATE, "recovery", 10, gate).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound.iter().map(|due| due.mark.id).collect()
+    }
+
+    #[test]
+    fn a_doubtful_mark_is_never_due_and_stands_in_nobodys_way() {
+        for doubt in DOUBTS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let held = marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(doubt));
+            assert_eq!(due(&mut journal, None), [], "{doubt:?}");
+            let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+            assert_eq!(due(&mut journal, None), [later], "{doubt:?}");
+            assert!(journal.prove(held, Proof::Alert, NOW).unwrap());
+            assert_eq!(due(&mut journal, None), [held], "in order, once it is proven");
+        }
+    }
+
+    /// The broken variants: a route that comes first and has ended with the mark, and one that never had it.
+    #[test]
+    fn a_route_waits_for_another_until_that_has_ended_or_the_limit_is_over() {
+        let limit = Duration::from_secs(60);
+        let after = After { route: "wiki".to_owned(), limit };
+        let room =
+            Room { terms: Terms { after: Some(after), ..Terms::default() }, ..Room::of("recovery", 4) };
+        let first = std::slice::from_ref(&room);
+        for (ends, is_told_there) in [(false, true), (true, true), (false, false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = match is_told_there {
+                true => marked_for_two(&mut journal, "compute1", NOW),
+                false => marked(&mut journal, "compute1", NOW),
+            };
+            if ends {
+                attempt(&mut journal, mark, "wiki", &acknowledged());
+            }
+            let made = journal.mark(mark).unwrap().unwrap().made_at;
+            let begun = |journal: &mut Journal, now| journal.turn(&[], first, None, now).unwrap().begun.len();
+            let waits = is_told_there && !ends;
+            assert_eq!(begun(&mut journal, made + limit - Duration::from_millis(1)), usize::from(!waits));
+            if waits {
+                assert_eq!(begun(&mut journal, made + limit), 1);
+            }
+        }
+    }
+
+    /// The broken variant: a row that was changed to look proven.
+    #[test]
+    fn a_doubt_that_somebody_took_away_by_hand_is_damage() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        marked_as(&mut journal, "compute1", NOW, Standing::Doubtful(Doubt::Unproven));
+        home.raw().execute("UPDATE mark SET standing = 'journal'", []).unwrap();
+        let rows = journal.due(LATE, "recovery", 10, None).unwrap();
+        assert!(rows.sound.is_empty() && rows.damaged.len() == 1);
+    }
+
+    #[test]
+    fn a_mark_goes_when_the_register_has_it_or_it_has_waited_long_enough() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let second = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+        let gate = |since| Some(Gate { register: Register::Attrd, waited_since: since });
+        let before = NOW - Duration::from_secs(1);
+        journal.note_published(Register::Attrd, &[format!("m.{second}")]).unwrap();
+        journal.note_published(Register::Cib, &[format!("m.{first}")]).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [], "the first one waits, and the second one behind it");
+        assert_eq!(due(&mut journal, gate(NOW)), [first], "it has waited long enough");
+        journal.note_published(Register::Attrd, &[format!("m.{first}")]).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [first]);
+        journal.begin_attempt(first, "recovery").unwrap();
+        journal.finish_attempt(first, "recovery", &acknowledged(), LATE).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [second]);
+        home.raw().execute("UPDATE published SET digest = x'00'", []).unwrap();
+        assert_eq!(due(&mut journal, gate(before)), [], "a damaged row is no publication");
+    }
+
+    fn parked(next_due: Timestamp) -> Verdict {
+        let (kind, detail) = ("rejected".to_owned(), "422".to_owned());
+        Verdict::Again { state: State::Parked, ambiguous: false, kind, detail, next_due }
+    }
+
+    fn begun(journal: &mut Journal, room: &Room, now: Timestamp) -> Vec<MarkId> {
+        let begun = journal.turn(&[], std::slice::from_ref(room), None, now).unwrap().begun;
+        begun.iter().map(|due| due.mark.id).collect()
+    }
+
+    /// The broken variant goes by the hosts' failures alone: the oldest is rejected again and again, and nobody else is asked.
+    #[test]
+    fn what_was_not_tried_goes_before_what_was_rejected_and_each_of_these_has_its_turn() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let second = Duration::from_secs(1);
+        let [old, middle, new] = [("bad1", 0), ("bad2", 1), ("good", 2)]
+            .map(|(host, at)| marked(&mut journal, host, NOW + second * at));
+        attempt(&mut journal, middle, "recovery", &parked(NOW + second));
+        attempt(&mut journal, old, "recovery", &parked(NOW + second * 2));
+        let order = due(&mut journal, None);
+        assert_eq!(order, [new, middle, old], "the one that is due for longest has the next turn");
+        let room = Room { again: 0, ..Room::of("recovery", 3) };
+        assert_eq!(begun(&mut journal, &room, LATE), [new], "no place is for the others");
+        let room = Room { first: Some(old), ..Room::of("recovery", 1) };
+        assert_eq!(begun(&mut journal, &room, LATE), [old], "an operator's word");
+        assert_eq!(begun(&mut journal, &room, LATE), [middle], "it is under way");
+    }
+
+    /// What nobody could be reached for is the endpoint's fault: it keeps its place.
+    #[test]
+    fn who_could_not_be_reached_keeps_the_place_of_his_failure() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [old, new] = [("compute1", 0), ("compute2", 1)]
+            .map(|(host, at)| marked(&mut journal, host, NOW + Duration::from_secs(at)));
+        for (wait, order) in [(Duration::ZERO, [old, new]), (Duration::from_secs(1), [new, old])] {
+            attempt(&mut journal, old, "recovery", &again(NOW + wait));
+            assert_eq!(due(&mut journal, None), order, "{wait:?}");
+        }
+    }
+
+    /// In order, but not for ever: the broken variants send the later one first, or keep it back for as long as the earlier
+    /// one is rejected.
+    #[test]
+    fn a_later_mark_of_a_host_goes_when_the_rejected_one_before_it_had_its_turn() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let (room, hour) = (Room::of("recovery", 4), Duration::from_secs(3600));
+        let first = marked(&mut journal, "compute1", NOW);
+        attempt(&mut journal, first, "recovery", &parked(NOW + hour));
+        assert_eq!(begun(&mut journal, &room, LATE), []);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(60));
+        let made = journal.mark(later).unwrap().unwrap().made_at;
+        let now = made + Duration::from_secs(1);
+        assert_eq!(begun(&mut journal, &room, now), [first], "at once, and before the later one");
+        journal.finish_attempt(first, "recovery", &parked(now + hour), now).unwrap();
+        assert_eq!(begun(&mut journal, &room, now), [later]);
+    }
+}

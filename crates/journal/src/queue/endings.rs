@@ -1,0 +1,448 @@
+//! How a mark ends: every required route has it, an operator ends it, or it is too old to be told.
+
+use std::cell::Cell;
+
+use rusqlite::Transaction;
+
+use crate::history::ALERTER;
+use crate::queue::{chains, deliveries, delivery_row};
+use crate::row::{self, note, note_outcome};
+use crate::store::rows::Checked;
+use crate::{Fault, Journal, JournalError};
+use marks::delivery::{Delivery, State};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::mark::Settlement;
+use marks::time::Timestamp;
+
+/// What has come of the end of a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftRoute {
+    /// So many deliveries have ended, each of another mark.
+    pub changed: usize,
+    /// So many of these marks waited for no other route, and have ended with it.
+    pub ended: usize,
+    /// So many of those were told to nobody who counts.
+    pub untold: usize,
+    /// So many more have a damaged row there, which `unmark` ends.
+    pub damaged: usize,
+}
+
+impl Journal {
+    /// Ends an open mark by an operator's word, or what is still open of one that is settled. Says whether there was
+    /// anything to end.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn dismiss(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
+            let is_settled = row.settled.is_some();
+            if is_settled && !deliveries::any_open(transaction, mark)? {
+                return Ok(false);
+            }
+            deliveries::dismiss(transaction, mark, now)?;
+            if is_settled {
+                let detail = format!("what was still open of {} is dismissed: {reason}", row.node);
+                note(transaction, &row, now, "dismissed", &detail, actor)?;
+            } else {
+                settle(transaction, row, Settlement::Dismissed, reason, actor, now)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Ends what is open on a route by an operator's word, as where the route is there no more; a mark that waits for no other
+    /// one ends with it, as dismissed where nobody took it who counts. What is under way there is left alone, since its answer
+    /// is awaited: a chain that went on would have two told at once. A damaged row is left alone too.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn dismiss_on(
+        &mut self,
+        route: &str,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<LeftRoute, JournalError> {
+        let (ended, untold) = (Cell::new(0), Cell::new(0));
+        let detail = format!("route {route} is dismissed: {reason}");
+        let condition = format!("d.route = ?3 AND {}", deliveries::NOT_UNDER_WAY);
+        let given = [route.to_owned().into()];
+        let changed = self.change_each(&condition, &given, now, |delivery, transaction| {
+            deliveries::move_to(delivery, State::Dismissed)?;
+            delivery.ended_at = Some(now);
+            delivery_row::update(transaction, delivery)?;
+            let key = (delivery.mark, delivery.route.as_str());
+            deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?;
+            let how = settle_without(transaction, delivery, (reason, actor), now)?;
+            ended.set(ended.get() + usize::from(how.is_some()));
+            untold.set(untold.get() + usize::from(how == Some(Settlement::Dismissed)));
+            Ok(())
+        })?;
+        let (ended, untold, damaged) = (ended.get(), untold.get(), self.quarantined_on(route)?);
+        Ok(LeftRoute { changed, ended, untold, damaged })
+    }
+
+    /// Ends an open mark that is too old (design, section 6, horizon): its deliveries are cancelled. Says whether it
+    /// did; a mark with an attempt under way is left alone, since its answer is awaited.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn expire(&mut self, mark: MarkId, why: &str, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
+            let open = deliveries::load_open(transaction, mark)?;
+            if open.iter().any(|delivery| delivery.state == State::InFlight) {
+                return Ok(false);
+            }
+            for delivery in open {
+                deliveries::finish(transaction, delivery, State::Cancelled, now)?;
+            }
+            let detail = format!("{} is expired: {why}", row.node);
+            end(transaction, row, (Settlement::Expired, now), ("expired", &detail, ALERTER), now)?;
+            Ok(true)
+        })
+    }
+}
+
+/// Ends the mark of a delivery that has ended, where every route has it which is required. A chain ends with the
+/// acknowledgement of any of its steps.
+pub(crate) fn settle_if_done(
+    transaction: &Transaction<'_>,
+    ended: &Delivery,
+    now: Timestamp,
+) -> Result<bool, Fault> {
+    chains::end_behind(transaction, ended, now)?;
+    let others = delivery_row::load_others(transaction, ended)?;
+    if !is_done(ended, &others) {
+        return Ok(false);
+    }
+    let Some(row) = row::load_open(transaction, ended.mark)? else { return Ok(false) };
+    let (how, why) = how(ended, &others);
+    settle(transaction, row, how, why, ALERTER, now)?;
+    Ok(true)
+}
+
+/// Ends the mark of a delivery that an operator has ended, where it waits for no other. Says how.
+fn settle_without(
+    transaction: &Transaction<'_>,
+    ended: &Delivery,
+    operator: (&str, &str),
+    now: Timestamp,
+) -> Result<Option<Settlement>, Fault> {
+    let others = delivery_row::load_others(transaction, ended)?;
+    if !is_done(ended, &others) {
+        return Ok(None);
+    }
+    settle_by(transaction, ended.mark, &others, operator, now)
+}
+
+fn settle_by(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    others: &[Checked<Delivery>],
+    (reason, actor): (&str, &str),
+    now: Timestamp,
+) -> Result<Option<Settlement>, Fault> {
+    let Some(row) = row::load_open(transaction, mark)? else { return Ok(None) };
+    let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
+    let (how, why) = match others.iter().flatten().any(took) {
+        true => (Settlement::Acknowledged, "every required route acknowledged it, or was dismissed"),
+        false => (Settlement::Dismissed, reason),
+    };
+    settle(transaction, row, how, why, actor, now)?;
+    Ok(Some(how))
+}
+
+/// A mark that no required route took was told to nobody who counts.
+fn how(ended: &Delivery, others: &[Checked<Delivery>]) -> (Settlement, &'static str) {
+    let took = |delivery: &Delivery| delivery.required && delivery.state == State::Acknowledged;
+    let any = |is: &dyn Fn(&Delivery) -> bool| is(ended) || others.iter().flatten().any(is);
+    // A chain is one: what its other steps came to is no word on it.
+    let is_chain_told = any(&|delivery| delivery.chain.is_some() && delivery.state == State::Acknowledged);
+    let cancelled = |delivery: &Delivery| {
+        let counts = delivery.required && !(is_chain_told && delivery.chain.is_some());
+        counts && delivery.state == State::Cancelled
+    };
+    match (any(&took), any(&cancelled)) {
+        (false, _) => (Settlement::Cancelled, "its routes' terms ended it"),
+        (true, true) => (Settlement::Acknowledged, "every required route acknowledged or cancelled it"),
+        (true, false) => (Settlement::Acknowledged, "every required route acknowledged"),
+    }
+}
+
+/// A damaged row keeps its mark open: it may be that of a required route.
+fn is_done(ended: &Delivery, others: &[Checked<Delivery>]) -> bool {
+    let is_settled = |row: &Checked<Delivery>| row.as_ref().is_ok_and(|d| !d.required || d.state.is_final());
+    let any_required = ended.required || others.iter().flatten().any(|delivery| delivery.required);
+    any_required && others.iter().all(is_settled)
+}
+
+fn settle(
+    transaction: &Transaction<'_>,
+    row: MarkRow,
+    how: Settlement,
+    why: &str,
+    actor: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let detail = format!("{} is {}: {why}", row.node, how.as_str());
+    end(transaction, row, (how, now), ("settled", &detail, actor), now)
+}
+
+/// Ends a mark, with event, sentence and actor for the history.
+pub(crate) fn end(
+    transaction: &Transaction<'_>,
+    mut row: MarkRow,
+    settled: (Settlement, Timestamp),
+    (event, detail, actor): (&str, &str, &str),
+    now: Timestamp,
+) -> Result<(), Fault> {
+    row.settled = Some(settled);
+    row::update(transaction, &row)?;
+    Ok(note_outcome(transaction, &row, now, (event, Some(settled.0.as_str())), detail, actor)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, events, marked, marked_for_two, states};
+    use crate::{NewDelivery, Role};
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn settled(journal: &Journal, mark: MarkId) -> Option<Settlement> {
+        journal.mark(mark).unwrap().unwrap().settled.map(|(how, _)| how)
+    }
+
+    /// The broken variant: with both routes required the same mark stays open.
+    #[test]
+    fn a_route_that_is_not_required_keeps_no_mark_open() {
+        for required in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            if required {
+                require_wiki(&mut journal, mark);
+            }
+            assert!(!attempt(&mut journal, mark, "wiki", &again(NOW)));
+            assert_eq!(attempt(&mut journal, mark, "recovery", &acknowledged()), !required);
+            let end = (!required).then_some(Settlement::Acknowledged);
+            assert_eq!(settled(&journal, mark), end);
+            assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+            assert_eq!(attempt(&mut journal, mark, "wiki", &acknowledged()), required, "it is still told");
+            assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
+            assert_eq!(settled(&journal, mark), Some(Settlement::Acknowledged));
+        }
+    }
+
+    fn require_wiki(journal: &mut Journal, mark: MarkId) {
+        let change = |transaction: &Transaction<'_>| -> Result<(), Fault> {
+            let wiki =
+                delivery_row::load(transaction, mark, "wiki")?.map(|d| Delivery { required: true, ..d });
+            Ok(delivery_row::update(transaction, &wiki.expect("it was made"))?)
+        };
+        journal.write(change).unwrap();
+    }
+
+    #[test]
+    fn the_acknowledgement_of_a_route_that_is_not_required_settles_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, mark), None);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+    }
+
+    /// The broken variant: a row that was changed to look as if nobody had to wait for it.
+    #[test]
+    fn a_requirement_that_somebody_took_away_by_hand_is_damage() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        home.raw().execute("UPDATE delivery SET required = 0 WHERE route = 'recovery'", []).unwrap();
+        assert!(!attempt(&mut journal, mark, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, mark), None);
+        assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
+    }
+
+    #[test]
+    fn an_operator_ends_what_is_open_of_a_mark_before_and_after_it_is_settled() {
+        for told in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            if told {
+                assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+            }
+            assert_eq!(journal.unfinished_marks().unwrap().sound.len(), 1);
+            assert!(journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+            assert!(!journal.dismiss(mark, "enough", "alice", NOW).unwrap());
+            assert!(journal.unfinished_marks().unwrap().sound.is_empty());
+            let (first, end, event) = match told {
+                true => (State::Acknowledged, Settlement::Acknowledged, "dismissed"),
+                false => (State::Dismissed, Settlement::Dismissed, "settled"),
+            };
+            assert_eq!(states(&journal, mark), [first, State::Dismissed]);
+            assert_eq!(settled(&journal, mark), Some(end));
+            assert_eq!(events(&journal, mark).last().unwrap(), event);
+        }
+    }
+
+    /// A route that is gone: the mark that waits for nobody else ends with it, and one that another required route has still to
+    /// take does not. The broken variant, which ends the mark, is `dismiss`.
+    #[test]
+    fn an_operator_ends_what_waits_for_one_route() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [alone, both, told] =
+            ["compute1", "compute2", "compute3"].map(|node| marked_for_two(&mut journal, node, NOW));
+        require_wiki(&mut journal, both);
+        require_wiki(&mut journal, told);
+        attempt(&mut journal, told, "wiki", &acknowledged());
+        assert_eq!(journal.waiting_required(|_| true).unwrap()["recovery"], 3);
+        let left = LeftRoute { changed: 3, ended: 2, untold: 1, damaged: 0 };
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), left);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
+        let ends = [alone, both, told].map(|mark| settled(&journal, mark));
+        assert_eq!(ends, [Some(Settlement::Dismissed), None, Some(Settlement::Acknowledged)]);
+        assert_eq!(states(&journal, alone), [State::Dismissed, State::Pending], "the other is still told");
+        assert_eq!(events(&journal, both).last().unwrap(), "dismissed");
+        assert!(attempt(&mut journal, both, "wiki", &acknowledged()));
+        assert_eq!(settled(&journal, both), Some(Settlement::Acknowledged));
+        assert!(!journal.waiting_required(|_| true).unwrap().contains_key("recovery"));
+    }
+
+    /// A flipped byte costs its own row, and not the count of the others. The broken variant, which reads every name as text,
+    /// ends with an error that no daemon survives.
+    #[test]
+    fn a_route_that_is_no_text_any_more_costs_no_count() {
+        for state in ["pending", "quarantined"] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let hurt = marked(&mut journal, "compute1", NOW);
+            marked(&mut journal, "compute2", NOW);
+            let flip = "UPDATE delivery SET route = CAST(x'ff' AS TEXT), state = ?2 WHERE mark = ?1";
+            home.raw().execute(flip, [hurt.to_string().as_str(), state]).unwrap();
+            for waiting in [journal.waiting().unwrap(), journal.waiting_required(|_| true).unwrap()] {
+                assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [("recovery".to_owned(), 1)], "{state}");
+            }
+        }
+    }
+
+    /// Somebody may be taking it at this moment. The broken variant is the same delivery once it has ended.
+    #[test]
+    fn what_is_under_way_on_a_route_is_not_ended() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert_eq!(journal.under_way_on("recovery").unwrap(), 1);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 0);
+        assert_eq!(states(&journal, mark), [State::InFlight, State::Pending]);
+        assert_eq!(journal.marks_waiting_for("recovery").unwrap(), []);
+        journal.recover(NOW).unwrap();
+        assert_eq!(journal.under_way_on("recovery").unwrap(), 0);
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap().changed, 1);
+        assert_eq!(settled(&journal, mark), Some(Settlement::Dismissed));
+    }
+
+    /// Whoever ends a route is told of the marks that another command ends. The broken variant says that none is left.
+    #[test]
+    fn what_is_damaged_on_a_route_is_left_and_counted() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let hurt = marked(&mut journal, "compute1", NOW);
+        let flip = "UPDATE delivery SET body = x'00' WHERE mark = ?1";
+        home.raw().execute(flip, [hurt.to_string()]).unwrap();
+        for _ in 0..2 {
+            let left = journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap();
+            assert_eq!(left, LeftRoute { damaged: 1, ..LeftRoute::default() });
+        }
+        assert_eq!(settled(&journal, hurt), None);
+        assert!(journal.dismiss(hurt, "gone", "alice", NOW).unwrap());
+        assert_eq!(journal.dismiss_on("recovery", "gone", "alice", NOW).unwrap(), LeftRoute::default());
+    }
+
+    #[test]
+    fn what_is_not_required_is_cancelled_when_it_is_old_and_its_mark_is_settled() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let told = marked_for_two(&mut journal, "compute1", NOW);
+        let open = marked_for_two(&mut journal, "compute2", NOW);
+        let sent = marked_for_two(&mut journal, "compute3", NOW);
+        for mark in [told, sent] {
+            assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        }
+        journal.begin_attempt(sent, "wiki").unwrap();
+        let late = NOW + DAY + Duration::from_secs(1);
+        let mut cancel = |now: Timestamp| journal.cancel_unrequired(now - DAY, now).unwrap();
+        assert_eq!((cancel(NOW + DAY), cancel(late), cancel(late)), (0, 1, 0));
+        assert_eq!(states(&journal, told), [State::Acknowledged, State::Cancelled]);
+        assert_eq!(states(&journal, open), [State::Pending; 2]);
+        assert_eq!(states(&journal, sent), [State::Acknowledged, State::InFlight], "its answer is awaited");
+        assert_eq!(events(&journal, told).last().unwrap(), "cancelled");
+        assert_eq!(settled(&journal, told), Some(Settlement::Acknowledged));
+    }
+
+    /// A host may come back days after its failure: the route is told all the same. The broken variant is `wiki` above.
+    #[test]
+    fn a_step_behind_an_acknowledgement_has_no_such_end() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        let back =
+            NewDelivery { route: "recovery.return".into(), body: Vec::new(), required: false, link: None };
+        let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        let late = NOW + DAY * 2;
+        journal.add_deliveries(&told, &[back], late).unwrap();
+        assert_eq!(journal.cancel_unrequired(late - DAY, late).unwrap(), 0);
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+    }
+
+    #[test]
+    fn a_new_daemon_takes_up_what_is_open_of_settled_marks() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        journal.begin_attempt(mark, "wiki").unwrap();
+        assert_eq!(journal.open_deliveries().unwrap().sound.len(), 1);
+        assert_eq!(journal.recover(NOW).unwrap(), 1);
+        assert_eq!(journal.due(NOW, "wiki", 10, None).unwrap().sound.len(), 1);
+    }
+
+    /// In order on its own route, also behind a settled mark, and in nobody's way on another.
+    #[test]
+    fn a_settled_mark_is_told_before_the_next_one_of_its_host_on_the_same_route_alone() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked_for_two(&mut journal, "compute1", NOW);
+        let second = marked_for_two(&mut journal, "Compute1", NOW + Duration::from_secs(3600));
+        let other = marked(&mut journal, "compute2", NOW);
+        assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
+        let late = NOW + DAY;
+        assert!(!attempt(&mut journal, first, "wiki", &again(late + DAY)));
+        let mut due = |route: &str| -> Vec<MarkId> {
+            let rows = journal.due(late, route, 10, None).unwrap();
+            rows.sound.iter().map(|due| due.mark.id).collect()
+        };
+        assert_eq!(due("wiki"), [], "the first one waits, and the second one behind it");
+        assert_eq!(due("recovery"), [other, second]);
+        assert_eq!(journal.put_off_no_longer_than(late).unwrap(), 1);
+        attempt(&mut journal, first, "wiki", &acknowledged());
+        let next = journal.due(late, "wiki", 10, None).unwrap().sound;
+        assert_eq!(next.iter().map(|due| due.mark.id).collect::<Vec<_>>(), [second]);
+    }
+}

@@ -1,0 +1,395 @@
+//! Marks that the policy holds: a row for each, which keeps its deliveries back for as long as it is there.
+//!
+//! A row has no digest: it only keeps back. One that is lost lets a proven mark go, and the next plan writes it again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::queue::deliveries::{UNDER_WAY, WAITING};
+use crate::store::rows::Rows;
+use crate::{Fault, Journal, JournalError, row};
+use marks::delivery::ACCEPTED;
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::time::Timestamp;
+
+/// To wait for one's turn is no news for the history.
+pub(crate) const TURN: &str = "max-in-flight";
+
+/// What is under way for a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Busy {
+    /// An attempt to tell it is, or was accepted and is to be confirmed.
+    Told,
+    /// A route that has it asks what became of it.
+    Asked,
+}
+
+/// So many rows are written in one transaction: `fence_mark` waits for each.
+const PAGE: usize = 256;
+
+/// What holds a mark, as the policy said it last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldMark {
+    /// The mark.
+    pub mark: MarkId,
+    /// The policy's words, the one that is shown first.
+    pub words: Vec<String>,
+    /// When the first one ends by itself, where that is known.
+    pub until: Option<Timestamp>,
+    /// The first one in a sentence.
+    pub why: String,
+    /// Since when the mark is held, whatever for.
+    pub since: Timestamp,
+}
+
+/// What holds many marks alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldTogether {
+    /// The word that is shown.
+    pub word: String,
+    /// The sentence.
+    pub why: String,
+    /// How many marks.
+    pub marks: u32,
+    /// Since when the first of them.
+    pub since: Timestamp,
+    /// When the last of them is let go by itself, where that is known of all.
+    pub until: Option<Timestamp>,
+}
+
+impl Journal {
+    /// Writes down what the policy has decided anew: what is held, and what may go. `HeldMark::since` counts for what was
+    /// not held before.
+    ///
+    /// # Errors
+    /// As any write. What was written before an error stays.
+    pub fn hold(&mut self, held: &[HeldMark], freed: &[MarkId], now: Timestamp) -> Result<(), JournalError> {
+        for page in held.chunks(PAGE) {
+            self.write(|transaction| page.iter().try_for_each(|held| hold(transaction, held, now)))?;
+        }
+        for page in freed.chunks(PAGE) {
+            self.write(|transaction| page.iter().try_for_each(|mark| free(transaction, *mark, now)))?;
+        }
+        Ok(())
+    }
+
+    /// Every mark that is held by the policy.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn holds(&self) -> Result<BTreeMap<MarkId, HeldMark>, JournalError> {
+        let read = || {
+            let mut query =
+                self.connection.prepare_cached("SELECT mark, words, until, why, since FROM hold")?;
+            let rows = query.query_map([], decode)?;
+            let rows: Vec<Option<HeldMark>> = rows.collect::<rusqlite::Result<_>>()?;
+            Ok(rows.into_iter().flatten().map(|held| (held.mark, held)).collect())
+        };
+        self.sqlite(read())
+    }
+
+    /// What holds one mark.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn hold_of(&self, mark: MarkId) -> Result<Option<HeldMark>, JournalError> {
+        let sql = "SELECT mark, words, until, why, since FROM hold WHERE mark = ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            Ok(query.query_row([mark.to_string()], decode).optional()?.flatten())
+        };
+        self.sqlite(read())
+    }
+
+    /// What holds marks, those together that one thing holds; the longest held first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn held_together(&self, limit: u32) -> Result<Vec<HeldTogether>, JournalError> {
+        let sql = "SELECT substr(words, 1, instr(words || ' ', ' ') - 1) AS word, why, count(*), min(since),
+                   CASE WHEN count(until) = count(*) THEN max(until) END
+                   FROM hold GROUP BY word, why ORDER BY min(since), word, why LIMIT ?1";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map([limit], |row| {
+                Ok(HeldTogether {
+                    word: row.get(0).unwrap_or_default(),
+                    why: row.get(1).unwrap_or_default(),
+                    marks: row.get(2)?,
+                    since: Timestamp(row.get(3)?),
+                    until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                })
+            })?;
+            rows.collect()
+        };
+        self.sqlite(read())
+    }
+
+    /// The marks of which something was written into the history behind the row number `after`, and the newest number.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn touched_since(&self, after: i64) -> Result<(Vec<MarkId>, i64), JournalError> {
+        let newest = self.newest_history()?;
+        let sql = "SELECT DISTINCT mark FROM history WHERE seq > ?1 AND seq <= ?2 AND mark IS NOT NULL";
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let rows = query.query_map([after, newest], |row| Ok(row.get::<_, String>(0).ok()))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let touched = self.sqlite(read())?;
+        Ok((touched.iter().flatten().filter_map(|id| MarkId::parse(id).ok()).collect(), newest))
+    }
+
+    /// The marks that are being told, and those of which a route still asks what became of them (`asks`: what such a step's
+    /// name ends with). Whatever else a route does behind an acknowledgement is no telling; its step has a dot in its name,
+    /// which no route has.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn busy_marks(&self, asks: &str, now: Timestamp) -> Result<HashMap<MarkId, Busy>, JournalError> {
+        let sql = format!(
+            "SELECT mark, max(is_told) FROM (
+               SELECT d.mark, instr(d.route, '.') = 0 AS is_told FROM delivery d WHERE {UNDER_WAY} AND d.state = 'in-flight'
+                 AND (instr(d.route, '.') = 0 OR substr(d.route, -length(?1)) = ?1)
+               UNION ALL SELECT d.mark, d.last_kind IS '{ACCEPTED}' AND d.next_due > ?2 FROM delivery d
+                 WHERE {WAITING} AND d.state = 'pending'
+                   AND ((d.last_kind = '{ACCEPTED}' AND d.next_due > ?2) OR substr(d.route, -length(?1)) = ?1))
+             GROUP BY mark"
+        );
+        let read = || {
+            let mut query = self.connection.prepare_cached(&sql)?;
+            let decode = |row: &Row<'_>| Ok((row.get::<_, String>(0).unwrap_or_default(), row.get(1)?));
+            query.query_map(params![asks, now.0], decode)?.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let found = self.sqlite(read())?.into_iter();
+        let busy = |is_told| if is_told { Busy::Told } else { Busy::Asked };
+        Ok(found.filter_map(|(id, is_told)| Some((MarkId::parse(&id).ok()?, busy(is_told)))).collect())
+    }
+
+    /// Marks whose hosts may be down: open ones, and those that ended at `since` or later, or whose host is not back.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn marks_that_count(&self, since: Timestamp) -> Result<Rows<MarkRow>, JournalError> {
+        let sql = format!(
+            "SELECT {} FROM mark m WHERE m.settlement IS NULL OR m.settled_at >= ?1 OR m.returned_at >= ?1
+             OR (m.settlement = 'acknowledged' AND m.returned_at IS NULL)",
+            row::COLUMNS
+        );
+        self.rows(&sql, [since.0], row::decode)
+    }
+}
+
+fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
+    // What cannot be read any more is written anew, or deleted by its key.
+    let words: String = row.get(1).unwrap_or_default();
+    let until = row.get::<_, Option<i64>>(2)?.map(Timestamp);
+    let (why, since) = (row.get(3).unwrap_or_default(), Timestamp(row.get(4)?));
+    let mark = row.get::<_, String>(0).ok().and_then(|id| MarkId::parse(&id).ok());
+    let words = words.split(' ').map(str::to_owned).collect();
+    Ok(mark.map(|mark| HeldMark { mark, words, until, why, since }))
+}
+
+fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Result<(), Fault> {
+    let mark = held.mark.to_string();
+    let before: Option<String> = transaction
+        .prepare_cached("SELECT words FROM hold WHERE mark = ?1")?
+        .query_row([&mark], |row| Ok(row.get(0).unwrap_or_default()))
+        .optional()?;
+    transaction
+        .prepare_cached(
+            "INSERT INTO hold (mark, words, until, why, since) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4",
+        )?
+        .execute(params![mark, held.words.join(" "), held.until.map(|at| at.0), held.why, held.since.0])?;
+    let first = held.words.first().map_or("", String::as_str);
+    let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
+    if is_news && first != TURN {
+        let event = ("held", Some(first));
+        note(transaction, held.mark, event, &format!("{first}: {}", held.why), now)?;
+    }
+    Ok(())
+}
+
+fn free(transaction: &Transaction<'_>, mark: MarkId, now: Timestamp) -> Result<(), Fault> {
+    let words: Option<Option<String>> = transaction
+        .prepare_cached("DELETE FROM hold WHERE mark = ?1 RETURNING words")?
+        .query_row([mark.to_string()], |row| Ok(row.get(0).ok()))
+        .optional()?;
+    // What has ended is not freed.
+    let is_news = words.is_some_and(|words| words.as_deref() != Some(TURN));
+    if is_news && row::load_open(transaction, mark)?.is_some() {
+        note(transaction, mark, ("freed", None), "nothing holds it any more", now)?;
+    }
+    Ok(())
+}
+
+/// A damaged mark has no name; its history goes on.
+fn note(
+    transaction: &Transaction<'_>,
+    mark: MarkId,
+    (event, outcome): (&str, Option<&str>),
+    detail: &str,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let row = row::load(transaction, mark).ok().flatten();
+    let node = row.as_ref().map(|row| &row.node);
+    let new =
+        NewHistory { at: now, event, mark: Some(mark), node, route: None, outcome, detail, actor: ALERTER };
+    Ok(history::append(transaction, &new)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, acknowledged, attempt, events, marked};
+    use crate::{NewDelivery, Role, Room};
+
+    const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
+
+    fn held(mark: MarkId, words: &[&str]) -> HeldMark {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        HeldMark { mark, words, until: None, why: "too many hosts are down".into(), since: NOW }
+    }
+
+    fn begun(journal: &mut Journal) -> Vec<MarkId> {
+        let turned = journal.turn(&[], &[Room::of("recovery", 8)], None, LATER).unwrap();
+        turned.begun.iter().map(|due| due.mark.id).collect()
+    }
+
+    /// S4-11: what is held is not told and stands in no later mark's way. The broken variant is the same mark set free.
+    #[test]
+    fn a_held_mark_is_not_told_until_it_is_freed_and_stands_in_nobodys_way() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let other = marked(&mut journal, "compute2", NOW);
+        journal.hold(&[held(first, &["storm", "delay"])], &[], NOW).unwrap();
+        assert_eq!(begun(&mut journal), [other]);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        assert_eq!(begun(&mut journal), [later]);
+        journal.finish_attempt(later, "recovery", &acknowledged(), LATER).unwrap();
+        journal.hold(&[], &[first], LATER).unwrap();
+        assert_eq!(begun(&mut journal), [first]);
+        assert_eq!(events(&journal, first), ["marked", "held", "freed"]);
+    }
+
+    #[test]
+    fn what_is_held_is_read_as_it_was_written() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let first = HeldMark { until: Some(LATER), ..held(mark, &["pause", "storm"]) };
+        journal.hold(std::slice::from_ref(&first), &[], NOW).unwrap();
+        assert_eq!(journal.hold_of(mark).unwrap(), Some(first.clone()));
+        let again = HeldMark { since: LATER, words: vec!["storm".into()], ..first.clone() };
+        journal.hold(std::slice::from_ref(&again), &[], LATER).unwrap();
+        let expected = HeldMark { since: NOW, ..again };
+        assert_eq!(journal.holds().unwrap(), BTreeMap::from([(mark, expected)]));
+        assert_eq!(events(&journal, mark), ["marked", "held", "held"]);
+        journal.hold(&[], &[mark, mark], LATER).unwrap();
+        assert_eq!((journal.hold_of(mark).unwrap(), journal.holds().unwrap().len()), (None, 0));
+    }
+
+    /// One damaged byte in a row keeps nobody else's marks, and is written anew.
+    #[test]
+    fn a_row_that_cannot_be_read_is_one_to_be_freed() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.hold(&[held(mark, &["storm"])], &[], NOW).unwrap();
+        home.raw()
+            .execute("UPDATE hold SET words = CAST(x'ff' AS TEXT), why = CAST(x'fe' AS TEXT)", [])
+            .unwrap();
+        assert_eq!(journal.holds().unwrap().keys().collect::<Vec<_>>(), [&mark]);
+        assert_eq!(journal.held_together(9).unwrap().len(), 1);
+        journal.hold(&[], &[mark], NOW).unwrap();
+        assert_eq!(begun(&mut journal), [mark]);
+    }
+
+    /// Which routes would tell a mark, asked in the words of the look itself: not one that is gone, nor a second mark of a host
+    /// behind its first, also where the first waits for its turn.
+    #[test]
+    fn a_mark_is_due_where_it_would_be_told() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let later = marked(&mut journal, "compute1", NOW + Duration::from_secs(1));
+        journal.hold(&[held(first, &["storm"])], &[], NOW).unwrap();
+        let room = [Room::of("recovery", 0), Room::of("gone", 4)];
+        let due = |journal: &Journal, mark| -> Vec<&str> {
+            let due = journal.due_on(mark, &room, None, LATER).unwrap();
+            due.into_iter().map(|(route, tried)| if tried.is_none() { route } else { "tried" }).collect()
+        };
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec!["recovery"]));
+        journal.hold(&[], &[first], NOW).unwrap();
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
+        journal.hold(&[held(first, &["max-in-flight"])], &[], NOW).unwrap();
+        assert_eq!((due(&journal, first), due(&journal, later)), (vec!["recovery"], vec![]));
+        assert_eq!(begun(&mut journal), [], "who waits for its turn is not overtaken by its own host");
+        journal.hold(&[], &[first], NOW).unwrap();
+        assert!(journal.busy_marks(".confirm", LATER).unwrap().is_empty());
+        assert_eq!(begun(&mut journal), [first]);
+        assert!(due(&journal, first).is_empty());
+        assert_eq!(journal.busy_marks(".confirm", LATER).unwrap(), HashMap::from([(first, Busy::Told)]));
+    }
+
+    /// What is asked or said behind an acknowledgement is no telling.
+    #[test]
+    fn a_step_behind_an_acknowledgement_tells_nobody() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let id = marked(&mut journal, "compute1", NOW);
+        let busy = |journal: &Journal| journal.busy_marks(".confirm", LATER).unwrap().get(&id).copied();
+        let mark = journal.find_mark(id).unwrap().unwrap().unwrap().told().unwrap();
+        let step =
+            |route: &str| NewDelivery { route: route.into(), body: Vec::new(), required: false, link: None };
+        journal.add_deliveries(&mark, &[step("wiki.return")], NOW).unwrap();
+        let begun = journal.turn(&[], &[Room::of("wiki.return", 1)], None, LATER).unwrap().begun;
+        assert_eq!(begun.len(), 1);
+        assert_eq!(busy(&journal), None);
+        journal.add_deliveries(&mark, &[step("wiki.confirm")], NOW).unwrap();
+        assert_eq!(busy(&journal), Some(Busy::Asked));
+    }
+
+    #[test]
+    fn those_that_one_thing_holds_are_counted_together() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let marks: Vec<MarkId> = (0..3).map(|n| marked(&mut journal, &format!("compute{n}"), NOW)).collect();
+        let paused = HeldMark { why: "paused by alice".into(), ..held(marks[2], &["pause", "storm"]) };
+        let rows = [
+            HeldMark { until: Some(LATER), ..held(marks[0], &["storm"]) },
+            HeldMark { until: Some(NOW), since: LATER, ..held(marks[1], &["storm", "delay"]) },
+            paused,
+        ];
+        journal.hold(&rows, &[], NOW).unwrap();
+        let found = journal.held_together(10).unwrap();
+        let shown: Vec<(&str, u32, Option<Timestamp>)> =
+            found.iter().map(|held| (held.word.as_str(), held.marks, held.until)).collect();
+        assert_eq!(shown, [("pause", 1, None), ("storm", 2, Some(LATER))]);
+    }
+
+    #[test]
+    fn what_was_touched_since_is_named_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        let (touched, seq) = journal.touched_since(0).unwrap();
+        assert_eq!(touched, [first]);
+        let second = marked(&mut journal, "compute2", NOW);
+        assert!(attempt(&mut journal, second, "recovery", &acknowledged()));
+        assert_eq!(journal.touched_since(seq).unwrap().0, [second]);
+        let counts = |journal: &Journal, since| journal.marks_that_count(since).unwrap().sound.len();
+        assert_eq!(counts(&journal, LATER), 2, "it was told, and its host is not back");
+        assert!(journal.note_return(second, NOW, NOW).unwrap());
+        let late = LATER + Duration::from_secs(86_400);
+        assert_eq!(counts(&journal, late), 1);
+    }
+}

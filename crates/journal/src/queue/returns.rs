@@ -1,0 +1,572 @@
+//! Hosts that are back, for routes that say so where they may have notified of the failure: what the rule of
+//! `marks::returning` is given, and what is written down of it.
+
+use rusqlite::{Transaction, params};
+
+use crate::queue::deliveries;
+use crate::queue::delivery_row::{self, COLUMNS};
+use crate::queue::due::{DueDelivery, LATER, Room};
+use crate::store::rows::Rows;
+use crate::{Fault, Journal, JournalError, row};
+use marks::delivery::RETURN;
+use marks::delivery::{Delivery, State, TAKEN};
+use marks::id::MarkId;
+use marks::mark::MarkRow;
+use marks::returning;
+use marks::returning::{Look, OTHER_TARGET, Return, Ruling};
+use marks::time::Timestamp;
+
+/// Why a return is cancelled.
+pub(crate) const OVERTAKEN: &str = "the host has failed again before the route was told that it is back";
+
+/// A delivery that is over, or a damaged row that an operator ended.
+const OVER: &str = "d.state IN ('acknowledged', 'dismissed', 'cancelled')";
+
+/// Whether the route `route` took a later mark of the host of mark `m`.
+fn overtaken(route: &str) -> String {
+    let [by_itself, elsewhere] = TAKEN;
+    format!(
+        "EXISTS (SELECT 1 FROM mark n JOIN delivery e ON e.mark = n.id AND e.route = {route} AND e.state = 'acknowledged'
+           AND e.last_kind IN ('{by_itself}', '{elsewhere}') WHERE {LATER})"
+    )
+}
+
+/// A mark of which a route may have been notified and will not be any more; the delivery is none where its row is damaged.
+#[derive(Clone, Debug)]
+pub struct Over {
+    /// The mark.
+    pub mark: MarkRow,
+    /// What became of it on the route.
+    pub delivery: Option<Delivery>,
+}
+
+impl Journal {
+    /// Marks that are over on a route, whose host came back, the later of the two at `since` or later, or which an operator
+    /// ended since then, and of which the route has no return yet.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn over_on(&self, route: &str, since: Timestamp) -> Result<Rows<Over>, JournalError> {
+        let none_yet = format!(
+            "{OVER} AND NOT {} AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.mark = m.id AND r.route = ?1 || '{RETURN}')",
+            overtaken("?1")
+        );
+        let columns = format!("{}, {COLUMNS}", row::COLUMNS);
+        let back = format!(
+            "SELECT {columns} FROM mark m INDEXED BY mark_returned CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
+             WHERE m.returned_at IS NOT NULL AND (m.returned_at >= ?2 OR coalesce(d.ended_at, m.settled_at) >= ?2) AND {none_yet}"
+        );
+        let dismissed = format!(
+            "SELECT {columns} FROM mark m INDEXED BY mark_dismissed CROSS JOIN delivery d ON d.mark = m.id AND d.route = ?1
+             WHERE m.settlement = 'dismissed' AND m.returned_at IS NULL AND m.settled_at >= ?2 AND {none_yet}"
+        );
+        let decode = |row: &rusqlite::Row<'_>| {
+            Ok(Over { mark: row::decode(row)?, delivery: delivery_row::decode(row, row::WIDTH).ok() })
+        };
+        let mut all = self.rows(&back, params![route, since.0], decode)?;
+        let others = self.rows(&dismissed, params![route, since.0], decode)?;
+        all.sound.extend(others.sound);
+        all.damaged.extend(others.damaged);
+        all.sound.sort_by_key(|over| (over.mark.failure_time, over.mark.id));
+        Ok(all)
+    }
+
+    /// What an operator ended on a route at this moment.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn dismissed_on(&self, route: &str, at: Timestamp) -> Result<Rows<Delivery>, JournalError> {
+        self.deliveries_that(
+            "d.route = ?1 AND d.state = 'dismissed' AND d.ended_at = ?2",
+            params![route, at.0],
+        )
+    }
+
+    /// Ends the returns of a mark that are rejected, refused or held, or `all` that are open, by an operator's word, and nothing
+    /// else of it. Says how many there were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn dismiss_returns(
+        &mut self,
+        mark: MarkId,
+        all: bool,
+        (reason, actor): (&str, &str),
+        now: Timestamp,
+    ) -> Result<usize, JournalError> {
+        let condition = format!(
+            "{} AND d.mark = ?3 AND {} AND (?4 OR d.state IN ('parked', 'held'))",
+            deliveries::NOT_UNDER_WAY,
+            deliveries::IS_RETURN
+        );
+        let ended = self.change_each(
+            &condition,
+            &[mark.to_string().into(), all.into()],
+            now,
+            |delivery, transaction| {
+                deliveries::move_to(delivery, State::Dismissed)?;
+                delivery.ended_at = Some(now);
+                let detail = format!("route {} is not told that the host is back: {reason}", delivery.route);
+                let key = (delivery.mark, delivery.route.as_str());
+                Ok(deliveries::note_by(transaction, key, now, "dismissed", &detail, actor)?)
+            },
+        )?;
+        let damaged = format!(
+            "UPDATE delivery AS d SET state = 'dismissed' WHERE d.mark = ?1 AND d.state = 'quarantined' AND {}",
+            deliveries::IS_RETURN
+        );
+        let damaged = self.write(|transaction| Ok(transaction.execute(&damaged, [mark.to_string()])?))?;
+        Ok(ended + damaged)
+    }
+
+    /// Lets returns of a route go that were held because it led to another place, and for which `target` is the right one.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn free_returns(&mut self, route: &str, target: &str, now: Timestamp) -> Result<usize, JournalError> {
+        let held = format!(
+            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.route = ?1 || '{RETURN}'",
+            deliveries::KEPT_BACK
+        );
+        let condition = format!("d.route = ?1 AND d.mark IN (SELECT d.mark FROM delivery d WHERE {held})");
+        let told = self.deliveries_that(&condition, [route])?.sound;
+        let mut freed = 0;
+        for told in told.iter().filter(|told| returning::elsewhere(told, target).is_empty()) {
+            freed += self.free_return(told, now)?;
+        }
+        Ok(freed)
+    }
+
+    fn free_return(&mut self, told: &Delivery, now: Timestamp) -> Result<usize, JournalError> {
+        let condition = format!(
+            "{} AND d.last_kind = '{OTHER_TARGET}' AND d.mark = ?3 AND d.route = ?4",
+            deliveries::KEPT_BACK
+        );
+        let given = [told.mark.to_string().into(), format!("{}{RETURN}", told.route).into()];
+        self.change_each(&condition, &given, now, |delivery, transaction| {
+            deliveries::move_to(delivery, State::Pending)?;
+            delivery.next_due = now;
+            let detail = "its route leads again to where the host's failure was told";
+            Ok(deliveries::note(transaction, delivery, now, "freed", detail)?)
+        })
+    }
+}
+
+/// What becomes of a return whose turn it is.
+pub(crate) fn ruling(
+    transaction: &Transaction<'_>,
+    due: &DueDelivery,
+    room: &Room,
+    now: Timestamp,
+) -> Result<Ruling, Fault> {
+    let base = due.delivery.route.strip_suffix(RETURN).unwrap_or(&due.delivery.route);
+    let told = delivery_row::load(transaction, due.mark.id, base)?;
+    let sql = format!(
+        "SELECT {}, (SELECT max(n.made_at) FROM mark n WHERE n.node = m.node AND n.made_at <= ?3) FROM mark m WHERE m.id = ?1",
+        overtaken("?2")
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let given = params![due.mark.id.to_string(), base, now.0];
+    let (is_overtaken, newest): (bool, Option<i64>) =
+        query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_member =
+        |look: &Look| newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node);
+    let given = Return {
+        told: told.as_ref(),
+        target: &room.target,
+        is_member: room.look.as_deref().is_some_and(is_member),
+        is_overtaken,
+        is_released: due.delivery.released_at.is_some(),
+    };
+    Ok(given.ruling())
+}
+
+/// Why a return is held.
+pub(crate) fn led_elsewhere(due: &DueDelivery, targets: &[String]) -> String {
+    let (node, route, all) = (&due.mark.node, &due.delivery.route, targets.join("; and to "));
+    format!(
+        "the failure of {node} was told to {all}, and route {route} leads to another place now: undo by hand there what it did, or let the route lead there again"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
+    use crate::{NewDelivery, Role, Verdict};
+    use marks::host::HostName;
+    use marks::id::MarkId;
+    use marks::returning::{Arrivals, Failure};
+    use marks::terms::Terms;
+
+    const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn back() -> NewDelivery {
+        NewDelivery {
+            route: format!("recovery{RETURN}"),
+            body: b"back".to_vec(),
+            required: false,
+            link: None,
+        }
+    }
+
+    /// What is owed to a route, where no other alerter had a mark.
+    fn owed_since(journal: &Journal, route: &str, since: Timestamp) -> Vec<MarkId> {
+        let is_owed = |over: &&Over| {
+            let failure = Failure {
+                delivery: over.delivery.as_ref(),
+                settled: over.mark.settled,
+                was_elsewhere: false,
+                has_returned: over.mark.returned_at.is_some(),
+                is_member_for_long: true,
+            };
+            failure.is_owed(LATER + LIMIT, LIMIT)
+        };
+        let found = journal.over_on(route, since).unwrap();
+        found.sound.iter().filter(is_owed).map(|over| over.mark.id).collect()
+    }
+
+    fn owed(journal: &Journal) -> Vec<MarkId> {
+        owed_since(journal, "recovery", NOW)
+    }
+
+    fn add_return(journal: &mut Journal, mark: MarkId) {
+        let mark = journal.mark(mark).unwrap().unwrap().told().unwrap();
+        journal.add_deliveries(&mark, &[back()], LATER).unwrap();
+    }
+
+    /// Rooms on the route and on its returns; these are members, by a look at this moment.
+    fn rooms(members: &[&str], at: Timestamp, target: &str) -> [Room; 2] {
+        let terms = Terms { tells_return: true, ..Terms::default() };
+        let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
+        let look = Some(Arc::new(Look { at, members }));
+        let room = |route: &str| Room { target: target.to_owned(), look: look.clone(), ..Room::of(route, 4) };
+        [room("recovery"), Room { terms, ..room(&back().route) }]
+    }
+
+    fn far() -> Timestamp {
+        Timestamp::now().max(LATER) + Duration::from_secs(60)
+    }
+
+    fn begun_with(journal: &mut Journal, rooms: &[Room]) -> Vec<(MarkId, String)> {
+        let turned = journal.turn(&[], rooms, None, far()).unwrap();
+        turned.begun.into_iter().map(|due| (due.mark.id, due.delivery.route)).collect()
+    }
+
+    fn begun(journal: &mut Journal) -> Vec<(MarkId, String)> {
+        begun_with(journal, &rooms(&["compute1", "compute2", "compute3"], far(), ""))
+    }
+
+    fn unreached() -> Verdict {
+        Verdict::Unreached {
+            state: State::Pending,
+            kind: "connect".into(),
+            detail: "refused".into(),
+            next_due: NOW,
+        }
+    }
+
+    fn last(journal: &Journal, mark: MarkId) -> Delivery {
+        journal.deliveries_of(mark).unwrap().sound.pop().unwrap()
+    }
+
+    /// The broken variants: a host that is not back, a route that nothing was sent to, and one that took a later mark.
+    #[test]
+    fn only_what_the_route_may_have_is_called_back_once_the_host_is_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [told, untold, away] =
+            ["compute1", "compute2", "compute3"].map(|host| marked(&mut journal, host, NOW));
+        for mark in [told, away] {
+            assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        }
+        for mark in [told, untold] {
+            assert!(journal.note_return(mark, LATER, LATER).unwrap());
+        }
+        assert_eq!(owed(&journal), [told]);
+        assert_eq!(owed_since(&journal, "recovery", LATER + Duration::from_secs(1)), []);
+        assert_eq!(owed_since(&journal, "other", NOW), []);
+        add_return(&mut journal, told);
+        assert_eq!(owed(&journal), []);
+        assert!(journal.note_return(away, LATER, LATER).unwrap());
+        assert_eq!(owed(&journal), [away]);
+        let again = marked(&mut journal, "compute3", LATER);
+        assert_eq!(owed(&journal), [away], "nobody was notified of {again}");
+        assert!(attempt(&mut journal, again, "recovery", &acknowledged()));
+        assert_eq!(owed(&journal), [], "{again} is the later one");
+    }
+
+    /// Issue 22, 7: an answer that says nothing, or that is a refusal, may come of a service that did what it was asked. The
+    /// broken variant reached nobody.
+    #[test]
+    fn a_return_is_owed_wherever_an_attempt_may_have_arrived() {
+        let refused = Verdict::Again {
+            state: State::Parked,
+            ambiguous: false,
+            kind: "rejected".into(),
+            detail: "one of two".into(),
+            next_due: NOW,
+        };
+        for (verdicts, is_owed) in [
+            (vec![again(NOW)], true),
+            (vec![refused], true),
+            (vec![again(NOW), unreached()], true),
+            (vec![unreached(), unreached()], false),
+            (vec![], false),
+        ] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            for verdict in &verdicts {
+                attempt(&mut journal, mark, "recovery", verdict);
+            }
+            assert!(journal.note_return(mark, LATER, LATER).unwrap());
+            assert_eq!(owed(&journal), [], "it is still sent, or held");
+            assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+            assert_eq!(owed(&journal), Vec::from_iter(is_owed.then_some(mark)), "{verdicts:?}");
+        }
+    }
+
+    /// An attempt that is under way when the daemon is killed is on disk before it is sent.
+    #[test]
+    fn an_attempt_that_was_cut_off_may_have_arrived() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "cloud1")).len(), 1);
+        drop(journal);
+        let mut journal = home.open(Role::Alerter);
+        journal.recover(NOW).unwrap();
+        assert!(last(&journal, mark).arrivals.targets.contains(&"cloud1".to_owned()));
+        assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+        assert!(journal.note_return(mark, LATER, LATER).unwrap());
+        assert_eq!(owed(&journal), [mark]);
+    }
+
+    /// A host of which an operator says that it never failed may have never been away.
+    #[test]
+    fn a_dismissed_mark_of_a_host_that_was_never_away_is_called_back() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let [dismissed, open] = ["compute1", "compute2"].map(|host| marked(&mut journal, host, NOW));
+        for mark in [dismissed, open] {
+            attempt(&mut journal, mark, "recovery", &again(NOW));
+        }
+        assert!(journal.dismiss(dismissed, "it lives", "alice", LATER).unwrap());
+        assert_eq!(owed(&journal), [dismissed]);
+    }
+
+    #[test]
+    fn a_host_that_fails_again_is_not_called_back_and_its_new_mark_waits_for_what_is_under_way() {
+        for is_under_way in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let first = marked(&mut journal, "compute1", NOW);
+            assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
+            assert!(journal.note_return(first, LATER, LATER).unwrap());
+            add_return(&mut journal, first);
+            if is_under_way {
+                assert_eq!(begun(&mut journal), [(first, back().route)]);
+            }
+            let second = marked(&mut journal, "compute1", LATER);
+            let away = rooms(&[], far(), "");
+            if is_under_way {
+                assert_eq!(begun_with(&mut journal, &away), []);
+                journal.finish_attempt(first, &back().route, &acknowledged(), LATER).unwrap();
+            }
+            assert_eq!(begun_with(&mut journal, &away), [(second, "recovery".to_owned())]);
+            assert_eq!(begun(&mut journal), [], "while the route is notified of the second one");
+            journal.finish_attempt(second, "recovery", &acknowledged(), LATER).unwrap();
+            assert_eq!(begun_with(&mut journal, &away), []);
+            let state = if is_under_way { State::Acknowledged } else { State::Cancelled };
+            assert_eq!(states(&journal, first), [State::Acknowledged, state]);
+        }
+    }
+
+    /// Issue 22, 7 and 8: whatever is open or ended of a later mark, membership alone decides. The broken variants wait for the
+    /// held mark while the host lives, and go once that is ended while the host is dead.
+    #[test]
+    fn a_return_waits_for_the_host_and_for_no_mark_that_is_held() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, first, "recovery", &acknowledged()));
+        assert!(journal.note_return(first, LATER, LATER).unwrap());
+        add_return(&mut journal, first);
+        let second = marked(&mut journal, "compute1", LATER);
+        journal.doubt(second, marks::mark::Doubt::Unproven, LATER).unwrap();
+        for (ended, look) in [(false, Some(far())), (true, Some(far())), (true, None)] {
+            if ended {
+                journal.dismiss(second, "old", "alice", LATER).unwrap();
+            }
+            let away = rooms(&["compute2"], far(), "");
+            let rooms = away.map(|room| Room { look: room.look.filter(|_| look.is_some()), ..room });
+            assert_eq!(begun_with(&mut journal, &rooms), [], "{ended} {look:?}");
+        }
+        let before = journal.mark(second).unwrap().unwrap().made_at;
+        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], before, "")), [], "the look is too old");
+        assert_eq!(begun(&mut journal), [(first, back().route)]);
+        let held = marked(&mut journal, "compute2", NOW);
+        attempt(&mut journal, held, "recovery", &acknowledged());
+        add_return(&mut journal, held);
+        let later = marked(&mut journal, "compute2", LATER);
+        journal.doubt(later, marks::mark::Doubt::Unproven, LATER).unwrap();
+        assert_eq!(begun(&mut journal), [(held, back().route)]);
+    }
+
+    /// Issue 22, 7: no end of a mark takes a return along; its own word does.
+    #[test]
+    fn the_end_of_a_mark_leaves_its_return_alone() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        add_return(&mut journal, mark);
+        assert!(!journal.dismiss(mark, "enough", "alice", LATER).unwrap(), "nothing else is open");
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+        let mut dismiss = |all| journal.dismiss_returns(mark, all, ("done by hand", "alice"), LATER).unwrap();
+        assert_eq!(dismiss(false), 0, "unmark typed twice");
+        assert_eq!((dismiss(true), dismiss(true)), (1, 0));
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Dismissed]);
+    }
+
+    /// Issue 22, 10: the broken variant calls the host of the same name in the other cloud back.
+    #[test]
+    fn a_return_goes_to_where_the_failure_was_told_or_is_held() {
+        for (sent_to, leads_to, goes) in [("one", "one", true), ("one", "two", false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
+            add_return(&mut journal, mark);
+            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            assert_eq!(begun.len(), usize::from(goes));
+            if goes {
+                continue;
+            }
+            let held = last(&journal, mark);
+            let why = held.last.unwrap();
+            assert_eq!((held.state, why.kind.as_str()), (State::Held, OTHER_TARGET));
+            assert!(why.detail.contains("told to one"), "{}", why.detail);
+            assert_eq!(journal.free_returns("recovery", "two", LATER).unwrap(), 0);
+            assert_eq!(journal.free_returns("recovery", "one", LATER).unwrap(), 1);
+            assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "one")).len(), 1);
+        }
+    }
+
+    /// Issue 22, 10: a return that is refused is refused for ever, and stays for somebody to see. The broken variant is any other
+    /// delivery that is not required.
+    #[test]
+    fn a_return_that_is_refused_is_never_cancelled_by_age() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        add_return(&mut journal, mark);
+        journal.begin_attempt(mark, &back().route).unwrap();
+        journal.finish_attempt(mark, &back().route, &again(NOW), LATER).unwrap();
+        let year = NOW + Duration::from_secs(365 * 86_400);
+        assert_eq!(journal.cancel_unrequired(year, year).unwrap(), 0);
+        assert!(!journal.expire(mark, "old", year).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+    }
+
+    /// What was told, or ended by an operator, long after the return is called back too: a mark may be held for longer than any
+    /// limit. The broken variant ended long ago.
+    #[test]
+    fn the_later_of_telling_and_return_counts() {
+        for (days, is_told) in [(2, true), (2, false), (10, true), (10, false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            assert!(journal.note_return(mark, NOW, NOW).unwrap());
+            let ended = NOW + Duration::from_secs(days * 86_400);
+            let verdict = if is_told { acknowledged() } else { again(NOW) };
+            journal.begin_attempt(mark, "recovery").unwrap();
+            journal.finish_attempt(mark, "recovery", &verdict, ended).unwrap();
+            assert!(is_told || journal.dismiss(mark, "it lives", "alice", ended).unwrap());
+            let from = |since| journal.over_on("recovery", since).unwrap().sound.len();
+            assert_eq!((from(ended), from(ended + Duration::from_secs(1))), (1, 0), "{days} {is_told}");
+        }
+    }
+
+    /// An address that was wrong at first, or that has changed since: the place that took the mark is the one that counts, and
+    /// where none did, each. The broken variant is led back to the wrong one.
+    #[test]
+    fn a_return_goes_to_the_place_that_took_the_mark() {
+        for (is_taken, leads_to, goes) in [(true, "two", true), (true, "one", false), (false, "two", false)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            for (sent_to, verdict) in [("one", again(NOW)), ("two", acknowledged())] {
+                assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+                let verdict = if is_taken { verdict } else { again(NOW) };
+                journal.finish_attempt(mark, "recovery", &verdict, LATER).unwrap();
+            }
+            let is_over = is_taken || journal.dismiss(mark, "it lives", "alice", LATER).unwrap();
+            assert!(is_over);
+            add_return(&mut journal, mark);
+            let begun = begun_with(&mut journal, &rooms(&["compute1"], far(), leads_to));
+            assert_eq!(begun.len(), usize::from(goes), "{is_taken} {leads_to}");
+            if goes {
+                continue;
+            }
+            let why = last(&journal, mark).last.unwrap();
+            assert_eq!(why.kind, OTHER_TARGET);
+            assert_eq!(journal.free_returns("recovery", "three", LATER).unwrap(), 0);
+            let freed = journal.free_returns("recovery", "two", LATER).unwrap();
+            assert_eq!(freed, usize::from(is_taken), "{}", why.detail);
+        }
+    }
+
+    #[test]
+    fn a_held_return_names_every_place_that_may_have_been_notified() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        for sent_to in ["two", "one"] {
+            assert_eq!(begun_with(&mut journal, &rooms(&[], far(), sent_to)).len(), 1);
+            journal.finish_attempt(mark, "recovery", &again(NOW), LATER).unwrap();
+        }
+        assert!(journal.dismiss(mark, "it lives", "alice", LATER).unwrap());
+        add_return(&mut journal, mark);
+        assert_eq!(begun_with(&mut journal, &rooms(&["compute1"], far(), "three")), []);
+        let why = last(&journal, mark).last.unwrap();
+        assert!(why.detail.contains("told to two; and to one,"), "{}", why.detail);
+    }
+
+    /// A service that refuses to let us in was sent nothing, and stays one that refuses.
+    #[test]
+    fn a_refusal_before_anything_was_sent_is_no_arrival() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let (kind, detail) = ("credentials".to_owned(), "401".to_owned());
+        let refused = Verdict::Unreached { state: State::Parked, kind, detail, next_due: NOW };
+        attempt(&mut journal, mark, "recovery", &refused);
+        let delivery = last(&journal, mark);
+        assert_eq!((delivery.state, delivery.arrivals), (State::Parked, Arrivals::default()));
+    }
+
+    /// `release HOST` means the host's failure; a return to another place goes by its mark's id alone.
+    #[test]
+    fn the_release_of_a_host_lets_no_return_go_elsewhere() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert_eq!(begun_with(&mut journal, &rooms(&[], far(), "one")).len(), 1);
+        journal.finish_attempt(mark, "recovery", &acknowledged(), LATER).unwrap();
+        add_return(&mut journal, mark);
+        let there = rooms(&["compute1"], far(), "two");
+        assert_eq!(begun_with(&mut journal, &there), []);
+        assert_eq!(journal.release_held(mark, "it is off", "alice", LATER).unwrap(), 0);
+        assert_eq!(begun_with(&mut journal, &there), []);
+        assert_eq!(journal.release_elsewhere(mark, "the same cloud", "alice", LATER).unwrap(), 1);
+        assert_eq!(begun_with(&mut journal, &there).len(), 1);
+    }
+}

@@ -1,0 +1,734 @@
+//! Operators' decisions in the journal: made here, or read from the register. A decision is written once, and its end once.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension, Params, Row, Transaction, params};
+
+use crate::history::{self, ALERTER, NewHistory};
+use crate::register::entries::CURRENT;
+use crate::row::{self, note, prove};
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key, raw_text};
+use crate::{Fault, Journal, JournalError};
+use marks::id::{MarkId, NoteId};
+use marks::mark::MarkRow;
+use marks::mark::Proof;
+use marks::register::{About, Decision, Ending, Scope};
+use marks::time::Timestamp;
+
+pub(crate) const COLUMNS: &str = "p.id, p.kind, p.mark, p.scope, p.until, p.at, p.actor, p.reason, p.digest";
+const ENDING: &str = "e.decision, e.at, e.actor, e.reason, e.digest";
+
+/// How long the release of a group counts: longer than anything that it lets go is held.
+const GROUP_RELEASE: Duration = Duration::from_secs(7 * 86_400);
+
+/// Without an end, by an operator or by itself. A damaged end is one all the same: nothing but an end has this key.
+const IN_FORCE: &str =
+    "p.mark IS NULL AND p.kind IN ('pause', 'maintenance') AND (p.until IS NULL OR p.until > ?1)
+             AND NOT EXISTS (SELECT 1 FROM ending e WHERE e.decision = p.id)";
+
+impl Journal {
+    /// Lets an open mark go: an operator vouches for one that is held for want of a proof, and no rule holds it any more.
+    /// `None` if there is no such mark, or if it was released already and nothing is to be proven.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn release(
+        &mut self,
+        mark: MarkId,
+        reason: &str,
+        actor: &str,
+        now: Timestamp,
+    ) -> Result<Option<Decision>, JournalError> {
+        let decision = Decision {
+            id: NoteId::generate(),
+            about: About::Release(mark),
+            at: now,
+            actor: actor.to_owned(),
+            reason: reason.to_owned(),
+        };
+        Ok(self.decide(&decision)?.then_some(decision))
+    }
+
+    /// Writes down what an operator decided on this controller. Says whether it did: the release of a mark that is not open,
+    /// or that is neither doubtful nor unreleased, changes nothing.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn decide(&mut self, decision: &Decision) -> Result<bool, JournalError> {
+        self.write(|transaction| match decision.about {
+            About::Release(mark) => release(transaction, mark, decision),
+            _ => {
+                let is_new = insert(transaction, decision)?;
+                if is_new {
+                    let (event, sentence) = beginning(decision);
+                    append(transaction, decision, event, (&sentence, &decision.actor), decision.at)?;
+                }
+                Ok(is_new)
+            }
+        })
+    }
+
+    /// Ends a pause or a maintenance that is in force. Says whether there was one: each ends once.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn end_decision(&mut self, ending: &Ending) -> Result<bool, JournalError> {
+        let condition = format!("{IN_FORCE} AND p.id = ?2");
+        let found = self.decisions_that(&condition, params![ending.at.0, ending.id.to_string()])?;
+        let Some(decision) = found.sound.first() else { return Ok(false) };
+        self.write(|transaction| {
+            if !insert_ending(transaction, ending)? {
+                return Ok(false);
+            }
+            let (event, sentence) = end(decision, ending);
+            append(transaction, decision, event, (&sentence, &ending.actor), ending.at)?;
+            Ok(true)
+        })
+    }
+
+    /// Keeps a decision that was read from the register, once; the release of a mark only if its mark is here. It proves
+    /// nothing: every member of `haclient` can write the register, and a proof needs root's word on the controller that
+    /// tells. Says whether it is new.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn adopt_decision(&mut self, decision: &Decision, now: Timestamp) -> Result<bool, JournalError> {
+        if !self.decisions_that("p.id = ?1", [decision.id.to_string()])?.sound.is_empty() {
+            return Ok(false);
+        }
+        self.write(|transaction| match decision.about {
+            About::Release(mark) => {
+                let Some(row) = row::load(transaction, mark)? else { return Ok(false) };
+                let is_new = insert(transaction, decision)?;
+                if is_new {
+                    let (actor, node) = (&decision.actor, &row.node);
+                    let detail =
+                        format!("the register says that {actor} released {node} on another controller");
+                    note(transaction, &row, now, "read", &detail, ALERTER)?;
+                }
+                Ok(is_new)
+            }
+            _ => {
+                let is_new = insert(transaction, decision)?;
+                if is_new {
+                    let (event, sentence) = beginning(decision);
+                    let sentence = elsewhere(&decision.actor, &sentence);
+                    append(transaction, decision, event, (&sentence, ALERTER), now)?;
+                    if let Some(ending) = load_ending(transaction, decision.id)? {
+                        append_end(transaction, decision, &ending, now)?;
+                    }
+                }
+                Ok(is_new)
+            }
+        })
+    }
+
+    /// Keeps the end of a decision that was read from the register, once, also where the decision is not known yet. Says
+    /// whether it is new.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn adopt_ending(&mut self, ending: &Ending, now: Timestamp) -> Result<bool, JournalError> {
+        if !self.endings_that("e.decision = ?1", [ending.id.to_string()])?.sound.is_empty() {
+            return Ok(false);
+        }
+        let known = self.decisions_that("p.id = ?1", [ending.id.to_string()])?.sound;
+        self.write(|transaction| {
+            let is_new = insert_ending(transaction, ending)?;
+            if let (true, Some(decision)) = (is_new, known.first()) {
+                append_end(transaction, decision, ending, now)?;
+            }
+            Ok(is_new)
+        })
+    }
+
+    /// The decisions about one mark, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn decisions_of(&self, mark: MarkId) -> Result<Rows<Decision>, JournalError> {
+        self.decisions_that("p.mark = ?1", [mark.to_string()])
+    }
+
+    /// What operators have decided about groups and hosts and is in force: pauses and maintenances that have not ended, and
+    /// the releases of groups of the last seven days, oldest first.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn decisions_in_force(&self, now: Timestamp) -> Result<Rows<Decision>, JournalError> {
+        let condition =
+            format!("({IN_FORCE}) OR (p.mark IS NULL AND p.kind = 'release-group' AND p.at >= ?2)");
+        self.decisions_that(&condition, params![now.0, (now - GROUP_RELEASE).0])
+    }
+
+    /// Whether an operator has ended a decision, also one that is not known here.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn has_ended(&self, decision: NoteId) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM ending WHERE decision = ?1)";
+        self.sqlite(self.connection.query_row(sql, [decision.to_string()], |row| row.get(0)))
+    }
+
+    /// The open marks that an operator released, here or by the register's word.
+    ///
+    /// # Errors
+    /// As any read; damaged rows are left out.
+    pub fn released_marks(&self) -> Result<HashSet<MarkId>, JournalError> {
+        let condition = "p.mark IS NOT NULL AND p.mark IN (SELECT m.id FROM mark m WHERE m.id = p.mark AND m.settlement IS NULL)";
+        let found = self.decisions_that(condition, [])?.sound;
+        Ok(found.iter().filter_map(|decision| decision.about.mark()).collect())
+    }
+
+    /// A number that grows with each decision and each end of one, also where the newest have been removed.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn decisions_version(&self) -> Result<i64, JournalError> {
+        let sql = "SELECT coalesce(sum(seq), 0) FROM sqlite_sequence WHERE name IN ('decision', 'ending')";
+        self.sqlite(self.connection.query_row(sql, [], |row| row.get(0)))
+    }
+
+    /// What of this should stand in the register: while it is in force, or its mark open, and from `since` on.
+    pub(crate) fn current_decisions(&self, since: Timestamp) -> Result<Vec<Decision>, JournalError> {
+        let end = "coalesce((SELECT e.at FROM ending e WHERE e.decision = p.id), p.until,
+             CASE p.kind WHEN 'release-group' THEN p.at END, ?1)";
+        let condition = format!(
+            "(p.mark IS NULL AND {end} >= ?1) OR EXISTS (SELECT 1 FROM mark m WHERE m.id = p.mark AND {CURRENT})"
+        );
+        Ok(self.decisions_that(&condition, [since.0])?.sound)
+    }
+
+    /// The ends of `since` or later.
+    pub(crate) fn current_endings(&self, since: Timestamp) -> Result<Vec<Ending>, JournalError> {
+        Ok(self.endings_that("e.at >= ?1", [since.0])?.sound)
+    }
+
+    /// The decisions `p` for which a condition of SQL holds, oldest first.
+    fn decisions_that(
+        &self,
+        condition: &str,
+        parameters: impl Params,
+    ) -> Result<Rows<Decision>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM decision p WHERE {condition} ORDER BY p.at, p.id");
+        self.rows(&sql, parameters, decode)
+    }
+
+    /// The ends `e` for which a condition of SQL holds, oldest first.
+    fn endings_that(&self, condition: &str, parameters: impl Params) -> Result<Rows<Ending>, JournalError> {
+        let sql = format!("SELECT {ENDING} FROM ending e WHERE {condition} ORDER BY e.at, e.decision");
+        self.rows(&sql, parameters, decode_ending)
+    }
+}
+
+fn release(transaction: &Transaction<'_>, mark: MarkId, decision: &Decision) -> Result<bool, Fault> {
+    let Some(row) = row::load_open(transaction, mark)? else { return Ok(false) };
+    let is_doubtful = row.standing.doubt().is_some();
+    if !is_doubtful && is_released(transaction, mark)? {
+        return Ok(false);
+    }
+    insert(transaction, decision)?;
+    if is_doubtful { vouch(transaction, row, decision) } else { let_go(transaction, &row, decision) }?;
+    Ok(true)
+}
+
+fn is_released(transaction: &Transaction<'_>, mark: MarkId) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM decision WHERE mark = ?1)";
+    transaction.prepare_cached(sql)?.query_row([mark.to_string()], |row| row.get(0))
+}
+
+fn vouch(transaction: &Transaction<'_>, row: MarkRow, decision: &Decision) -> Result<(), Fault> {
+    let (node, hold) = (&row.node, row.standing.as_str());
+    let detail = format!("{node} was held ({hold}) and is released: {}", decision.reason);
+    prove(transaction, row, Proof::Operator, ("released", &detail, &decision.actor), decision.at)
+}
+
+fn let_go(transaction: &Transaction<'_>, row: &MarkRow, decision: &Decision) -> Result<(), Fault> {
+    let (node, reason) = (&row.node, &decision.reason);
+    // A word of an operator is no name: without one there is nothing to tell.
+    let detail = match row.fqdn {
+        Some(_) => format!("{node} is released, and no rule holds it any more: {reason}"),
+        None => format!(
+            "{node} is released, and held all the same until its full name is known (no-fqdn): {reason}"
+        ),
+    };
+    Ok(note(transaction, row, decision.at, "released", &detail, &decision.actor)?)
+}
+
+/// The word and the sentence of the history for what is about groups and hosts.
+fn beginning(decision: &Decision) -> (&'static str, String) {
+    let Decision { about, at, reason, .. } = decision;
+    let scope = about.scope().unwrap_or(Scope::All);
+    let limit = about.until().map(|until| format!(", for {} s at most", until.since(*at).as_secs()));
+    let limit = limit.unwrap_or_default();
+    match about {
+        About::Pause { .. } => ("paused", format!("deliveries of {scope} are paused{limit}: {reason}")),
+        About::Maintenance { .. } => {
+            ("maintenance-began", format!("maintenance of {scope} began{limit}: {reason}"))
+        }
+        About::Release(_) | About::ReleaseGroup(_) => {
+            ("released", format!("what is held of {scope} may go: {reason}"))
+        }
+    }
+}
+
+fn end(decision: &Decision, ending: &Ending) -> (&'static str, String) {
+    let (scope, reason) = (decision.about.scope().unwrap_or(Scope::All), &ending.reason);
+    match decision.about {
+        About::Maintenance { .. } => ("maintenance-ended", format!("maintenance of {scope} ended: {reason}")),
+        _ => ("resumed", format!("deliveries of {scope} are not paused any more: {reason}")),
+    }
+}
+
+fn elsewhere(actor: &str, sentence: &str) -> String {
+    format!("the register says that {actor} decided on another controller: {sentence}")
+}
+
+fn append_end(
+    transaction: &Transaction<'_>,
+    decision: &Decision,
+    ending: &Ending,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let (event, sentence) = end(decision, ending);
+    append(transaction, decision, event, (&elsewhere(&ending.actor, &sentence), ALERTER), now)
+}
+
+/// Of a host, the row belongs to its history.
+fn append(
+    transaction: &Transaction<'_>,
+    decision: &Decision,
+    event: &str,
+    (detail, actor): (&str, &str),
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    let scope = decision.about.scope();
+    let node = scope.as_ref().and_then(Scope::host);
+    history::append(
+        transaction,
+        &NewHistory { at, event, mark: None, node, route: None, outcome: None, detail, actor },
+    )
+}
+
+/// Says whether it was not there yet. A damaged row under its id says nothing: this one takes its place.
+fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Result<bool> {
+    let sql = format!("SELECT {COLUMNS} FROM decision p WHERE p.id = ?1");
+    let mut look = transaction.prepare_cached(&sql)?;
+    let known = look.query_row([decision.id.to_string()], |row| Ok(decode(row).is_ok())).optional()?;
+    if known == Some(true) {
+        return Ok(false);
+    }
+    let sql = "INSERT OR REPLACE INTO decision (id, kind, mark, scope, until, at, actor, reason, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    transaction.prepare_cached(sql)?.execute(params![
+        decision.id.to_string(),
+        decision.about.kind(),
+        decision.about.mark().map(|mark| mark.to_string()),
+        decision.about.scope().map(text),
+        decision.about.until().map(|until| until.0),
+        decision.at.0,
+        decision.actor,
+        decision.reason,
+        digest(decision),
+    ])?;
+    Ok(true)
+}
+
+/// The same for an end.
+fn insert_ending(transaction: &Transaction<'_>, ending: &Ending) -> rusqlite::Result<bool> {
+    if load_ending(transaction, ending.id)?.is_some() {
+        return Ok(false);
+    }
+    let sql =
+        "INSERT OR REPLACE INTO ending (decision, at, actor, reason, digest) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let Ending { id, at, actor, reason } = ending;
+    transaction.prepare_cached(sql)?.execute(params![
+        id.to_string(),
+        at.0,
+        actor,
+        reason,
+        ending_digest(ending)
+    ])?;
+    Ok(true)
+}
+
+fn load_ending(transaction: &Transaction<'_>, id: NoteId) -> rusqlite::Result<Option<Ending>> {
+    let sql = format!("SELECT {ENDING} FROM ending e WHERE e.decision = ?1");
+    let mut look = transaction.prepare_cached(&sql)?;
+    let found = look.query_row([id.to_string()], |row| Ok(decode_ending(row).ok())).optional()?;
+    Ok(found.flatten())
+}
+
+/// A decision with its number, and with the time of its end where an operator ended it.
+pub(crate) type Decided = (i64, Checked<Decision>, Option<Timestamp>);
+
+/// Some decisions behind a number.
+pub(crate) fn page(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<Decided>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, p.seq, (SELECT e.at FROM ending e WHERE e.decision = p.id) FROM decision p
+         WHERE p.seq > ?1 ORDER BY p.seq LIMIT {limit}"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = |row: &Row<'_>| {
+        let end: Option<i64> = row.get(10)?;
+        Ok((row.get(9)?, decode(row), end.map(Timestamp)))
+    };
+    query.query_map([after], read)?.collect()
+}
+
+/// Some ends behind a number whose decision is not here, each with its decision's id and its time.
+pub(crate) fn lone_endings(
+    transaction: &Transaction<'_>,
+    after: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Option<String>, Timestamp)>> {
+    let sql = format!(
+        "SELECT e.seq, e.decision, e.at FROM ending e WHERE e.seq > ?1
+         AND NOT EXISTS (SELECT 1 FROM decision p WHERE p.id = e.decision) ORDER BY e.seq LIMIT {limit}"
+    );
+    let mut query = transaction.prepare_cached(&sql)?;
+    let read = |row: &Row<'_>| {
+        // Damage may have made the id no text at all.
+        Ok((row.get(0)?, String::from_utf8(raw_text(row, 1)?).ok(), Timestamp(row.get(2)?)))
+    };
+    query.query_map([after], read)?.collect()
+}
+
+/// Removes a decision with its end.
+pub(crate) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM decision WHERE id = ?1",
+        "DELETE FROM ending WHERE decision = ?1",
+        "DELETE FROM published WHERE entry IN ('p.' || ?1, 'p.' || ?1 || '.end')",
+    ] {
+        transaction.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(())
+}
+
+fn text(scope: Scope) -> String {
+    let (word, name) = scope.parts();
+    format!("{word}:{name}")
+}
+
+fn digest(decision: &Decision) -> Vec<u8> {
+    Digest::of("decision")
+        .text(&decision.id.to_string())
+        .text(decision.about.kind())
+        .maybe_text(decision.about.mark().map(|mark| mark.to_string()).as_deref())
+        .maybe_text(decision.about.scope().map(text).as_deref())
+        .maybe_int(decision.about.until().map(|until| until.0))
+        .int(decision.at.0)
+        .text(&decision.actor)
+        .text(&decision.reason)
+        .finish()
+}
+
+fn ending_digest(ending: &Ending) -> Vec<u8> {
+    let Ending { id, at, actor, reason } = ending;
+    Digest::of("ending").text(&id.to_string()).int(at.0).text(actor).text(reason).finish()
+}
+
+pub(crate) fn decode(row: &Row<'_>) -> Checked<Decision> {
+    let damage = || Damage { table: "decision", key: printable_key(row) };
+    let decision = decode_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(8).map_err(|_| damage())?;
+    if kept == digest(&decision) { Ok(decision) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> Option<Decision> {
+    Some(Decision {
+        id: NoteId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        about: decode_about(row)?,
+        at: Timestamp(row.get(5).ok()?),
+        actor: row.get(6).ok()?,
+        reason: row.get(7).ok()?,
+    })
+}
+
+fn decode_about(row: &Row<'_>) -> Option<About> {
+    let (kind, mark): (String, Option<String>) = (row.get(1).ok()?, row.get(2).ok()?);
+    if About::is_of_a_mark(&kind) {
+        return Some(About::Release(MarkId::parse(&mark?).ok()?));
+    }
+    let (scope, until): (String, Option<i64>) = (row.get(3).ok()?, row.get(4).ok()?);
+    let (word, name) = scope.split_once(':')?;
+    About::of_scope(&kind, Scope::of_parts(word, name)?, until.map(Timestamp))
+}
+
+fn decode_ending(row: &Row<'_>) -> Checked<Ending> {
+    let damage = || Damage { table: "ending", key: printable_key(row) };
+    let ending = decode_ending_unchecked(row).ok_or_else(damage)?;
+    let kept: Vec<u8> = row.get(4).map_err(|_| damage())?;
+    if kept == ending_digest(&ending) { Ok(ending) } else { Err(damage()) }
+}
+
+fn decode_ending_unchecked(row: &Row<'_>) -> Option<Ending> {
+    Some(Ending {
+        id: NoteId::parse(&row.get::<_, String>(0).ok()?).ok()?,
+        at: Timestamp(row.get(1).ok()?),
+        actor: row.get(2).ok()?,
+        reason: row.get(3).ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Home, NOW, events, marked, marked_as};
+    use crate::{HistoryFilter, Role};
+    use marks::host::HostName;
+    use marks::mark::{Doubt, Standing};
+
+    const HELD: Standing = Standing::Doubtful(Doubt::Unconfirmed);
+    const OPERATOR: Standing = Standing::Proven(Proof::Operator);
+
+    fn standing(journal: &Journal, mark: MarkId) -> Standing {
+        journal.mark(mark).unwrap().unwrap().standing
+    }
+
+    #[test]
+    fn an_operator_releases_what_is_held_and_nothing_else() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let held = marked_as(&mut journal, "compute1", NOW, HELD);
+        let decision = journal.release(held, "I saw it burn", "alice", NOW).unwrap().unwrap();
+        assert_eq!((decision.about.mark(), decision.actor.as_str()), (Some(held), "alice"));
+        assert_eq!(standing(&journal, held), OPERATOR);
+        assert_eq!(journal.decisions_of(held).unwrap().sound, [decision]);
+        assert_eq!(events(&journal, held), ["marked", "released"]);
+        assert_eq!(journal.release(held, "again", "alice", NOW).unwrap(), None);
+        let ended = marked_as(&mut journal, "compute3", NOW, HELD);
+        assert!(journal.dismiss(ended, "no", "alice", NOW).unwrap());
+        assert_eq!(journal.release(ended, "yes", "alice", NOW).unwrap(), None);
+    }
+
+    /// Everybody in `haclient` could have written it.
+    #[test]
+    fn a_decision_of_another_controller_is_kept_and_releases_nothing() {
+        let (here, there) = (Home::new(), Home::new());
+        let (mut here, mut there) = (here.open(Role::Alerter), there.open(Role::Alerter));
+        let mark = marked_as(&mut here, "compute1", NOW, HELD);
+        let decision = here.release(mark, "I saw it burn", "alice", NOW).unwrap().unwrap();
+        assert!(!there.adopt_decision(&decision, NOW).unwrap(), "its mark is not here yet");
+        let same = crate::tests::row_of(&here.fencings_of(mark).unwrap().sound[0]);
+        let same = MarkRow { standing: HELD, ..same };
+        there.make_mark(&same, crate::Taken::Register, &[], NOW).unwrap();
+        assert!(there.adopt_decision(&decision, NOW).unwrap());
+        assert!(!there.adopt_decision(&decision, NOW).unwrap());
+        assert_eq!(standing(&there, mark), HELD);
+        assert_eq!(there.decisions_of(mark).unwrap().sound, [decision]);
+        assert_eq!(events(&there, mark), ["marked", "read"]);
+        assert!(there.release(mark, "I see it too", "bob", NOW).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_decision_about_a_mark_that_was_proven_meanwhile_is_kept_and_changes_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        let decision = Decision {
+            id: NoteId::generate(),
+            about: About::Release(mark),
+            at: NOW,
+            actor: "alice".into(),
+            reason: "late".into(),
+        };
+        assert!(journal.adopt_decision(&decision, NOW).unwrap());
+        assert!(!journal.adopt_decision(&decision, NOW).unwrap());
+        assert_eq!(standing(&journal, mark), Standing::Proven(Proof::Journal));
+        assert_eq!(events(&journal, mark), ["marked", "read"]);
+        home.raw().execute("UPDATE decision SET actor = 'bob'", []).unwrap();
+        let read = journal.decisions_of(mark).unwrap();
+        assert!(read.sound.is_empty() && read.damaged.len() == 1);
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn decision(about: About, at: Timestamp) -> Decision {
+        Decision { id: NoteId::generate(), about, at, actor: "alice".into(), reason: "new switch".into() }
+    }
+
+    fn pause(scope: Scope, until: Option<Timestamp>) -> Decision {
+        decision(About::Pause { scope, until }, NOW)
+    }
+
+    fn maintenance(scope: Scope, lasting: Duration) -> Decision {
+        decision(About::Maintenance { scope, until: NOW + lasting }, NOW)
+    }
+
+    fn rack1() -> Scope {
+        Scope::Group("rack1".into())
+    }
+
+    fn host(name: &str) -> Scope {
+        Scope::Host(HostName::parse(name).unwrap())
+    }
+
+    fn end_of(decision: &Decision, at: Timestamp) -> Ending {
+        Ending { id: decision.id, at, actor: "bob".into(), reason: "it is in".into() }
+    }
+
+    fn in_force(journal: &Journal, now: Timestamp) -> Vec<Decision> {
+        let rows = journal.decisions_in_force(now).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound
+    }
+
+    /// Event, host and actor of everything.
+    fn story(journal: &Journal) -> Vec<(String, Option<String>, String)> {
+        let rows = journal.history(&HistoryFilter::default()).unwrap().sound;
+        rows.into_iter().map(|row| (row.event, row.node, row.actor)).collect()
+    }
+
+    /// S0-3, S0-40. The broken variant forgets the end by itself, and a host would be held for ever.
+    #[test]
+    fn a_decision_is_in_force_until_its_end_or_its_time() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let all = [
+            pause(Scope::All, None),
+            pause(rack1(), Some(NOW + HOUR)),
+            maintenance(host("compute1"), HOUR),
+            maintenance(rack1(), 2 * HOUR),
+            decision(About::ReleaseGroup("rack1".into()), NOW),
+        ];
+        for decision in &all {
+            assert!(journal.decide(decision).unwrap());
+            assert!(!journal.decide(decision).unwrap(), "it is written once");
+        }
+        let left = |journal: &Journal, now| -> Vec<bool> {
+            let found = in_force(journal, now);
+            all.iter().map(|decision| found.contains(decision)).collect()
+        };
+        assert_eq!(left(&journal, NOW), [true; 5]);
+        assert_eq!(left(&journal, NOW + HOUR), [true, false, false, true, true]);
+        assert_eq!(left(&journal, NOW + 2 * HOUR), [true, false, false, false, true]);
+        assert_eq!(left(&journal, NOW + 8 * 24 * HOUR), [true, false, false, false, false]);
+        assert!(journal.end_decision(&end_of(&all[0], NOW + HOUR)).unwrap());
+        assert_eq!(left(&journal, NOW + HOUR), [false, false, false, true, true]);
+        assert_eq!(left(&home.open(Role::Reader), NOW), [false, true, true, true, true]);
+    }
+
+    /// P7: only who is asked to may end it, and the history names who did.
+    #[test]
+    fn a_decision_ends_once_and_the_history_names_who_did_it() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let (pause, maintenance) = (pause(rack1(), None), maintenance(host("compute1"), HOUR));
+        let release = decision(About::ReleaseGroup("rack1".into()), NOW);
+        assert!(!journal.end_decision(&end_of(&pause, NOW)).unwrap(), "there is none yet");
+        for decision in [&pause, &maintenance, &release] {
+            journal.decide(decision).unwrap();
+        }
+        let versions = |journal: &Journal| journal.decisions_version().unwrap();
+        assert_eq!(versions(&journal), 3);
+        assert!(!journal.end_decision(&end_of(&maintenance, NOW + HOUR)).unwrap(), "it is over by itself");
+        for decision in [&pause, &maintenance] {
+            assert!(journal.end_decision(&end_of(decision, NOW)).unwrap());
+            assert!(!journal.end_decision(&end_of(decision, NOW)).unwrap());
+        }
+        assert!(!journal.end_decision(&end_of(&release, NOW)).unwrap(), "a release has no end");
+        assert_eq!(versions(&journal), 5);
+        let row = |event: &str, node: Option<&str>, actor: &str| {
+            (event.to_owned(), node.map(str::to_owned), actor.to_owned())
+        };
+        let wanted = [
+            row("paused", None, "alice"),
+            row("maintenance-began", Some("compute1"), "alice"),
+            row("released", None, "alice"),
+            row("resumed", None, "bob"),
+            row("maintenance-ended", Some("compute1"), "bob"),
+        ];
+        assert_eq!(story(&journal), wanted);
+    }
+
+    /// The order in which they are adopted says nothing. The broken variant takes an end only of what it knows.
+    #[test]
+    fn an_end_may_be_known_before_its_decision() {
+        for end_first in [true, false] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let pause = pause(Scope::All, None);
+            let end = end_of(&pause, NOW);
+            for is_end in [end_first, !end_first] {
+                let adopt = |journal: &mut Journal| match is_end {
+                    true => journal.adopt_ending(&end, NOW).unwrap(),
+                    false => journal.adopt_decision(&pause, NOW).unwrap(),
+                };
+                assert!(adopt(&mut journal));
+                assert!(!adopt(&mut journal));
+            }
+            assert!(in_force(&journal, NOW).is_empty(), "{end_first}");
+            assert!(!journal.end_decision(&end).unwrap());
+            let events: Vec<String> = story(&journal).into_iter().map(|(event, ..)| event).collect();
+            assert_eq!(events, ["paused", "resumed"]);
+            assert!(story(&journal).iter().all(|(.., actor)| actor == ALERTER));
+        }
+    }
+
+    /// Doubt wants a proof; a rule's hold wants only the word.
+    #[test]
+    fn a_mark_that_only_a_rule_holds_can_be_released_once() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let (mark, other) = (marked(&mut journal, "compute1", NOW), marked(&mut journal, "compute2", NOW));
+        assert!(journal.released_marks().unwrap().is_empty());
+        let decision = journal.release(mark, "let it go", "alice", NOW).unwrap().unwrap();
+        assert_eq!(journal.release(mark, "again", "bob", NOW).unwrap(), None);
+        assert_eq!(standing(&journal, mark), Standing::Proven(Proof::Journal));
+        assert_eq!(journal.decisions_of(mark).unwrap().sound, [decision]);
+        assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark]));
+        assert_eq!(events(&journal, mark), ["marked", "released"]);
+        let read = Decision { id: NoteId::generate(), ..self::decision(About::Release(other), NOW) };
+        assert!(journal.adopt_decision(&read, NOW).unwrap(), "the register's word counts against rules");
+        assert_eq!(journal.released_marks().unwrap(), HashSet::from([mark, other]));
+        journal.dismiss(mark, "no", "alice", NOW).unwrap();
+        assert_eq!(
+            journal.released_marks().unwrap(),
+            HashSet::from([other]),
+            "a settled mark is no mark to let go"
+        );
+        assert!(in_force(&journal, NOW).is_empty(), "the release of a mark is not about a group");
+    }
+
+    /// A damaged decision holds nothing until it is read again; a damaged end is an end.
+    #[test]
+    fn damage_makes_no_decision() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let pause = pause(Scope::All, None);
+        journal.decide(&pause).unwrap();
+        home.raw().execute("UPDATE decision SET scope = 'group:rack1'", []).unwrap();
+        let read = journal.decisions_in_force(NOW).unwrap();
+        assert!(read.sound.is_empty() && read.damaged.len() == 1);
+        assert!(!journal.end_decision(&end_of(&pause, NOW)).unwrap());
+        let version = journal.decisions_version().unwrap();
+        assert!(journal.adopt_decision(&pause, NOW).unwrap());
+        assert!(journal.decisions_version().unwrap() > version);
+        assert_eq!(in_force(&journal, NOW), std::slice::from_ref(&pause));
+        assert!(journal.end_decision(&end_of(&pause, NOW)).unwrap());
+        home.raw().execute("UPDATE ending SET actor = 'mallory'", []).unwrap();
+        assert!(in_force(&journal, NOW).is_empty());
+    }
+
+    #[test]
+    fn the_released_marks_are_found_by_an_index() {
+        let home = Home::new();
+        let _made = home.open(Role::Alerter);
+        let sql = "EXPLAIN QUERY PLAN SELECT p.id FROM decision p WHERE p.mark IS NOT NULL AND p.mark IN
+             (SELECT m.id FROM mark m WHERE m.id = p.mark AND m.settlement IS NULL)";
+        let raw = home.raw();
+        let mut plan = raw.prepare(sql).unwrap();
+        let lines: Vec<String> =
+            plan.query_map([], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(lines.iter().any(|line| line.contains("INDEX decision_mark")), "{lines:?}");
+        assert!(!lines.iter().any(|line| line.starts_with("SCAN m")), "{lines:?}");
+    }
+}

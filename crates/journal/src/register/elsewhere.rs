@@ -1,0 +1,258 @@
+//! What alerters on other controllers did, as the register tells it: a mark that they told is not told again here.
+
+use crate::history::ALERTER;
+use crate::queue::{deliveries, delivery_row, endings};
+use crate::{Journal, JournalError, row};
+use marks::delivery::{Attempt, State};
+use marks::mark::Settlement;
+use marks::register::{Acknowledgement, Settled};
+use marks::time::Timestamp;
+
+impl Journal {
+    /// Ends the delivery of which the register says that its route took the mark. The mark ends with it where all required
+    /// routes have it, unless the register says itself how it ended (`is_settled`): [`Self::settled_elsewhere`] is then for
+    /// all that is left of it. One that is under way ends too: what comes back is history. A step ends its chain. Says
+    /// whether there was one to end.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn acknowledged_elsewhere(
+        &mut self,
+        entry: &Acknowledgement,
+        is_settled: bool,
+        now: Timestamp,
+    ) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            // A damaged row is none here: it stays in quarantine.
+            let found = delivery_row::load(transaction, entry.mark, &entry.route)?;
+            let may_end = |state: State| state.may_end_elsewhere(State::Acknowledged);
+            let Some(mut delivery) = found.filter(|delivery| may_end(delivery.state)) else {
+                return Ok(false);
+            };
+            let detail = format!("route {} took it from the alerter on {}", entry.route, entry.by);
+            let (at, kind) = (entry.at, "acknowledged-elsewhere");
+            delivery.last = Some(Attempt { at, kind: kind.to_owned(), detail: detail.clone() });
+            deliveries::finish_elsewhere(transaction, &mut delivery, State::Acknowledged, at)?;
+            deliveries::note(transaction, &delivery, now, kind, &detail)?;
+            if !is_settled {
+                endings::settle_if_done(transaction, &delivery, now)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Ends an open mark of which the register says how it ended, with its open deliveries: nobody knows whether a route
+    /// that is not required has it, so that one is cancelled. What is done behind an acknowledgement goes on, unless an
+    /// operator ended it all. Says whether there was one.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn settled_elsewhere(&mut self, entry: &Settled, now: Timestamp) -> Result<bool, JournalError> {
+        self.write(|transaction| {
+            let Some(row) = row::load_open(transaction, entry.mark)? else { return Ok(false) };
+            let is_dismissed = entry.how == Settlement::Dismissed;
+            for mut delivery in deliveries::load_open(transaction, entry.mark)? {
+                if delivery.is_step() && !is_dismissed {
+                    continue;
+                }
+                let end = State::at_the_end(entry.how, delivery.has_to());
+                deliveries::finish_elsewhere(transaction, &mut delivery, end, entry.at)?;
+            }
+            if is_dismissed {
+                deliveries::dismiss_damaged(transaction, entry.mark)?;
+            }
+            let how = entry.how.as_str();
+            let detail = format!("{} is {how} by the alerter on {}", row.node, entry.by);
+            let history = ("settled-elsewhere", &*detail, ALERTER);
+            endings::end(transaction, row, (entry.how, entry.at), history, now)?;
+            Ok(true)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{
+        Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, row_of, states,
+        to_recovery,
+    };
+    use crate::{NewDelivery, Role, Taken};
+    use marks::id::MarkId;
+
+    const THEN: Timestamp = Timestamp(NOW.0 - 5_000);
+    const SETTLEMENTS: [(Settlement, State); 4] = [
+        (Settlement::Acknowledged, State::Acknowledged),
+        (Settlement::Dismissed, State::Dismissed),
+        (Settlement::Cancelled, State::Cancelled),
+        (Settlement::Expired, State::Cancelled),
+    ];
+
+    fn taken(mark: MarkId, route: &str) -> Acknowledgement {
+        Acknowledgement { mark, route: route.into(), at: THEN, by: "ctl2".into() }
+    }
+
+    fn settled(mark: MarkId, how: Settlement) -> Settled {
+        Settled { mark, how, at: THEN, by: "ctl2".into() }
+    }
+
+    #[test]
+    fn a_mark_that_another_controller_told_is_not_told_again() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "other"), false, NOW).unwrap(), "no such route");
+        assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
+        assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
+        assert!(journal.due(NOW, "recovery", 10, None).unwrap().sound.is_empty());
+        let delivery = journal.deliveries_of(mark).unwrap().sound.remove(0);
+        assert_eq!((delivery.state, delivery.ended_at), (State::Acknowledged, Some(THEN)));
+        assert!(delivery.last.unwrap().detail.contains("ctl2"));
+        assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, NOW)));
+        assert_eq!(events(&journal, mark), ["marked", "acknowledged-elsewhere", "settled"]);
+    }
+
+    #[test]
+    fn one_route_of_two_settles_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("compute1");
+        journal.append_fencing(&first).unwrap();
+        let other = NewDelivery { route: "other".into(), body: Vec::new(), required: true, link: None };
+        let row = row_of(&first);
+        journal.make_mark(&row, Taken::Fencing(&first), &[to_recovery("x"), other], NOW).unwrap();
+        assert!(journal.acknowledged_elsewhere(&taken(row.id, "recovery"), false, NOW).unwrap());
+        assert_eq!(journal.mark(row.id).unwrap().unwrap().settled, None);
+        assert_eq!(states(&journal, row.id), [State::Pending, State::Acknowledged]);
+    }
+
+    /// Nobody knows whether a route that is not required has it; one of which the register says so has it.
+    #[test]
+    fn what_is_not_required_is_not_called_acknowledged_with_its_mark() {
+        for wiki_has_it in [false, true] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked_for_two(&mut journal, "compute1", NOW);
+            for route in ["recovery", "wiki"].iter().take(1 + usize::from(wiki_has_it)) {
+                assert!(journal.acknowledged_elsewhere(&taken(mark, route), true, NOW).unwrap());
+            }
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, None, "the register says how it ended");
+            assert!(journal.settled_elsewhere(&settled(mark, Settlement::Acknowledged), NOW).unwrap());
+            let wiki = if wiki_has_it { State::Acknowledged } else { State::Cancelled };
+            assert_eq!(states(&journal, mark), [State::Acknowledged, wiki]);
+            assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((Settlement::Acknowledged, THEN)));
+        }
+    }
+
+    #[test]
+    fn the_registers_word_on_a_mark_that_was_settled_here_ends_nothing() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked_for_two(&mut journal, "compute1", NOW);
+        assert!(attempt(&mut journal, mark, "recovery", &acknowledged()));
+        assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Acknowledged), NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged, State::Pending]);
+        assert!(journal.acknowledged_elsewhere(&taken(mark, "wiki"), true, NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Acknowledged; 2]);
+    }
+
+    #[test]
+    fn an_attempt_under_way_ends_too_and_its_answer_is_history() {
+        for answer in [acknowledged(), again(NOW)] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            journal.begin_attempt(mark, "recovery").unwrap();
+            assert!(journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
+            assert!(!journal.finish_attempt(mark, "recovery", &answer, NOW).unwrap());
+            assert_eq!(states(&journal, mark), [State::Acknowledged]);
+            assert_eq!(events(&journal, mark).last().unwrap(), "late-answer");
+        }
+    }
+
+    #[test]
+    fn what_ended_elsewhere_ends_here_in_the_same_way() {
+        for (how, state) in SETTLEMENTS {
+            for under_way in [false, true] {
+                let home = Home::new();
+                let mut journal = home.open(Role::Alerter);
+                let mark = marked(&mut journal, "compute1", NOW);
+                if under_way {
+                    journal.begin_attempt(mark, "recovery").unwrap();
+                }
+                assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+                assert!(!journal.settled_elsewhere(&settled(mark, Settlement::Dismissed), NOW).unwrap());
+                assert_eq!(journal.mark(mark).unwrap().unwrap().settled, Some((how, THEN)));
+                assert_eq!(states(&journal, mark), [state]);
+                assert_eq!(events(&journal, mark), ["marked", "settled-elsewhere"]);
+            }
+        }
+    }
+
+    /// What another alerter told is asked after from here. The broken variant is the word of an operator, which ends it all.
+    #[test]
+    fn a_step_behind_an_acknowledgement_goes_on_when_its_mark_was_settled_elsewhere() {
+        for (how, state) in SETTLEMENTS {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            let told = journal.mark(mark).unwrap().unwrap().told().unwrap();
+            let step = NewDelivery {
+                route: "recovery.confirm".into(),
+                body: Vec::new(),
+                required: false,
+                link: None,
+            };
+            journal.add_deliveries(&told, &[step], NOW).unwrap();
+            assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+            let left = if how == Settlement::Dismissed { State::Dismissed } else { State::Pending };
+            assert_eq!(states(&journal, mark), [state, left], "{how:?}");
+        }
+    }
+
+    /// A damaged row ends by an operator's word alone, on whichever controller it was given.
+    #[test]
+    fn a_damaged_delivery_stays_in_quarantine() {
+        for (how, raw_state) in
+            [(Settlement::Acknowledged, "quarantined"), (Settlement::Dismissed, "dismissed")]
+        {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            let mark = marked(&mut journal, "compute1", NOW);
+            home.raw().execute("UPDATE delivery SET body = x'00'", []).unwrap();
+            assert_eq!(journal.due(NOW, "recovery", 10, None).unwrap().damaged.len(), 1);
+            assert!(!journal.acknowledged_elsewhere(&taken(mark, "recovery"), false, NOW).unwrap());
+            assert!(journal.settled_elsewhere(&settled(mark, how), NOW).unwrap());
+            let state: String =
+                home.raw().query_row("SELECT state FROM delivery", [], |row| row.get(0)).unwrap();
+            assert_eq!(state, raw_state);
+        }
+    }
+
+    #[test]
+    fn a_mark_that_is_not_here_is_nobodys() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let unknown = fencing("compute1").id.into();
+        assert!(!journal.acknowledged_elsewhere(&taken(unknown, "recovery"), false, NOW).unwrap());
+        assert!(!journal.settled_elsewhere(&settled(unknown, Settlement::Acknowledged), NOW).unwrap());
+    }
+
+    #[test]
+    fn an_expired_mark_is_not_told() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let mark = marked(&mut journal, "compute1", NOW);
+        journal.begin_attempt(mark, "recovery").unwrap();
+        assert!(!journal.expire(mark, "a day old", NOW).unwrap(), "its answer is awaited");
+        journal.finish_attempt(mark, "recovery", &again(NOW), NOW).unwrap();
+        assert!(journal.expire(mark, "a day old", NOW + Duration::from_secs(1)).unwrap());
+        assert!(!journal.expire(mark, "a day old", NOW).unwrap());
+        assert_eq!(states(&journal, mark), [State::Cancelled]);
+        let (how, _) = journal.mark(mark).unwrap().unwrap().settled.unwrap();
+        assert_eq!(how, Settlement::Expired);
+        assert_eq!(events(&journal, mark), ["marked", "not-accepted", "expired"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! Which entries stand in the cluster's register: what is not there yet is published by the alerter, or by the next call
+//! of the agent.
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection, params};
+
+use crate::store::digest::Digest;
+use crate::store::rows::Rows;
+use crate::{Agent, Journal, JournalError};
+use marks::fencing::Fencing;
+use marks::register::Register;
+use marks::time::Timestamp;
+
+impl Agent {
+    /// This controller's own fencings asked for at `since` or later that never stood in any register, as far as is known,
+    /// and whose mark has not ended here, oldest first. One that stood in a register was everybody's to tell: where the
+    /// site has changed to another register, it is for the alerter that knows what became of it to write it there.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unpublished(&self, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+        let condition = "f.asked_at >= ?1 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
+             AND NOT EXISTS (SELECT 1 FROM published p WHERE p.entry = 'f.' || f.id
+               AND p.digest = published_digest(p.entry, p.register))
+             AND NOT EXISTS (SELECT 1 FROM folded g JOIN mark m ON m.id = g.mark
+               WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark) AND m.settlement IS NOT NULL)";
+        self.fencings_that(condition, [since.0])
+    }
+
+    /// This controller's own fencings asked for at `since` or later that have stood in that register, and of whose marks nothing
+    /// here says that they have ended, oldest first. Where they stand there no more, the register was lost.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn unsettled(&self, register: Register, since: Timestamp) -> Result<Rows<Fencing>, JournalError> {
+        let stood = "SELECT 1 FROM published p WHERE p.register = ?2 AND p.digest = published_digest(p.entry, p.register)";
+        let condition = format!(
+            "f.asked_at >= ?1 AND NOT EXISTS (SELECT 1 FROM imported i WHERE i.fencing = f.id)
+             AND EXISTS ({stood} AND p.entry = 'f.' || f.id) AND NOT EXISTS ({stood} AND p.entry = 's.' || f.id)
+             AND NOT EXISTS (SELECT 1 FROM folded g LEFT JOIN mark m ON m.id = g.mark
+               WHERE g.fencing = f.id AND g.digest = fold_digest(g.fencing, g.mark)
+                 AND (m.id IS NULL OR m.settlement IS NOT NULL))"
+        );
+        self.fencings_that(&condition, params![since.0, register.as_str()])
+    }
+
+    /// Writes down that entries stand in that register, because they were read back from it.
+    ///
+    /// # Errors
+    /// As any write. Nothing is lost then: they are published again.
+    pub fn note_published(&mut self, register: Register, keys: &[String]) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            let mut note = transaction.prepare_cached(
+                "INSERT OR REPLACE INTO published (entry, register, digest)
+                 VALUES (?1, ?2, published_digest(?1, ?2))",
+            )?;
+            for key in keys {
+                note.execute(params![key, register.as_str()])?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Journal {
+    /// Whether an entry is known to stand in that register.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn is_published(&self, register: Register, key: &str) -> Result<bool, JournalError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM published
+             WHERE entry = ?1 AND register = ?2 AND digest = published_digest(entry, register))";
+        self.sqlite(self.connection.query_row(sql, params![key, register.as_str()], |row| row.get(0)))
+    }
+}
+
+/// Lets SQL pass over a row whose digest does not fit: its entry is then published again.
+pub(crate) fn add_digest(connection: &Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("published_digest", 2, flags, |call| {
+        let (entry, register) = (call.get::<String>(0)?, call.get::<String>(1)?);
+        Ok(Digest::of("published").text(&entry).text(&register).finish())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use marks::fencing::Origin;
+    use marks::host::HostName;
+    use marks::id::FencingId;
+
+    const THEN: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn journal(dir: &tempfile::TempDir) -> Journal {
+        Journal::open(&dir.path().join("state/marks.db"), Role::Agent).unwrap()
+    }
+
+    fn append(journal: &mut Journal, node: &str, asked_at: Timestamp) -> FencingId {
+        let fencing = Fencing {
+            id: FencingId::generate(),
+            node: HostName::parse(node).unwrap(),
+            plug: None,
+            asked_at,
+            committed_at: asked_at,
+            seen_by: "ctl1".into(),
+            origin: Origin::Fencer,
+            incarnation: None,
+            already_down: None,
+            given_domain: None,
+            given_shared_storage: None,
+        };
+        journal.append_fencing(&fencing).unwrap();
+        fencing.id
+    }
+
+    fn key(id: FencingId) -> String {
+        format!("f.{id}")
+    }
+
+    fn left(journal: &Journal) -> Vec<FencingId> {
+        let rows = journal.unpublished(THEN).unwrap();
+        assert!(rows.damaged.is_empty());
+        rows.sound.into_iter().map(|fencing| fencing.id).collect()
+    }
+
+    #[test]
+    fn what_is_published_is_not_published_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let first = append(&mut journal, "compute1", THEN);
+        let second = append(&mut journal, "compute2", Timestamp(THEN.0 + 1));
+        append(&mut journal, "long-ago", Timestamp(THEN.0 - 1));
+        assert_eq!(left(&journal), [first, second]);
+        journal.note_published(Register::Attrd, &[key(first)]).unwrap();
+        journal.note_published(Register::Attrd, &[key(first), key(FencingId::generate())]).unwrap();
+        assert_eq!(left(&journal), [second]);
+        assert!(journal.is_published(Register::Attrd, &key(first)).unwrap());
+        assert!(!journal.is_published(Register::Cib, &key(first)).unwrap());
+    }
+
+    /// B2: what was published and has not ended is what the register is compared with.
+    #[test]
+    fn what_has_stood_in_a_register_and_has_not_ended_is_unsettled() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let [young, ended, unpublished] = ["c1", "c2", "c3"].map(|host| append(&mut journal, host, THEN));
+        let old = append(&mut journal, "c4", Timestamp(THEN.0 - 1));
+        journal.note_published(Register::Attrd, &[young, ended, old].map(key)).unwrap();
+        let unsettled = |journal: &Journal, register| -> Vec<FencingId> {
+            let rows = journal.unsettled(register, THEN).unwrap().sound;
+            rows.into_iter().map(|fencing| fencing.id).collect()
+        };
+        let mut both = [young, ended];
+        both.sort();
+        assert_eq!(unsettled(&journal, Register::Attrd), both);
+        assert_eq!(unsettled(&journal, Register::Cib), [], "it was another register");
+        journal.note_published(Register::Attrd, &[format!("s.{ended}")]).unwrap();
+        assert_eq!(unsettled(&journal, Register::Attrd), [young]);
+        assert_eq!(left(&journal), [unpublished]);
+    }
+
+    /// A damaged row must not hide a fencing from the cluster.
+    #[test]
+    fn a_damaged_row_is_no_publication() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = journal(&dir);
+        let id = append(&mut journal, "compute1", THEN);
+        let forge = "INSERT INTO published SELECT 'f.' || id, 'attrd', x'00' FROM fencing";
+        journal.connection.execute(forge, []).unwrap();
+        assert_eq!(left(&journal), [id]);
+        journal.note_published(Register::Attrd, &[key(id)]).unwrap();
+        assert_eq!(left(&journal), []);
+    }
+}

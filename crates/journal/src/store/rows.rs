@@ -1,0 +1,63 @@
+//! Rows as they are read: sound ones, and the keys of those that cannot be believed.
+
+use rusqlite::Row;
+use serde::Serialize;
+
+/// A row whose digest does not fit: never sent, never dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Damage {
+    /// The table.
+    pub table: &'static str,
+    /// The row's key, as far as it can be read.
+    pub key: String,
+}
+
+/// Between mark and route in a delivery's key.
+const TO: &str = " to ";
+
+impl Damage {
+    /// Of a delivery.
+    pub(crate) fn of_delivery(mark: &str, route: &str) -> Self {
+        Self { table: "delivery", key: format!("{mark}{TO}{route}") }
+    }
+
+    /// The mark and the route of a delivery.
+    pub(crate) fn delivery(&self) -> Option<(&str, &str)> {
+        self.key.split_once(TO).filter(|_| self.table == "delivery")
+    }
+
+    /// What commands take: the id that the row's key is, or begins with.
+    pub fn id(&self) -> &str {
+        self.key.split([' ', '/']).next().unwrap_or_default()
+    }
+}
+
+/// What was read: sound rows, and the keys of damaged ones.
+#[derive(Clone, Debug)]
+pub struct Rows<T> {
+    /// Rows whose digest fits.
+    pub sound: Vec<T>,
+    /// Rows whose digest does not fit.
+    pub damaged: Vec<Damage>,
+}
+
+impl<T> Rows<T> {
+    /// How many were read, whether they can be believed or not.
+    pub fn count(&self) -> usize {
+        self.sound.len() + self.damaged.len()
+    }
+}
+
+/// A row that could be read but not believed.
+pub(crate) type Checked<T> = Result<T, Damage>;
+
+/// The first column as far as it is safe to print: a damaged key may hold anything.
+pub(crate) fn printable_key(row: &Row<'_>) -> String {
+    let key: String = row.get(0).unwrap_or_default();
+    key.chars().filter(char::is_ascii_graphic).take(64).collect()
+}
+
+/// A text as it stands there: damage may have made it none.
+pub(crate) fn raw_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<u8>> {
+    Ok(row.get_ref(column)?.as_bytes().unwrap_or_default().to_vec())
+}

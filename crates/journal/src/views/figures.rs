@@ -1,0 +1,585 @@
+//! How much there is of everything: what `/health`, `/metrics` and `status` show. Counted, not listed: whatever there is of
+//! marks that just wait is read from indexes alone.
+//!
+//! Measured (`MARKS=20000 cargo test --release -p marks figures::tests::cost -- --nocapture`), processor time for 20,000 open marks:
+//! 30 ms where they wait for an endpoint, 75 ms where a storm holds all of them; the seldom counts take as much again. So it is
+//! asked for on a connection of its own, which keeps no writer waiting, and not at every change. For what is open two indexes
+//! carry the state as well, which costs a writer nothing. An index of what has ended was tried: it made putting an
+//! acknowledgement on record a tenth dearer, so these rows are read instead, and seldom.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Params;
+use rusqlite::types::FromSql;
+
+use crate::intake::marks::{HELD, NO_FQDN};
+use crate::queue::deliveries::{UNDER_WAY, WAITING};
+use crate::views::concerns::{EXHAUSTED, KEPT};
+use crate::views::told::json;
+use crate::{Journal, JournalError};
+use marks::delivery::State;
+use marks::mark::{Settlement, Standing};
+use marks::time::Timestamp;
+
+/// Something of each route.
+type ByRoute<T> = BTreeMap<String, T>;
+
+/// The words of what holds a mark for moments alone, and which nobody decided.
+pub const PASSING: [&str; 3] = ["delay", "returning", "max-in-flight"];
+
+/// How many there are of each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([u64; State::ALL.len()]);
+
+impl Counts {
+    /// How many of one.
+    pub fn of(&self, state: State) -> u64 {
+        self.0[place(state)]
+    }
+
+    /// How many of all.
+    pub fn all(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// How many for which something may still be done.
+    pub fn open(&self) -> u64 {
+        State::ALL.into_iter().filter(|state| !state.is_final()).map(|state| self.of(state)).sum()
+    }
+
+    /// So many more.
+    pub fn add(&mut self, state: State, count: u64) {
+        self.0[place(state)] += count;
+    }
+}
+
+fn place(state: State) -> usize {
+    State::ALL.into_iter().position(|one| one == state).expect("every state is among all of them")
+}
+
+/// What the journal held when it was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// When; none where nothing was counted yet.
+    pub at: Option<Timestamp>,
+    /// Marks, each counted once: [`State::of_mark`].
+    pub marks: Counts,
+    /// When the host of the oldest open mark failed.
+    pub oldest_open: Option<Timestamp>,
+    /// The same of those that nothing holds but a doubt or what passes in moments: they should have been told.
+    pub oldest_waiting: Option<Timestamp>,
+    /// Deliveries by the names of their routes; also of routes that are not configured any more.
+    pub deliveries: BTreeMap<String, Counts>,
+    /// Of the held ones of each route those that wait for another step of their mark's chain: nobody has to look at them.
+    pub in_chain: BTreeMap<String, u64>,
+    /// Open marks by the words that hold them; one that several hold is counted for each.
+    pub holds: BTreeMap<String, u64>,
+    /// Last steps of chains of which no step was acknowledged.
+    pub exhausted: u64,
+    /// Open marks that have a name, and of which no open delivery is left on a route that was asked for.
+    pub without_route: u64,
+    /// Open marks by the node of their host.
+    pub nodes: BTreeMap<String, u64>,
+    /// The size of the journal with its log, in bytes.
+    pub bytes: u64,
+    /// How much of it is in use, without its log, in bytes.
+    pub used: u64,
+}
+
+impl Figures {
+    /// What is open as it is here, and the rest as it was there.
+    fn with_ends_of(mut self, known: &Self) -> Self {
+        for state in State::ALL.into_iter().filter(|state| state.is_final()) {
+            self.marks.add(state, known.marks.of(state));
+            for (route, counts) in &known.deliveries {
+                self.deliveries.entry(route.clone()).or_default().add(state, counts.of(state));
+            }
+        }
+        self.without_route = known.without_route;
+        self
+    }
+
+    /// Deliveries of one route.
+    pub fn of_route(&self, route: &str) -> Counts {
+        self.deliveries.get(route).copied().unwrap_or_default()
+    }
+}
+
+impl Journal {
+    /// Counts everything. `routes` are those that can tell a mark now. What takes longest, which is what has ended and what no
+    /// route can tell, is as it was in `known`, where a count of a moment ago is at hand.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn figures(
+        &self,
+        routes: &[String],
+        known: Option<&Figures>,
+        now: Timestamp,
+    ) -> Result<Figures, JournalError> {
+        // What is written in between belongs to the next count.
+        self.sqlite(self.connection.execute_batch("BEGIN"))?;
+        let open = self.count_open(now);
+        self.sqlite(self.connection.execute_batch("COMMIT"))?;
+        match known {
+            Some(known) => Ok(open?.with_ends_of(known)),
+            // It takes long, and while a transaction stands the log of the journal cannot begin anew.
+            None => self.count_rest(open?, routes),
+        }
+    }
+
+    fn count_open(&self, now: Timestamp) -> Result<Figures, JournalError> {
+        let (deliveries, in_chain) = self.count_deliveries()?;
+        let (nodes, oldest_open) = self.count_nodes()?;
+        let exhausted =
+            format!("SELECT count(*) FROM delivery d INDEXED BY delivery_exhausted WHERE {EXHAUSTED}");
+        Ok(Figures {
+            at: Some(now),
+            marks: self.count_marks(nodes.values().sum())?,
+            oldest_open,
+            oldest_waiting: self.oldest_waiting(oldest_open)?,
+            deliveries,
+            in_chain,
+            holds: self.count_holds()?,
+            exhausted: self.one(&exhausted)?,
+            without_route: 0,
+            nodes,
+            bytes: self.size(),
+            used: self.used()?,
+        })
+    }
+
+    /// Where nothing is decided, that is the oldest one.
+    fn oldest_waiting(&self, oldest_open: Option<Timestamp>) -> Result<Option<Timestamp>, JournalError> {
+        let others = PASSING
+            .iter()
+            .fold("h.words".to_owned(), |words, word| format!("replace({words}, '{word}', '')"));
+        let is_decided = format!("trim({others}) <> ''");
+        if self.one(&format!("SELECT EXISTS (SELECT 1 FROM hold h WHERE {is_decided})"))? == 0 {
+            return Ok(oldest_open);
+        }
+        let sql = format!(
+            "SELECT min(m.failure_time) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL
+             AND NOT EXISTS (SELECT 1 FROM hold h WHERE h.mark = m.id AND {is_decided})"
+        );
+        let found = self.counted(&sql, [], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(found.first().copied().flatten().map(Timestamp))
+    }
+
+    /// Reads rows, and counts them as they come: to group them SQLite would keep all of them in memory.
+    fn count_rest(&self, mut figures: Figures, routes: &[String]) -> Result<Figures, JournalError> {
+        let ended = "state IN ('acknowledged', 'dismissed', 'cancelled')";
+        self.each_word(&format!("SELECT route, state FROM delivery WHERE {ended}"), |route, word| {
+            if let Some(state) = State::parse(word) {
+                match figures.deliveries.get_mut(route) {
+                    Some(counts) => counts.add(state, 1),
+                    None => figures.deliveries.entry(route.to_owned()).or_default().add(state, 1),
+                }
+            }
+        })?;
+        self.each_word("SELECT '', settlement FROM mark WHERE settlement IS NOT NULL", |_, word| {
+            // A word that is none belongs to a damaged row, which is no other's end.
+            if let Some(how) = Settlement::parse(word) {
+                figures.marks.add(State::at_the_end(how, true), 1);
+            }
+        })?;
+        figures.without_route = self.count_untold(routes)?;
+        Ok(figures)
+    }
+
+    fn each_word(&self, sql: &str, mut visit: impl FnMut(&str, &str)) -> Result<(), JournalError> {
+        let mut read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut rows = query.query([])?;
+            while let Some(row) = rows.next()? {
+                if let (Ok(one), Ok(other)) = (row.get_ref(0)?.as_str(), row.get_ref(1)?.as_str()) {
+                    visit(one, other);
+                }
+            }
+            Ok(())
+        };
+        self.sqlite(read())
+    }
+
+    fn count_nodes(&self) -> Result<(BTreeMap<String, u64>, Option<Timestamp>), JournalError> {
+        let sql = "SELECT node, count(*), min(failure_time) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
+        let rows: Vec<(String, u64, i64)> =
+            self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?, row.get(2)?)))?;
+        let oldest = rows.iter().map(|(.., at)| Timestamp(*at)).min();
+        Ok((rows.into_iter().map(|(node, count, _)| (node, count)).collect(), oldest))
+    }
+
+    /// Of the open marks only those are looked at that do not just wait.
+    fn count_marks(&self, open: u64) -> Result<Counts, JournalError> {
+        let ranks = State::NOTABLE;
+        let sql = format!(
+            "WITH notable (mark, rank) AS (
+               SELECT d.mark, 0 FROM delivery d INDEXED BY delivery_quarantined WHERE d.state = 'quarantined'
+               UNION ALL SELECT h.mark, 1 FROM hold h
+               UNION ALL SELECT m.id, 1 FROM mark m INDEXED BY mark_held WHERE {HELD}
+               UNION ALL SELECT d.mark, 1 FROM delivery d INDEXED BY delivery_kept WHERE {KEPT}
+               UNION ALL SELECT d.mark, 2 FROM delivery d INDEXED BY delivery_parked WHERE d.state = 'parked'
+               UNION ALL SELECT d.mark, 3 FROM delivery d INDEXED BY delivery_in_flight
+                 WHERE {UNDER_WAY} AND d.state = 'in-flight')
+             SELECT n.rank, count(*) FROM (SELECT mark, min(rank) AS rank FROM notable GROUP BY mark) n
+             WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = n.mark AND m.settlement IS NULL) GROUP BY n.rank"
+        );
+        let mut counts = Counts::default();
+        for (rank, count) in self.counted(&sql, [], |row| Ok((count(row, 0)?, count(row, 1)?)))? {
+            let state = usize::try_from(rank).ok().and_then(|rank| ranks.get(rank).copied());
+            counts.add(state.expect("the query has no other ranks"), count);
+        }
+        counts.add(State::Pending, open.saturating_sub(counts.open()));
+        Ok(counts)
+    }
+
+    fn count_deliveries(&self) -> Result<(ByRoute<Counts>, ByRoute<u64>), JournalError> {
+        let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+        for (index, condition) in [
+            ("delivery_waiting", WAITING),
+            ("delivery_in_flight", UNDER_WAY),
+            ("delivery_quarantined", "d.state = 'quarantined'"),
+        ] {
+            let sql = format!(
+                "SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
+            );
+            let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
+            for (route, word, count) in rows {
+                let word: String = word;
+                if let Some(state) = State::parse(&word) {
+                    all.entry(route).or_default().add(state, count);
+                }
+            }
+        }
+        let kept = self.by_route("delivery_kept", KEPT)?;
+        let in_chain = all.iter().map(|(route, counts)| {
+            let kept = kept.get(route).copied().unwrap_or_default();
+            (route.clone(), counts.of(State::Held).saturating_sub(kept))
+        });
+        let in_chain = in_chain.filter(|(_, count)| *count > 0).collect();
+        Ok((all, in_chain))
+    }
+
+    fn by_route(&self, index: &str, condition: &str) -> Result<BTreeMap<String, u64>, JournalError> {
+        let sql = format!(
+            "SELECT d.route, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route"
+        );
+        Ok(self.counted(&sql, [], |row| Ok((text(row)?, count(row, 1)?)))?.into_iter().collect())
+    }
+
+    fn count_holds(&self) -> Result<BTreeMap<String, u64>, JournalError> {
+        let sql = "SELECT h.words, count(*) FROM hold h
+             WHERE EXISTS (SELECT 1 FROM mark m WHERE m.id = h.mark AND m.settlement IS NULL) GROUP BY h.words";
+        let mut holds: BTreeMap<String, u64> = BTreeMap::new();
+        for (words, count) in self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?)))? {
+            for word in words.split_whitespace() {
+                *holds.entry(word.to_owned()).or_default() += count;
+            }
+        }
+        let sql = format!(
+            "SELECT m.standing, m.fqdn IS NULL, count(*) FROM mark m INDEXED BY mark_held WHERE {HELD} GROUP BY 1, 2"
+        );
+        let rows = self.counted(&sql, [], |row| Ok((text(row)?, row.get(1)?, count(row, 2)?)))?;
+        for (standing, is_nameless, count) in rows {
+            let standing: String = standing;
+            let doubtful = Standing::parse(&standing).filter(|standing| standing.doubt().is_some());
+            let doubt = doubtful.map(Standing::as_str);
+            let nameless = Some(NO_FQDN).filter(|_| is_nameless);
+            for word in doubt.into_iter().chain(nameless) {
+                *holds.entry(word.to_owned()).or_default() += count;
+            }
+        }
+        Ok(holds)
+    }
+
+    /// Open marks that have a name, and of which no open delivery is left on one of these routes: as many looks into the
+    /// table as there are open marks.
+    fn count_untold(&self, routes: &[String]) -> Result<u64, JournalError> {
+        let sql = "SELECT count(*) FROM mark m INDEXED BY mark_open WHERE m.settlement IS NULL AND m.fqdn IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.mark = m.id
+               AND d.state NOT IN ('acknowledged', 'dismissed', 'cancelled')
+               AND d.route IN (SELECT value FROM json_each(?1)))";
+        let counted = self.counted(sql, [json(routes)], |row| count(row, 0))?;
+        Ok(counted.first().copied().unwrap_or_default())
+    }
+
+    fn one(&self, sql: &str) -> Result<u64, JournalError> {
+        Ok(self.counted(sql, [], |row| count(row, 0))?.first().copied().unwrap_or_default())
+    }
+
+    fn counted<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        decode: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, JournalError> {
+        let read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            query.query_map(parameters, |row| decode(row))?.collect()
+        };
+        self.sqlite(read())
+    }
+}
+
+/// The first column; what damage has made of it is no text, and counts under no name.
+fn text(row: &rusqlite::Row<'_>) -> rusqlite::Result<String> {
+    Ok(row.get_ref(0).ok().and_then(|value| String::column_result(value).ok()).unwrap_or_default())
+}
+
+fn count(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::tests::{
+        Home, NOW, acknowledged, again, attempt, fencing, marked, marked_as, marked_for_two, row_of,
+        to_recovery,
+    };
+    use crate::{HeldMark, NewDelivery, Role, Taken, Verdict};
+    use marks::delivery::Delivery;
+    use marks::id::MarkId;
+    use marks::mark::MarkRow;
+    use marks::mark::{Doubt, Proof};
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn routes() -> Vec<String> {
+        ["recovery", "wiki"].map(str::to_owned).to_vec()
+    }
+
+    fn figures(journal: &Journal) -> Figures {
+        journal.figures(&routes(), None, NOW).unwrap()
+    }
+
+    fn verdict(state: State) -> Verdict {
+        let (kind, detail) = ("no".to_owned(), "it says so".to_owned());
+        Verdict::Again { state, ambiguous: false, kind, detail, next_due: NOW + MINUTE }
+    }
+
+    /// How long this thread has had a processor, in milliseconds: other work on the machine is none of its cost.
+    fn busy() -> f64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e6
+    }
+
+    fn hold(journal: &mut Journal, mark: MarkId, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let held = HeldMark { mark, words, until: None, why: "why".into(), since: NOW };
+        journal.hold(&[held], &[], NOW).unwrap();
+    }
+
+    /// What the rows say, one by one.
+    fn by_row(journal: &Journal) -> (Counts, BTreeMap<String, Counts>) {
+        let (mut marks, mut all) = (Counts::default(), BTreeMap::<String, Counts>::new());
+        for row in journal.recent_marks(1000).unwrap().sound {
+            let rows = journal.deliveries_of(row.id).unwrap();
+            let mut deliveries: Vec<Delivery> = rows.sound;
+            // A damaged row is in quarantine, and says no more than that.
+            if let (Some(_), Some(first)) = (rows.damaged.first(), deliveries.first().cloned()) {
+                deliveries.push(Delivery { state: State::Quarantined, route: "wiki".into(), ..first });
+            }
+            let is_held = row.standing.doubt().is_some()
+                || row.fqdn.is_none()
+                || journal.hold_of(row.id).unwrap().is_some();
+            marks.add(State::of_mark(row.settled.map(|(how, _)| how), is_held, &deliveries), 1);
+            for delivery in deliveries {
+                all.entry(delivery.route).or_default().add(delivery.state, 1);
+            }
+        }
+        (marks, all)
+    }
+
+    /// One mark in each state that there is, and some in two.
+    fn story(home: &Home) -> Journal {
+        let mut journal = home.open(Role::Alerter);
+        let [pending, flying, parked, acknowledged_one, dismissed, held, kept] =
+            ["c1", "c2", "c3", "c4", "c5", "c6", "c7"].map(|host| marked_for_two(&mut journal, host, NOW));
+        journal.begin_attempt(flying, "recovery").unwrap();
+        attempt(&mut journal, flying, "wiki", &verdict(State::Parked));
+        attempt(&mut journal, parked, "recovery", &verdict(State::Parked));
+        attempt(&mut journal, acknowledged_one, "recovery", &acknowledged());
+        journal.dismiss(dismissed, "by hand", "alice", NOW).unwrap();
+        hold(&mut journal, held, &["storm", "pause"]);
+        attempt(&mut journal, kept, "wiki", &verdict(State::Held));
+        journal.begin_attempt(kept, "recovery").unwrap();
+        let late = marked(&mut journal, "c8", NOW - MINUTE);
+        journal.expire(late, "too old", NOW).unwrap();
+        marked_as(&mut journal, "c9", NOW + MINUTE, Standing::Doubtful(Doubt::Unproven));
+        let damaged = marked_for_two(&mut journal, "c10", NOW);
+        let sql = "UPDATE delivery SET body = x'00' WHERE mark = ?1 AND route = 'wiki'";
+        home.raw().execute(sql, [damaged.to_string()]).unwrap();
+        journal.due(NOW + MINUTE, "wiki", 100, None).unwrap();
+        attempt(&mut journal, pending, "recovery", &again(NOW + MINUTE));
+        let alone = marked_for_two(&mut journal, "c12", NOW);
+        journal.begin_attempt(alone, "recovery").unwrap();
+        journal
+    }
+
+    /// The broken variant counts a mark wherever one of its deliveries is: `c2` would be in flight too, and so would `c7`.
+    #[test]
+    fn every_mark_and_delivery_is_counted_once_as_its_rows_say() {
+        let home = Home::new();
+        let journal = story(&home);
+        let (marks, deliveries) = by_row(&journal);
+        let counted = figures(&journal);
+        assert_eq!((counted.marks, &counted.deliveries), (marks, &deliveries));
+        let wanted = [
+            (State::Pending, 1),
+            (State::InFlight, 1),
+            (State::Acknowledged, 1),
+            (State::Held, 3),
+            (State::Parked, 2),
+            (State::Quarantined, 1),
+            (State::Dismissed, 1),
+            (State::Cancelled, 1),
+        ];
+        assert_eq!(wanted.map(|(state, _)| (state, marks.of(state))), wanted);
+        assert_eq!((marks.open(), counted.nodes.values().sum::<u64>()), (8, 8));
+        assert_eq!(counted.oldest_open, Some(NOW));
+        assert_eq!(counted.bytes, journal.size());
+        let parked = |route: &str| counted.of_route(route).of(State::Parked);
+        assert_eq!((parked("recovery"), parked("wiki"), parked("nobody")), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_mark_is_counted_for_each_word_that_holds_it() {
+        let home = Home::new();
+        let mut journal = story(&home);
+        let first = fencing("c11");
+        let nameless =
+            MarkRow { fqdn: None, standing: Standing::Doubtful(Doubt::Unproven), ..row_of(&first) };
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&nameless, Taken::Fencing(&first), &[], NOW).unwrap();
+        let words = |holds: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
+            holds.iter().map(|(word, count)| (word.clone(), *count)).collect()
+        };
+        let wanted = [("no-fqdn", 1), ("pause", 1), ("storm", 1), ("unproven", 2)];
+        let wanted: Vec<(String, u64)> = wanted.map(|(word, count)| (word.to_owned(), count)).to_vec();
+        assert_eq!(words(&figures(&journal).holds), wanted);
+        assert!(journal.prove(nameless.id, Proof::Alert, NOW).unwrap());
+        journal.dismiss(nameless.id, "by hand", "alice", NOW).unwrap();
+        assert_eq!(figures(&journal).holds.get("no-fqdn"), None);
+    }
+
+    /// The broken variant takes the oldest open one: a mark that is on maintenance for hours would make a young one look late.
+    #[test]
+    fn the_oldest_that_waits_is_held_by_no_decision() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let old = marked(&mut journal, "c1", NOW - MINUTE * 9);
+        let oldest = |journal: &Journal| {
+            let counted = figures(journal);
+            assert_eq!(counted.oldest_open, Some(NOW - MINUTE * 9));
+            counted.oldest_waiting
+        };
+        assert_eq!(oldest(&journal), Some(NOW - MINUTE * 9));
+        hold(&mut journal, old, &["maintenance", "delay"]);
+        assert_eq!(oldest(&journal), None);
+        marked_as(&mut journal, "c2", NOW, Standing::Doubtful(Doubt::Unproven));
+        assert_eq!(oldest(&journal), Some(NOW), "a doubt is no decision");
+        hold(&mut journal, old, &["delay", "max-in-flight"]);
+        assert_eq!(oldest(&journal), Some(NOW - MINUTE * 9), "it passes by itself");
+    }
+
+    #[test]
+    fn what_is_free_in_the_file_is_not_in_use() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let before = figures(&journal).used;
+        home.raw()
+            .execute_batch("CREATE TABLE storm (x); INSERT INTO storm VALUES (zeroblob(1000000))")
+            .unwrap();
+        assert!(figures(&journal).used > before + 1_000_000);
+        home.raw().execute_batch("DROP TABLE storm").unwrap();
+        let after = figures(&journal);
+        assert!(after.used < before + 100_000 && after.bytes > after.used + 900_000, "{after:?}");
+        marked(&mut journal, "c1", NOW);
+    }
+
+    /// The broken variant asks for one route only: what waits on the other one alone is untold then.
+    #[test]
+    fn marks_that_no_route_can_tell_are_found() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let told = marked_for_two(&mut journal, "c1", NOW);
+        attempt(&mut journal, told, "wiki", &acknowledged());
+        marked(&mut journal, "c2", NOW);
+        let first = fencing("c3");
+        journal.append_fencing(&first).unwrap();
+        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &[], NOW).unwrap();
+        let untold = |routes: &[&str]| {
+            let routes: Vec<String> = routes.iter().map(|&route| route.to_owned()).collect();
+            journal.figures(&routes, None, NOW).unwrap().without_route
+        };
+        assert_eq!((untold(&["recovery", "wiki"]), untold(&["wiki"]), untold(&[])), (1, 3, 3));
+        let known = journal.figures(&[], None, NOW).unwrap();
+        let later = journal.figures(&routes(), Some(&known), NOW).unwrap();
+        assert_eq!(later, known, "it was counted a moment ago");
+    }
+
+    #[test]
+    fn a_step_that_waits_for_its_turn_is_told_apart() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let first = fencing("c1");
+        journal.append_fencing(&first).unwrap();
+        let link = |step| Some(marks::chain::Link { step, timeout: MINUTE });
+        let steps = [
+            NewDelivery { link: link(1), ..to_recovery("c1") },
+            NewDelivery { route: "wiki".into(), link: link(2), ..to_recovery("c1") },
+        ];
+        journal.make_mark(&row_of(&first), Taken::Fencing(&first), &steps, NOW).unwrap();
+        let counted = figures(&journal);
+        assert_eq!(counted.in_chain, [("wiki".to_owned(), 1)].into());
+        assert_eq!(counted.of_route("wiki").of(State::Held), 1);
+        assert_eq!(counted.marks.of(State::Pending), 1, "nobody holds the mark");
+        assert_eq!(by_row(&journal).0, counted.marks);
+    }
+
+    /// Whatever there is of marks that just wait, no row of theirs is read: the counts come from indexes that hold all they need.
+    #[test]
+    fn what_just_waits_is_counted_from_indexes() {
+        let home = Home::new();
+        let journal = home.open(Role::Alerter);
+        for (index, condition) in [
+            ("delivery_waiting", WAITING.to_owned()),
+            ("delivery_in_flight", format!("{UNDER_WAY} AND d.state = 'in-flight'")),
+        ] {
+            let plan = format!(
+                "EXPLAIN QUERY PLAN SELECT d.route, d.state, count(*) FROM delivery d INDEXED BY {index} WHERE {condition} GROUP BY d.route, d.state"
+            );
+            let detail: String = journal.connection.query_row(&plan, [], |row| row.get(3)).unwrap();
+            assert!(detail.contains(&format!("USING COVERING INDEX {index}")), "{detail}");
+        }
+    }
+
+    /// Prints what counting costs; only `MARKS` makes it a large one.
+    #[test]
+    fn cost() {
+        let many: u64 = std::env::var("MARKS").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        journal.connection.execute_batch("PRAGMA synchronous=OFF").unwrap();
+        for host in 0..many {
+            marked(&mut journal, &format!("c{}", host % 10_000), NOW + Duration::from_millis(host));
+        }
+        let counted = |journal: &Journal, what: &str| {
+            let begun = busy();
+            let known = figures(journal);
+            let between = busy();
+            assert_eq!(journal.figures(&routes(), Some(&known), NOW).unwrap(), known);
+            assert_eq!(known.nodes.values().sum::<u64>(), known.marks.open());
+            println!("{what}: {:.1} ms, of what is open {:.1} ms", between - begun, busy() - between);
+        };
+        counted(&journal, "waiting");
+        let open = journal.open_marks().unwrap().sound;
+        for row in &open {
+            hold(&mut journal, row.id, &["storm"]);
+        }
+        counted(&journal, "held");
+    }
+}

@@ -1,0 +1,142 @@
+//! What the notice channel has told: each target once of a condition, and once of its end, across restarts too.
+
+use rusqlite::{Row, params};
+
+use crate::store::digest::Digest;
+use crate::store::rows::{Checked, Damage, Rows, printable_key};
+use crate::{Journal, JournalError};
+use marks::time::Timestamp;
+
+/// A condition that a target was told of, or may have been, and of whose end it was not told yet for sure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The condition's key, of the alerter's making.
+    pub condition: String,
+    /// Since when it holds, as it was told.
+    pub since: Timestamp,
+    /// What its end is told with, and whether it is sure what arrived; of the alerter's making.
+    pub about: String,
+}
+
+impl Journal {
+    /// What a target was told; a damaged row counts as not told.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn told(&self, target: &str) -> Result<Rows<Told>, JournalError> {
+        let sql =
+            "SELECT condition, since, about, digest, target FROM told WHERE target = ?1 ORDER BY condition";
+        self.rows(sql, [target], decode)
+    }
+
+    /// Writes down what a target was told or is about to be told, and forgets the conditions whose end it was told of.
+    ///
+    /// # Errors
+    /// As any write. After an error it is told again.
+    pub fn note_told(&mut self, target: &str, told: &[Told], over: &[String]) -> Result<(), JournalError> {
+        self.write(|transaction| {
+            // A damaged row under this key says nothing: what was told now stands in its place.
+            let mut note =
+                transaction.prepare_cached("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for row in told {
+                let Told { condition, since, about } = row;
+                note.execute(params![target, condition, since.0, about, digest(target, row)])?;
+            }
+            let mut forget =
+                transaction.prepare_cached("DELETE FROM told WHERE target = ?1 AND condition = ?2")?;
+            for condition in over {
+                forget.execute([target, condition])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets what other targets than these were told: they are not configured any more. Says how many rows that were.
+    ///
+    /// # Errors
+    /// As any write.
+    pub fn forget_other_targets(&mut self, targets: &[String]) -> Result<usize, JournalError> {
+        const OTHERS: &str = "FROM told WHERE target NOT IN (SELECT value FROM json_each(?1))";
+        let count = |row: &Row<'_>| row.get::<_, u32>(0);
+        let others = self.connection.query_row(&format!("SELECT count(*) {OTHERS}"), [json(targets)], count);
+        // A start writes nothing where there is nothing to forget.
+        if self.sqlite(others)? == 0 {
+            return Ok(0);
+        }
+        self.write(|transaction| Ok(transaction.execute(&format!("DELETE {OTHERS}"), [json(targets)])?))
+    }
+}
+
+/// A list as one SQL parameter.
+pub(crate) fn json(list: &[String]) -> String {
+    serde_json::Value::from(list).to_string()
+}
+
+fn digest(target: &str, told: &Told) -> Vec<u8> {
+    Digest::of("told").text(target).text(&told.condition).int(told.since.0).text(&told.about).finish()
+}
+
+fn decode(row: &Row<'_>) -> Checked<Told> {
+    let damage = || Damage { table: "told", key: printable_key(row) };
+    let (told, target) = decode_unchecked(row).map_err(|_| damage())?;
+    let kept: Vec<u8> = row.get(3).map_err(|_| damage())?;
+    if kept == digest(&target, &told) { Ok(told) } else { Err(damage()) }
+}
+
+fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<(Told, String)> {
+    let told = Told { condition: row.get(0)?, since: Timestamp(row.get(1)?), about: row.get(2)? };
+    Ok((told, row.get(4)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::tests::{Home, NOW};
+
+    fn told(condition: &str) -> Told {
+        Told { condition: condition.into(), since: NOW, about: "{}".into() }
+    }
+
+    fn keys(journal: &Journal, target: &str) -> Vec<String> {
+        journal.told(target).unwrap().sound.into_iter().map(|told| told.condition).collect()
+    }
+
+    #[test]
+    fn a_target_is_told_and_its_rows_go_with_the_condition_or_with_the_target() {
+        let home = Home::new();
+        let mut journal = home.open(Role::Alerter);
+        let later = Told { since: Timestamp(NOW.0 + 1), about: "x".into(), ..told("a") };
+        journal.note_told("desk", &[told("a"), told("b")], &[]).unwrap();
+        journal.note_told("pager", &[told("a")], &[]).unwrap();
+        journal.note_told("desk", std::slice::from_ref(&later), &["b".into(), "never".into()]).unwrap();
+        assert_eq!(home.open(Role::Reader).told("desk").unwrap().sound, [later]);
+        assert_eq!(keys(&journal, "pager"), ["a"]);
+        assert_eq!(journal.forget_other_targets(&["desk".into(), "new".into()]).unwrap(), 1);
+        assert_eq!((keys(&journal, "desk").len(), keys(&journal, "pager").len()), (1, 0));
+        assert_eq!(journal.forget_other_targets(&["desk".into()]).unwrap(), 0);
+        assert_eq!(journal.forget_other_targets(&[]).unwrap(), 1);
+    }
+
+    /// A row that was changed would keep a condition, or its end, from being told.
+    #[test]
+    fn a_damaged_row_counts_as_not_told_until_it_is_told_again() {
+        for change in ["since = 0", "about = 'x'", "condition = 'b'", "target = 'pager'", "digest = x'00'"] {
+            let home = Home::new();
+            let mut journal = home.open(Role::Alerter);
+            journal.note_told("desk", &[told("a")], &[]).unwrap();
+            home.raw().execute(&format!("UPDATE told SET {change}"), []).unwrap();
+            let damaged: usize = ["desk", "pager"]
+                .map(|target| {
+                    let rows = journal.told(target).unwrap();
+                    assert!(rows.sound.is_empty(), "{change}");
+                    rows.damaged.len()
+                })
+                .iter()
+                .sum();
+            assert_eq!(damaged, 1, "{change}");
+            journal.note_told("desk", &[told("a")], &[]).unwrap();
+            assert_eq!(keys(&journal, "desk"), ["a"], "{change}");
+        }
+    }
+}
