@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::delivery::State;
+use crate::state::State;
 use crate::time::Timestamp;
+
+/// The word of a hold by the order of a chain: it is another step's turn. Only the chain itself ends it.
+pub const CHAIN: &str = "chain";
 
 /// A clock that stood runs on for so long at least.
 pub const LEAST: Duration = Duration::from_secs(30);

@@ -2,140 +2,11 @@
 
 use serde::Serialize;
 
-use crate::chain::{Seen, Step};
+use crate::chain::{CHAIN, Seen, Step};
 use crate::id::MarkId;
 use crate::mark::Settlement;
-use crate::returning::Arrivals;
-use crate::terms::CHAIN;
+pub use crate::state::State;
 use crate::time::Timestamp;
-
-/// The states of a delivery (design, section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// Waits for its next attempt.
-    Pending,
-    /// An attempt is under way; after a crash nobody knows how it ended.
-    InFlight,
-    /// The recovery controller took it.
-    Acknowledged,
-    /// A named reason keeps it back.
-    Held,
-    /// The endpoint refuses it; tried again for ever, slowly.
-    Parked,
-    /// Its row is damaged: never sent, never dropped.
-    Quarantined,
-    /// An operator ended it.
-    Dismissed,
-    /// A configured rule ended it.
-    Cancelled,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::InFlight,
-        Self::Acknowledged,
-        Self::Held,
-        Self::Parked,
-        Self::Quarantined,
-        Self::Dismissed,
-        Self::Cancelled,
-    ];
-
-    /// What an open mark is where one of its deliveries is: the first of these that is one, for that one needs somebody most.
-    pub const NOTABLE: [Self; 4] = [Self::Quarantined, Self::Held, Self::Parked, Self::InFlight];
-
-    /// What becomes of an open delivery of a mark that ended so on another controller. That a mark was acknowledged says
-    /// nothing of a route that is not required, and not which step of a chain has it (`has_to`: neither of the two).
-    pub fn at_the_end(how: Settlement, has_to: bool) -> Self {
-        match how {
-            Settlement::Acknowledged if has_to => Self::Acknowledged,
-            Settlement::Dismissed => Self::Dismissed,
-            Settlement::Acknowledged | Settlement::Cancelled | Settlement::Expired => Self::Cancelled,
-        }
-    }
-
-    /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
-    /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
-    /// the first two; to wait for another step of its chain is no hold); one is `parked`; one is `in-flight`; else `pending`.
-    pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
-        match settled {
-            Some(how) => Self::at_the_end(how, true),
-            None => {
-                let deliveries = deliveries.iter();
-                Self::of_open(is_held, deliveries.map(|delivery| (delivery.state, delivery.waits_in_chain())))
-            }
-        }
-    }
-
-    /// The same of an open mark, by the states of its deliveries, each with whether it waits for another step of its chain.
-    pub fn of_open(is_held: bool, deliveries: impl IntoIterator<Item = (Self, bool)>) -> Self {
-        let said = |(state, waits): (Self, bool)| if waits { Self::Pending } else { state };
-        let states: Vec<Self> =
-            deliveries.into_iter().map(said).chain(is_held.then_some(Self::Held)).collect();
-        let first = Self::NOTABLE.into_iter().find(|state| states.contains(state));
-        first.unwrap_or(Self::Pending)
-    }
-
-    /// The word in the journal and on every screen.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::InFlight => "in-flight",
-            Self::Acknowledged => "acknowledged",
-            Self::Held => "held",
-            Self::Parked => "parked",
-            Self::Quarantined => "quarantined",
-            Self::Dismissed => "dismissed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Reads the word of the journal.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
-    }
-
-    /// Whether nothing more will be done for it.
-    pub fn is_final(self) -> bool {
-        matches!(self, Self::Acknowledged | Self::Dismissed | Self::Cancelled)
-    }
-
-    /// Whether an attempt may start from here.
-    pub fn may_be_sent(self) -> bool {
-        matches!(self, Self::Pending | Self::Parked)
-    }
-
-    /// The closed transition table. A final state is never left: what was told cannot be untold. A test does everything that
-    /// the journal can do to a delivery in each state: each way is gone, and no other (`journal/transitions.rs`).
-    pub fn may_become(self, next: Self) -> bool {
-        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
-        match self {
-            // A receiver that had only accepted it may refuse it later: that parks it.
-            Pending | Parked => {
-                matches!(next, InFlight | Held | Pending | Parked | Quarantined | Dismissed | Cancelled)
-            }
-            // Its row may be found damaged when its answer comes.
-            InFlight => matches!(next, Acknowledged | Pending | Parked | Held | Quarantined | Dismissed),
-            Held => matches!(next, Pending | Dismissed | Cancelled | Quarantined),
-            Quarantined => matches!(next, Dismissed),
-            Acknowledged | Dismissed | Cancelled => false,
-        }
-    }
-
-    /// The second closed table: what an alerter on another controller did to a mark ends its delivery here as well, also
-    /// one that is under way. A damaged row ends by an operator's word alone.
-    pub fn may_end_elsewhere(self, next: Self) -> bool {
-        use State::{Acknowledged, Cancelled, Dismissed, Held, InFlight, Parked, Pending, Quarantined};
-        match self {
-            Pending | InFlight | Held | Parked => matches!(next, Acknowledged | Dismissed | Cancelled),
-            Quarantined => matches!(next, Dismissed),
-            Acknowledged | Dismissed | Cancelled => false,
-        }
-    }
-}
 
 /// Behind a route's name: its deliveries that tell that a host is back.
 pub const RETURN: &str = ".return";
@@ -149,6 +20,32 @@ pub const ACCEPTED: &str = "accepted";
 /// The word where the receiver took the message again, and has not confirmed it in the time that it had before: somebody must
 /// look, and nobody waits for it any more.
 pub const NOT_CONFIRMED: &str = "not-confirmed";
+
+/// Where attempts may have arrived: those that are begun count, and only one that surely reached nobody does not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// How many.
+    pub attempts: u32,
+    /// Where, in the words of the route's driver, each once; the newest is the last.
+    pub targets: Vec<String>,
+}
+
+impl Arrivals {
+    /// An attempt begins; nobody knows more of it until it has ended.
+    pub fn begin(&mut self, target: &str) {
+        self.attempts = self.attempts.saturating_add(1);
+        self.targets.retain(|known| known != target);
+        self.targets.push(target.to_owned());
+    }
+
+    /// One of them reached nobody.
+    pub fn take_back(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+        if self.attempts == 0 {
+            self.targets.clear();
+        }
+    }
+}
 
 /// One mark's way to one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,6 +126,21 @@ impl Delivery {
 /// Whether a delivery of this name is a route's further step, such as `R.confirm` or `R.return`: it tells nobody anything.
 pub fn is_step(route: &str) -> bool {
     route.contains('.')
+}
+
+impl State {
+    /// The word for a whole mark. A settled one is what it ended as. Of an open one it is the first of these that is true: one
+    /// of its deliveries is `quarantined`; it is `held`, by the policy, by a doubt or by a route's terms (`is_held` says
+    /// the first two; to wait for another step of its chain is no hold); one is `parked`; one is `in-flight`; else `pending`.
+    pub fn of_mark(settled: Option<Settlement>, is_held: bool, deliveries: &[Delivery]) -> Self {
+        match settled {
+            Some(how) => Self::at_the_end(how, true),
+            None => {
+                let deliveries = deliveries.iter();
+                Self::of_open(is_held, deliveries.map(|delivery| (delivery.state, delivery.waits_in_chain())))
+            }
+        }
+    }
 }
 
 /// What an attempt came to.

@@ -23,6 +23,8 @@ pub mod returning;
 pub mod rule;
 /// A fencing as a witness other than `fence_mark` tells it.
 pub mod sighting;
+/// The states of a delivery.
+pub mod state;
 /// What a route asks of a mark before the mark is sent there.
 pub mod terms;
 /// Times in milliseconds since 1970.

@@ -3,39 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::delivery::{Delivery, State, TAKEN};
+use crate::delivery::{Delivery, TAKEN};
 use crate::host::HostName;
 use crate::mark::Settlement;
+use crate::state::State;
 use crate::time::Timestamp;
 
 /// The word of a return that is held because its route leads to another place by now.
 pub const OTHER_TARGET: &str = "other-target";
-
-/// Where attempts may have arrived: those that are begun count, and only one that surely reached nobody does not.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Arrivals {
-    /// How many.
-    pub attempts: u32,
-    /// Where, in the words of the route's driver, each once; the newest is the last.
-    pub targets: Vec<String>,
-}
-
-impl Arrivals {
-    /// An attempt begins; nobody knows more of it until it has ended.
-    pub fn begin(&mut self, target: &str) {
-        self.attempts = self.attempts.saturating_add(1);
-        self.targets.retain(|known| known != target);
-        self.targets.push(target.to_owned());
-    }
-
-    /// One of them reached nobody.
-    pub fn take_back(&mut self) {
-        self.attempts = self.attempts.saturating_sub(1);
-        if self.attempts == 0 {
-            self.targets.clear();
-        }
-    }
-}
 
 /// Who is a member of the cluster, and was not fenced since: by one look.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,6 @@ use crate::time::Timestamp;
 /// The word of a hold by age, which ends where the clock says otherwise.
 pub const STALE: &str = "stale";
 
-/// The word of a hold by the order of a chain: it is another step's turn. Only the chain itself ends it.
-pub const CHAIN: &str = "chain";
-
 /// What a route asks of a mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -134,7 +131,7 @@ mod tests {
             body: Vec::new(),
             attempts: ambiguous,
             ambiguous,
-            arrivals: crate::returning::Arrivals::default(),
+            arrivals: crate::delivery::Arrivals::default(),
             released_at,
             next_due: FAILED,
             last: None,

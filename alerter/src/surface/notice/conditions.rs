@@ -410,11 +410,11 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 mod tests {
     use journal::{Journal, Role, Taken};
     use marks::chain::{Link, Step};
+    use marks::delivery::Arrivals;
     use marks::delivery::{Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
     use marks::id::FencingId;
     use marks::mark::{Doubt, Proof, Source, Standing};
-    use marks::returning::Arrivals;
 
     use super::super::facts::Question;
     use super::super::keys::{KEY, held_of, quarantined_of, question, rejected_of};

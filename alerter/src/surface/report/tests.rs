@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use journal::{Journal, NewDelivery, Role, Taken};
+use marks::delivery::Arrivals;
 use marks::delivery::{Attempt, State};
 use marks::host::HostName;
 use marks::id::FencingId;
 use marks::mark::{Proof, Source, Standing};
 use marks::register::Acknowledgement;
-use marks::returning::Arrivals;
 
 use super::*;
 use crate::surface::timeline::Timeline;

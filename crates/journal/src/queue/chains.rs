@@ -11,11 +11,11 @@ use crate::queue::{delivery_row, endings};
 use crate::store::rows::{Checked, Damage, raw_text};
 use crate::{Fault, Journal, JournalError, row};
 use marks::chain;
+use marks::chain::CHAIN;
 use marks::chain::{Link, Next, Seen, Step, Why};
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::terms::CHAIN;
 use marks::time::Timestamp;
 
 /// How many chains go on in one transaction: `fence_mark` waits for each.

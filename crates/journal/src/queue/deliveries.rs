@@ -11,13 +11,14 @@ use crate::queue::delivery_row::{self, COLUMNS, update};
 use crate::queue::due;
 use crate::store::rows::{Checked, Damage, Rows, raw_text};
 use crate::{Fault, Journal, JournalError};
+use marks::chain::CHAIN;
 use marks::chain::{Link, Step};
+use marks::delivery::Arrivals;
 use marks::delivery::{ACCEPTED, Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::returning::Arrivals;
 use marks::returning::OTHER_TARGET;
-use marks::terms::{CHAIN, STALE};
+use marks::terms::STALE;
 use marks::time::Timestamp;
 
 /// A delivery to make: the route and the exact bytes.

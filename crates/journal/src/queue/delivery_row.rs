@@ -8,9 +8,9 @@ use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage};
 use crate::store::stirred::stir;
 use marks::chain::{Link, Step};
+use marks::delivery::Arrivals;
 use marks::delivery::{Attempt, Delivery, State};
 use marks::id::MarkId;
-use marks::returning::Arrivals;
 use marks::time::Timestamp;
 
 /// How many columns [`COLUMNS`] has before the digest.

@@ -197,9 +197,10 @@ mod tests {
     use super::*;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, marked, states};
     use crate::{NewDelivery, Role, Verdict};
+    use marks::delivery::Arrivals;
     use marks::host::HostName;
     use marks::id::MarkId;
-    use marks::returning::{Arrivals, Failure};
+    use marks::returning::Failure;
     use marks::terms::Terms;
 
     const LATER: Timestamp = Timestamp(NOW.0 + 60_000);
