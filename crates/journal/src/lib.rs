@@ -389,5 +389,3 @@ fn publish(draft: &Path, place: &Place) -> Result<(), JournalError> {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod transitions;

@@ -1,3 +1,5 @@
+mod transitions;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process;

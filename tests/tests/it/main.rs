@@ -15,6 +15,7 @@ mod exec_killed;
 mod faults;
 mod health;
 mod hostile;
+mod house;
 mod killed;
 mod left_out;
 mod logs;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         faults::apart(),
         health::group(),
         hostile::group(),
+        house::group(),
         killed::group(),
         left_out::group(),
         logs::group(),
