@@ -3,18 +3,19 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use journal::JournalError;
 use marks::time::Timestamp;
-use pacemaker::register::RegisterError;
 use site::Site;
 
-use crate::cluster::{self, ClusterError};
+use crate::cluster;
+use crate::failure::Failure;
 use crate::given::Given;
-use crate::guard::{self, Refusal};
-use crate::keep::KeepError;
+use crate::guard;
 use crate::paths::Paths;
 use crate::report::Report;
 use crate::settings::{self, Settings, SettingsError, Target, TargetError};
+
+/// All of `off` and `monitor` ends within this time, beside the delay that was asked for.
+pub const OWN_LIMIT: Duration = Duration::from_secs(20);
 
 /// Everything that an action looks at.
 #[derive(Debug)]
@@ -31,51 +32,6 @@ pub struct Call {
     pub paths: Paths,
     /// Where reports go.
     pub report: Report,
-}
-
-/// Why an action failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// No host is meant.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// The host may not be marked.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The cluster's state is unknown.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The journal.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The register.
-    #[error(transparent)]
-    Register(#[from] RegisterError),
-    /// The fencing is kept nowhere.
-    #[error(transparent)]
-    Keep(#[from] KeepError),
-    /// Several things that an operator should correct.
-    #[error("{}", .0.join("; "))]
-    Complaints(Vec<String>),
-}
-
-impl Failure {
-    /// A stable machine word.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Target(_) => "target",
-            Self::Settings(_) => "settings",
-            Self::Refused(refusal) => refusal.kind(),
-            Self::Cluster(_) => "cluster",
-            Self::Journal(e) => e.kind(),
-            Self::Register(e) => e.kind(),
-            Self::Keep(e) => e.kind(),
-            Self::Complaints(_) => "complaints",
-        }
-    }
 }
 
 impl Call {

@@ -7,8 +7,9 @@ use marks::host::HostName;
 use pacemaker::cib::{Cib, MarkDevice, MarkLevel};
 use pacemaker::register::RegisterError;
 
-use crate::call::{Call, Failure, is_cluster_host};
+use crate::call::{Call, is_cluster_host};
 use crate::cluster;
+use crate::failure::Failure;
 use crate::guard::Refusal;
 use crate::publish;
 use crate::settings::{self, Look, Settings, Target};

@@ -9,6 +9,7 @@ use marks::register::{Entry, Register};
 use pacemaker::register::RegisterError;
 
 use crate::call::Call;
+use crate::failure::{JournalGap, KeepError};
 use crate::settings::Settings;
 use crate::{publish, watch};
 
@@ -16,47 +17,6 @@ use crate::{publish, watch};
 const JOURNAL_LIMIT: Duration = Duration::from_secs(8);
 /// Without any copy yet, a register that fails is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-
-/// Why the journal has no copy.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalGap {
-    /// By its own account.
-    #[error(transparent)]
-    Failed(#[from] JournalError),
-    /// It may have one later.
-    #[error("the journal gave no answer within {} s: look at its disk", .0.as_secs())]
-    Silent(Duration),
-}
-
-/// Why a fencing is kept nowhere.
-#[derive(Debug, thiserror::Error)]
-pub enum KeepError {
-    /// The journal has none, and no register is configured.
-    #[error(transparent)]
-    Journal(#[from] JournalGap),
-    /// Neither has one.
-    #[error("{journal}; nor is it in the register {word}: {register}")]
-    Both {
-        /// Why the journal has none.
-        journal: JournalGap,
-        /// The register's word.
-        word: &'static str,
-        /// Why the register has none.
-        register: Box<RegisterError>,
-    },
-}
-
-impl KeepError {
-    /// A stable machine word: what is wrong with the journal.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Journal(gap) | Self::Both { journal: gap, .. } => match gap {
-                JournalGap::Failed(e) => e.kind(),
-                JournalGap::Silent(_) => "silent",
-            },
-        }
-    }
-}
 
 /// Keeps a fencing. `Ok` means that there is a copy: in the journal, or read back from the register.
 ///

@@ -6,6 +6,7 @@ pub mod call;
 pub mod check;
 pub mod cluster;
 mod compare;
+pub mod failure;
 pub mod getopt;
 pub mod given;
 pub mod guard;

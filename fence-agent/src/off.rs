@@ -7,8 +7,9 @@ use marks::id::FencingId;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 
-use crate::call::{Call, Failure, controller};
+use crate::call::{Call, controller};
 use crate::cluster;
+use crate::failure::Failure;
 use crate::guard;
 use crate::keep;
 use crate::settings::{Look, Settings, Target, domain};

@@ -8,9 +8,10 @@ use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
 use pacemaker::register::RegisterError;
 
-use crate::call::{Call, Failure};
+use crate::call::Call;
+use crate::call::OWN_LIMIT;
 use crate::compare::{Compared, compare};
-use crate::run::OWN_LIMIT;
+use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::watch;
 

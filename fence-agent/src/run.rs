@@ -11,15 +11,13 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::stat::{Mode, umask};
 
 use crate::action::Action;
-use crate::call::{Call, Failure, program_name};
+use crate::call::{Call, OWN_LIMIT, program_name};
+use crate::failure::Failure;
 use crate::given::Given;
 use crate::paths::Paths;
 use crate::report::Report;
 use crate::settings::Target;
 use crate::{check, getopt, metadata, off, stdin, watch};
-
-/// All of `off` and `monitor` ends within this time, beside the delay that was asked for.
-pub const OWN_LIMIT: Duration = Duration::from_secs(20);
 
 /// Runs the agent as it was called.
 pub fn main(asked_at: Timestamp) -> ExitCode {

@@ -6,6 +6,7 @@ mod body;
 mod check;
 mod confirm;
 mod lookup;
+mod row;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +30,8 @@ use crate::writes::{Request, What, Write};
 use answer::{Doubt, Verdict};
 use back::Turn;
 use body::Told;
-use lookup::{Host, Look, Row, Unseen};
+use lookup::{Host, Look};
+use row::{Row, Unseen};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "masakari", configure, writes: WRITES };

@@ -3,6 +3,7 @@
 mod answer;
 mod body;
 mod change;
+mod service;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,9 +21,10 @@ use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Na
 use crate::kept::Unusable;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use crate::writes::{Request, What, Write};
-use answer::{List, Service};
+use answer::List;
 use body::Told;
 use change::Change;
+use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
 pub const KIND: Kind = Kind { word: "nova", configure, writes: WRITES };
@@ -47,11 +49,6 @@ static WRITES: &[Write] = &[
         undo: "`openstack --os-compute-api-version 2.53 compute service set --down HOST nova-compute`, then the same with `--disable`",
     },
 ];
-
-/// Since this version of the API a service is named by a UUID, and one call changes all that is said of it.
-const VERSION: &str = "compute 2.53";
-/// What Nova has of a host that does anything.
-const BINARY: &str = "nova-compute";
 
 /// What a `nova` route is made of.
 #[derive(Clone, Debug)]

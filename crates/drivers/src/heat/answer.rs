@@ -1,7 +1,7 @@
 //! What Heat's and Nova's answers mean for a mark. Pure: the table is here and nowhere else.
 
 use super::body::{OURS, Told};
-use super::lookup::Found;
+use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
 use crate::openstack::{Answer, told, usual};
 

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::answer::{lost_its_place, no_end, no_such, too_long};
 use super::body::Told;
+use super::found::Found;
 use super::targets::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
 use crate::openstack::{
@@ -17,33 +18,6 @@ use crate::openstack::{
 const PAGES: [&str; 2] = ["10", "1"];
 /// Stacks within stacks, deeper than Heat's own limit.
 const DEPTH: &str = "16";
-/// What Heat calls a server of Nova's.
-const SERVER: &str = "OS::Nova::Server";
-
-/// A resource as it is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Where it is, behind the service's address.
-    pub(super) path: String,
-    /// What it is outside of Heat: a server's id.
-    pub(super) physical: String,
-    /// Action and status, as `CREATE_COMPLETE`.
-    pub(super) status: String,
-    /// Why it is so.
-    pub(super) reason: String,
-    /// When it was made.
-    pub(super) made: Option<String>,
-    /// What it is: `OS::Nova::Server`.
-    pub(super) kind: String,
-}
-
-impl Found {
-    /// Nova's id of it, where it is a server.
-    pub(super) fn server(&self) -> Option<&str> {
-        (self.kind == SERVER && is_plain(&self.physical)).then_some(self.physical.as_str())
-    }
-}
-
 /// A resource that the configuration names.
 ///
 /// # Errors

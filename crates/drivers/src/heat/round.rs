@@ -4,7 +4,8 @@ use tokio::time::Instant;
 
 use super::answer::{Patched, Tally, Wish, left_open};
 use super::body::Told;
-use super::lookup::{self, Found};
+use super::found::Found;
+use super::lookup;
 use super::{Heat, MARK, answer};
 use crate::driver::{Outcome, Step};
 use crate::openstack::{Ask, ORCHESTRATION, Place, is_known, place_of};

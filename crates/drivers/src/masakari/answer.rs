@@ -1,7 +1,7 @@
 //! What Masakari's answer means for a mark. Pure: the table is here and nowhere else.
 
 use super::body::Told;
-use super::lookup::{Row, Unseen};
+use super::row::{Row, Unseen};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, Trouble, told as shown, usual};
 

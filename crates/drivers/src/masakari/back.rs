@@ -5,7 +5,8 @@ use std::time::Duration;
 use marks::time::Timestamp;
 
 use super::body::Told;
-use super::lookup::{Host, Row};
+use super::lookup::Host;
+use super::row::Row;
 use super::{answer, confirm};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, told, usual};

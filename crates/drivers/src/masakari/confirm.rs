@@ -5,7 +5,8 @@ use std::time::Duration;
 use marks::time::Timestamp;
 
 use super::body::Told;
-use super::lookup::{Row, ago};
+use super::lookup::ago;
+use super::row::Row;
 use crate::driver::{Failure, Outcome};
 
 /// What it means for the mark that Masakari has these notifications of its host. A recovery that takes longer than `within`

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::answer;
 use super::body::Told;
+use super::row::{Row, Unseen, time, uuid};
 use crate::driver::{Failure, Outcome};
-use crate::openstack::{Answer, Ask, INSTANCE_HA, Session, seconds};
+use crate::openstack::{Answer, Ask, INSTANCE_HA, Session};
 
 /// The oldest entries of a list first; else it begins with the newest. Masakari gives no more of it at once than its
 /// `osapi_max_limit`, which it does not tell, and what it takes as a `marker` is another thing in each release. But a list
@@ -18,26 +19,6 @@ const OLDEST_FIRST: (&str, &str) = ("sort_dir", "asc");
 const SEGMENTS: &str = "/segments";
 /// From this version on a segment says whether it is enabled.
 const WITH_ENABLED: &str = "instance-ha 1.2";
-
-/// Why it is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unseen {
-    /// Masakari did not say, and may the next time.
-    NotNow(Outcome),
-    /// The user may not look.
-    Hidden(Outcome),
-    /// It does not show it, however often it is asked.
-    Never(Outcome),
-}
-
-impl Unseen {
-    /// What it means where nothing else was asked.
-    pub(super) fn outcome(self) -> Outcome {
-        match self {
-            Self::NotNow(outcome) | Self::Hidden(outcome) | Self::Never(outcome) => outcome,
-        }
-    }
-}
 
 /// A group of hosts that stand in for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,54 +73,6 @@ impl Hosts {
 struct List {
     entries: Vec<Value>,
     is_whole: bool,
-}
-
-/// A notification that Masakari has of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) uuid: String,
-    pub(super) status: String,
-    pub(super) payload: Value,
-    /// What it says of itself; whole seconds.
-    pub(super) generated: i64,
-    /// When Masakari took it.
-    pub(super) created: Option<i64>,
-    /// When it was changed last.
-    pub(super) changed: Option<i64>,
-}
-
-impl Row {
-    /// Reads one that Masakari shows.
-    pub(super) fn read(entry: &Value) -> Option<Self> {
-        Some(Self {
-            uuid: uuid(&entry["notification_uuid"])?,
-            status: entry["status"].as_str()?.to_owned(),
-            payload: entry["payload"].clone(),
-            generated: time(&entry["generated_time"])?,
-            created: time(&entry["created_at"]),
-            changed: time(&entry["updated_at"]),
-        })
-    }
-
-    /// Whether it is the one that was told.
-    pub(super) fn is(&self, told: &Told) -> bool {
-        Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
-    }
-
-    /// Whether it tells of a failure.
-    pub(super) fn is_failure(&self) -> bool {
-        self.payload["event"] == "STOPPED"
-    }
-
-    /// Whether Masakari is not done with it.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(self.status.as_str(), "new" | "running" | "error")
-    }
-
-    /// Whether it is of a later time than the one that was told.
-    pub(super) fn is_after(&self, told: &Told) -> bool {
-        seconds(&told.generated_time).is_some_and(|told| self.generated > told)
-    }
 }
 
 /// One look at Masakari, until `end`.
@@ -301,18 +234,6 @@ fn host(entry: &Value, segment: &Segment) -> Option<Host> {
         on_maintenance: entry["on_maintenance"].as_bool()?,
         changed: time(&entry["updated_at"]),
     })
-}
-
-/// It becomes a part of a path.
-fn uuid(value: &Value) -> Option<String> {
-    let is_uuid = |text: &&str| {
-        (1..=36).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
-    };
-    value.as_str().filter(is_uuid).map(str::to_owned)
-}
-
-fn time(value: &Value) -> Option<i64> {
-    seconds(value.as_str()?)
 }
 
 /// How long ago it was, in seconds; nothing where its clock is ahead of ours.

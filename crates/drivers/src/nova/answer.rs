@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::change::Change;
-use super::{BINARY, VERSION};
+use super::service::{BINARY, Service, VERSION};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, Trouble, told, usual};
 
@@ -14,19 +14,6 @@ use crate::openstack::{Answer, Trouble, told, usual};
 const EVACUATIONS: Duration = Duration::from_secs(60);
 /// Who is asked, for people.
 const WHO: &str = "Nova";
-
-/// What Nova has of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Service {
-    /// Nova's name for it: a UUID.
-    pub(super) id: String,
-    /// Whether Nova takes it for down, whatever it sees of it.
-    pub(super) forced_down: bool,
-    /// Whether no new instances are put there.
-    pub(super) is_disabled: bool,
-    /// Why not.
-    pub(super) disabled_reason: Option<String>,
-}
 
 /// Services as Nova lists them.
 #[derive(Debug, Deserialize)]

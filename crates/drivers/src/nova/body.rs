@@ -6,7 +6,7 @@ use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Service;
+use super::service::Service;
 use crate::event::NO_HOST;
 
 /// Why a service is disabled, unless the route says it otherwise.

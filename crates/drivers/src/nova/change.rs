@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::answer::Service;
 use super::body::Told;
+use super::service::Service;
 
 /// One call changes all of it, or nothing. Serialised in the order of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
