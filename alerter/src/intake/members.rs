@@ -10,8 +10,9 @@ use pacemaker::cib::Cib;
 use pacemaker::evidence::FoundJoin;
 use tracing::info;
 
-use super::apply::{Done, Intake};
 use super::coverage::{self, Coverage};
+use super::made::Done;
+use super::pass::Intake;
 
 /// What is known of a node that had an outage.
 struct Life {

@@ -14,10 +14,11 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use tracing::{info, warn};
 
-use super::apply::{Done, Intake};
 use super::credible::{Around, Known, Reason, What, credible, is_ahead};
 use super::fold::{self, Fate, is_surely_down};
+use super::made::{Done, has_ended};
 use super::naming::Clash;
+use super::pass::Intake;
 use crate::base::Base;
 
 /// What is believed of the register, and what is not.
@@ -415,11 +416,6 @@ impl Intake<'_> {
 /// Whether a refused entry says that a mark ended or was taken: it may have been notified.
 fn is_doubtful_end(key: &Key, reason: &Reason) -> bool {
     matches!(key, Key::Acknowledged(..) | Key::Settled(_)) && reason.leaves_a_doubt()
-}
-
-/// Such a mark ends before a fencing is folded: whether that belongs to it depends on how and when it ended.
-pub(super) fn has_ended(mark: MarkId, entries: &Entries) -> bool {
-    entries.sound.contains_key(&Key::Settled(mark))
 }
 
 /// The marks as they are told: what is told of a host may depend on its earlier marks.

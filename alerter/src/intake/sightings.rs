@@ -13,11 +13,12 @@ use pacemaker::evidence;
 use pacemaker::evidence::{EvidenceError, Found};
 use tracing::error;
 
-use super::apply::{Done, Intake, before};
 use super::files;
 use super::fold::{self, Fate};
 use super::ledger::{Left, Source};
+use super::made::Done;
 use super::outage::{self, Connection, Connections};
+use super::pass::{Intake, before};
 use crate::cluster::View;
 use crate::lock::lock;
 

@@ -12,8 +12,8 @@ use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
-use super::apply::{Done, announce, deliveries, deliveries_of, recipients};
 use super::fold::is_surely_down;
+use super::made::{Done, announce, deliveries, deliveries_of, recipients};
 use super::naming::{Names, Naming};
 use crate::base::Base;
 use crate::config::{Group, Recipients, Route};

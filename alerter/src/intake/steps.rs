@@ -8,7 +8,8 @@ use marks::register::{Acknowledgement, Entries, Entry, Key};
 use marks::returning::Failure;
 use tracing::info;
 
-use super::apply::{Done, Intake};
+use super::made::Done;
+use super::pass::Intake;
 use crate::config::Route;
 use crate::delivery::confirmation;
 

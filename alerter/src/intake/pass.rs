@@ -1,0 +1,347 @@
+//! One pass over what is new: records become marks, and what Pacemaker and operators say of these is written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
+use std::time::Instant;
+
+use journal::{Damage, Journal, Outage, Taken, key_of};
+use marks::fencing::{Fencing, Origin};
+use marks::host::HostName;
+use marks::id::MarkId;
+use marks::mark::{Doubt, MarkRow, Proof, Standing};
+use marks::register::{Entries, Key};
+use marks::rule::Rule;
+use marks::time::{CLOCK_SKEW, Timestamp};
+use pacemaker::cib::Cib;
+use pacemaker::evidence::{Directory, Reading};
+use tracing::{error, info, warn};
+
+use super::account::Accounts;
+use super::credible::Reason;
+use super::fold::{Circumstances, Fate, Known};
+use super::ledger::{Left, Source};
+use super::made::{Done, announce, deliveries, has_ended};
+use super::naming::{Clash, Names};
+use super::start::{self, Serving};
+use super::{outage, roll};
+use crate::base::Base;
+use crate::cluster;
+use crate::config::Settings;
+use crate::lock::lock;
+use crate::moment::Moment;
+
+/// One pass over what is new.
+pub(super) struct Intake<'a> {
+    pub(super) journal: &'a mut Journal,
+    pub(super) base: &'a Base,
+    pub(super) accounts: &'a Accounts,
+    pub(super) around: Circumstances<'a>,
+    /// What others wrote; none where there is no cluster.
+    pub(super) register: Option<&'a Entries>,
+    /// Now, by the clock that nobody sets.
+    pub(super) instant: Instant,
+    /// The hosts of fencings that are past, which are said together.
+    pub(super) past: BTreeSet<HostName>,
+    /// What the register says and nobody is to believe.
+    pub(super) refused: BTreeMap<Key, Reason>,
+    /// The evidence directory and what of it is not taken in yet; none where it cannot be read.
+    pub(super) evidence: Option<(Directory, Reading)>,
+}
+
+impl<'a> Intake<'a> {
+    pub(super) fn new(
+        journal: &'a mut Journal,
+        (base, accounts, settings): (&'a Base, &'a Accounts, &'a Settings),
+        Moment { instant, wall: now }: Moment,
+        cib: Option<&'a Cib>,
+    ) -> Self {
+        let around = Circumstances {
+            now,
+            started: *base.started(),
+            watermark: base.seen().watermark.unwrap_or(now),
+            forgotten: now - cluster::KEPT,
+            controller: &base.controller,
+            hosts: &settings.hosts,
+            groups: &settings.groups,
+            rules: &settings.intake,
+            cib,
+            names: Names::new(&settings.hosts, cib),
+            lost: BTreeMap::new(),
+        };
+        Self {
+            journal,
+            base,
+            accounts,
+            around,
+            register: None,
+            instant,
+            past: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            evidence: None,
+        }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment { instant: self.instant, wall: self.around.now }
+    }
+
+    pub(super) fn make(&mut self, row: &MarkRow, clash: Option<&Clash>, of: Taken<'_>) -> Done {
+        let deliveries = match row.told() {
+            Some(mark) => deliveries(self.base, self.journal, &mark)?,
+            None => Vec::new(),
+        };
+        self.journal.make_mark(row, of, &deliveries, self.around.now)?;
+        let mut seen = self.base.seen();
+        seen.touched.insert(row.node.clone());
+        seen.news = true;
+        drop(seen);
+        announce(row, clash);
+        if row.standing == Standing::Doubtful(Doubt::Unproven) {
+            self.prove_from_kept(&row.node, row.id)?;
+        }
+        if let Some(cib) = self.around.cib.filter(|cib| self.is_member_host(&row.node, cib)) {
+            // The next record may be of its next outage.
+            self.return_of_member(&row.node, false, cib)?;
+        }
+        match self.register {
+            Some(entries) if has_ended(row.id, entries) => {
+                self.take_in_ends_of(entries, |mark| mark == row.id)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Once after a start: what had to wait until the cluster's other nodes and their attributes are known. Marks that were
+    /// held for want of a name get it, and those from before a route was configured are told there.
+    pub(super) fn look_first(&mut self, cib: &Cib) -> Done {
+        if self.base.seen().named {
+            return Ok(());
+        }
+        // Only now is it known which host is in which group; the engine serves the pages behind the first one.
+        start::serve_page(self.journal, self.base, Serving::default(), self.around.now)?;
+        start::name_held(self.journal, self.base, &self.around.names, self.around.now)?;
+        self.report_groups(cib);
+        self.base.seen().named = true;
+        Ok(())
+    }
+
+    /// What only the cluster knows of the groups: how many hosts each has, and which host is in two.
+    fn report_groups(&self, cib: &Cib) {
+        let (grouped, attribute) = (roll::grouped(&self.base.settings(), cib), self.base.attributes());
+        grouped.warnings.iter().for_each(|warning| warn!("{warning}"));
+        for node in grouped.twice.iter().filter_map(|finding| finding.host.as_ref()) {
+            self.base.report_groups(node, &attribute);
+        }
+    }
+
+    /// What a confirmation by hand is worth depends on whether its host was lost before.
+    pub(super) fn note_lost(&mut self, cib: &Cib) {
+        let members = self.member_hosts(cib);
+        let all = cib.remote_nodes().iter().chain(&members);
+        let lost = all.filter(|node| cib.membership(node) == Some(false)).cloned();
+        self.around.lost = self.base.seen().note_lost(lost, self.moment()).clone();
+    }
+
+    /// Every connection that a host ever had, so that an outage is known again when the cluster has forgotten it.
+    pub(super) fn note_connections(&mut self, cib: &Cib) -> Done {
+        let members = self.member_hosts(cib);
+        for node in cib.remote_nodes().iter().chain(&members) {
+            let Some(current) = cib.incarnation_of(node) else { continue };
+            let is_new = self.base.seen().is_new_connection(node, &current);
+            if is_new {
+                self.journal.note_connection(node, &current)?;
+                self.return_of(node, cib)?;
+                // Not before: what could not be written is to be done by the next pass.
+                self.base.seen().note_connection(node.clone(), current, self.moment());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_returns(&mut self, cib: &Cib) -> Done {
+        let touched = self.base.seen().touched.clone();
+        for node in touched {
+            self.return_of(&node, cib)?;
+            self.base.seen().touched.remove(&node);
+        }
+        Ok(())
+    }
+
+    /// Notes for each outage of a host whether the host has come back from it.
+    fn return_of(&mut self, node: &HostName, cib: &Cib) -> Done {
+        if self.is_member_host(node, cib) {
+            return self.return_of_member(node, false, cib);
+        }
+        let current = cib.incarnation_of(node);
+        let (is_member, now) = (cib.membership(node) == Some(true), self.around.now);
+        for outage in self.outages(node)?.into_iter().filter(|o| o.returned_at.is_none()) {
+            let coalesce = self.around.rules.coalesce;
+            let back = outage::return_from(&outage, current.as_ref(), is_member, now, coalesce);
+            if let Some(at) = back
+                && self.journal.note_return(outage.mark, at, now)?
+            {
+                info!(mark = %outage.mark, host = %node, "{node} has come back");
+            }
+        }
+        Ok(())
+    }
+
+    /// The outages of a host. A last record that lies ahead says nothing of when an outage ended: later ones are not near to it.
+    pub(super) fn outages(&self, node: &HostName) -> Done<Vec<Outage>> {
+        let mut outages = self.journal.outages_of(node)?;
+        let latest = self.around.now + CLOCK_SKEW;
+        for outage in outages.iter_mut().filter(|outage| outage.newest > latest) {
+            outage.newest = outage.first;
+        }
+        Ok(outages)
+    }
+
+    /// Folds every new fencing into a mark.
+    pub(super) fn fold_fencings(&mut self, entries: Option<&Entries>) -> Done {
+        let fencings = self.journal.unfolded_fencings()?;
+        self.base.damages.report(&fencings.damaged);
+        lock(self.accounts).ledger.begin(Source::Fencings);
+        for fencing in &fencings.sound {
+            let stands = |key: Key| entries.is_some_and(|entries| entries.sound.contains_key(&key));
+            let mark = MarkId::from(fencing.id);
+            let is_there = stands(Key::Fencing(fencing.id)) || stands(Key::Mark(mark));
+            let registered = is_there && !self.is_spoken_for(mark);
+            let imported = self.journal.is_imported(fencing.id)?;
+            if imported {
+                let whose = format!("the clock of {}", fencing.seen_by);
+                self.base.seen().compare_ahead(&whose, fencing.committed_at, self.moment());
+            }
+            let published = self.was_seen(&Key::Fencing(fencing.id))?;
+            // What the agent has noted of an end that nobody believes is no end.
+            let is_refused = self.refused.contains_key(&Key::Settled(mark));
+            let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
+            self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
+        }
+        lock(self.accounts).ledger.end(Source::Fencings);
+        Ok(())
+    }
+
+    /// Whether an entry is known to have stood in the register.
+    fn was_seen(&self, key: &Key) -> Done<bool> {
+        let Some(cluster) = &self.base.cluster else { return Ok(false) };
+        self.journal.is_published(cluster.register(), &key.to_string())
+    }
+
+    /// Once for all: whoever reads it has nothing to do, and nobody is to mark a host for it.
+    pub(super) fn say_past(&self) {
+        if !self.past.is_empty() {
+            warn!("{}", past(&self.past, self.around.forgotten));
+        }
+    }
+
+    fn fold_fencing(&mut self, known: &Known<'_>) -> Done {
+        let (fencing, now) = (known.fencing, self.around.now);
+        let outages = self.outages(&fencing.node)?;
+        match self.around.fate_of_fencing(known, &outages) {
+            Fate::Mark(row, clash) => self.mark(fencing, &row, clash.as_ref()),
+            Fate::Join(mark, rule) => {
+                self.journal.add_to_mark(fencing, (mark, rule), now)?;
+                info!(mark = %mark, host = %fencing.node, "{} was fenced again in the same outage", fencing.node);
+                let fresh = self.is_fresh(fencing.committed_at);
+                match (known.imported, fencing.origin) {
+                    (false, Origin::Fencer) => self.prove(mark, Proof::Journal, fresh),
+                    (false, Origin::Operator) => self.prove(mark, Proof::Operator, fresh),
+                    _ => Ok(()),
+                }
+            }
+            Fate::SetAside => {
+                let reason = format!("{} is not covered by [hosts] match and is not told", fencing.node);
+                warn!(mark = %fencing.id, host = %fencing.node, "{reason}");
+                self.journal.set_aside(fencing, (Rule::NotCovered, &reason), now)
+            }
+            Fate::Past => {
+                self.past.insert(fencing.node.clone());
+                self.journal.pass_over(fencing, &before(&fencing.node, fencing.asked_at), now)
+            }
+            Fate::Wait(patience) => self.leave_fencing(fencing, Left::Waits(patience)),
+            Fate::Ignore(rule) => self.leave_fencing(fencing, Left::Aside(rule)),
+        }
+    }
+
+    /// A damaged row may be this fencing's own mark: it waits until somebody has mended or removed that row.
+    fn mark(&mut self, fencing: &Fencing, row: &MarkRow, clash: Option<&Clash>) -> Done {
+        match self.find(row.id)? {
+            None => self.make(row, clash, Taken::Fencing(fencing)),
+            Some(Err(_)) => self.leave_fencing(fencing, Left::Blocked(row.id)),
+            Some(Ok(_)) => {
+                let reason = format!("{} is not marked: another host has a mark of this id", fencing.node);
+                error!(mark = %fencing.id, host = %fencing.node, "{reason}");
+                self.journal.set_aside(fencing, (Rule::IdTaken, &reason), self.around.now)
+            }
+        }
+    }
+
+    /// Nothing is written down of it: the account wants to know why.
+    fn leave_fencing(&self, fencing: &Fencing, left: Left) -> Done {
+        let named = (key_of(fencing.id), &fencing.node, fencing.asked_at);
+        lock(self.accounts).ledger.note(Source::Fencings, named, left, self.instant);
+        Ok(())
+    }
+
+    /// What stands under a mark's id. A damaged row is reported, and is in nobody's way.
+    pub(super) fn find(&self, id: MarkId) -> Done<Option<Result<MarkRow, Damage>>> {
+        let found = self.journal.find_mark(id)?;
+        if let Some(Err(damage)) = &found {
+            self.base.damages.report(slice::from_ref(damage));
+        }
+        Ok(found)
+    }
+
+    /// The same where only a row counts that can be believed.
+    pub(super) fn find_sound(&self, id: MarkId) -> Done<Option<MarkRow>> {
+        Ok(self.find(id)?.and_then(Result::ok))
+    }
+
+    /// Whether something happened while this daemon was there, and not so long ago that what it knew of it may have been removed.
+    pub(super) fn is_fresh(&self, at: Timestamp) -> bool {
+        at >= self.around.started && self.around.now.since(at) <= self.around.rules.horizon
+    }
+
+    /// That a host was fenced says nothing of whether it was told: that doubt ends only when the host is found down anew. And
+    /// what is proven long after goes only where the host is surely down.
+    pub(super) fn prove(&mut self, mark: MarkId, proof: Proof, fresh: bool) -> Done {
+        let Some(row) = self.find_sound(mark)?.filter(MarkRow::wants_proof) else { return Ok(()) };
+        match row.standing.doubt() {
+            Some(Doubt::OutcomeUnknown) if !fresh => return Ok(()),
+            // That it was fenced is known; whether it had been back is not.
+            Some(Doubt::FencedAgain) if proof != Proof::Operator => return Ok(()),
+            Some(_) if !fresh && !self.around.may_go_late(&row.node, row.failure_time) => return Ok(()),
+            _ => {}
+        }
+        if proof != Proof::Operator && self.contradicts_its_fencing(&row)? {
+            return Ok(());
+        }
+        if self.journal.prove(mark, proof, self.around.now)? {
+            self.base.seen().news = true;
+            info!(mark = %mark, "Pacemaker or an operator has confirmed the mark: it may go");
+        }
+        Ok(())
+    }
+}
+
+/// What the history says of each that is past.
+pub(super) fn before(node: &HostName, at: Timestamp) -> String {
+    format!(
+        "a fencing of {node} from {at} (epoch seconds) was probably notified before by the alerter of then: what became of it has left the register"
+    )
+}
+
+/// So many hosts are named; the others are counted.
+const NAMED: usize = 3;
+
+fn past(hosts: &BTreeSet<HostName>, forgotten: Timestamp) -> String {
+    let named: Vec<&str> = hosts.iter().take(NAMED).map(HostName::as_str).collect();
+    let more = match hosts.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "old fencings of {}{more} were probably notified before by the alerter of then and get no mark: the register keeps what became of a fencing until {forgotten} (epoch seconds); `nova-host-alerter history` has each of them",
+        named.join(", ")
+    )
+}
