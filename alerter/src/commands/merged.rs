@@ -14,7 +14,7 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 
-use super::report::DeliveryReport;
+use super::delivery::DeliveryReport;
 use crate::cluster;
 
 /// A look takes about 20 ms. Nobody waits longer for what works without it too.

@@ -4,6 +4,7 @@ mod account;
 mod change;
 mod check;
 mod decide;
+mod delivery;
 mod during;
 mod events;
 mod export;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use journal::{Damage, HeldMark, HistoryRow, Journal, JournalError, Rows};
-use marks::delivery::{Attempt, Delivery, State};
+use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
@@ -11,6 +11,7 @@ use marks::register::Acknowledgement;
 use marks::time::Timestamp;
 use serde::Serialize;
 
+use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, Look};
 use crate::policy;
 use crate::policy::Hold;
@@ -55,45 +56,6 @@ pub(super) struct Taken {
     pub(super) at: Timestamp,
     /// The controller whose alerter had told it.
     pub(super) by: String,
-}
-
-/// One delivery.
-#[derive(Debug, Serialize)]
-pub(super) struct DeliveryReport {
-    pub(super) route: String,
-    pub(super) required: bool,
-    pub(super) state: State,
-    pub(super) attempts: u32,
-    pub(super) ambiguous: u32,
-    pub(super) next_due: Option<Timestamp>,
-    pub(super) last: Option<Attempt>,
-    pub(super) reference: Option<String>,
-    pub(super) ended_at: Option<Timestamp>,
-    /// Its place in the mark's escalation chain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) chain: Option<ChainReport>,
-    pub(super) body: String,
-}
-
-/// A step of a chain.
-#[derive(Debug, Serialize)]
-pub(super) struct ChainReport {
-    /// Its order: the first is 1.
-    pub(super) step: u32,
-    /// How many there are.
-    pub(super) steps: u32,
-    /// Seconds that it has.
-    pub(super) timeout: u64,
-    /// Whether it is another step's turn.
-    pub(super) waits: bool,
-    /// Since when its clock runs, where it does.
-    pub(super) since: Option<Timestamp>,
-    /// When its time is over; of a step that was left, when that was.
-    pub(super) until: Option<Timestamp>,
-    /// Seconds that it has left, while the mark is held.
-    pub(super) left: Option<u64>,
-    /// Since when no step comes after it.
-    pub(super) exhausted_at: Option<Timestamp>,
 }
 
 /// A mark's whole story.

@@ -5,9 +5,10 @@ use journal::HistoryRow;
 use marks::delivery::State;
 use marks::time::Timestamp;
 
-use super::report::{DeliveryReport, Story};
+use super::delivery::DeliveryReport;
+use super::report::Story;
 use super::terminal::clean;
-use super::text::{span, time};
+use crate::words::{short as span, utc as time};
 
 /// The words of the history for an attempt that brought no acknowledgement.
 const ATTEMPTS: [&str; 4] = ["not-accepted", "refused", "asked", "late-answer"];

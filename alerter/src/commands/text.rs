@@ -3,8 +3,9 @@
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
+use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::CLUSTER;
-use super::report::{ChainReport, DeliveryReport, MarkReport, Story, Taken};
+use super::report::{MarkReport, Story, Taken};
 use super::story;
 pub(super) use crate::words::{short as span, utc as time};
 

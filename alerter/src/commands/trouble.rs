@@ -12,7 +12,8 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::account;
-use super::report::{DeliveryReport, HeldReport, MarkReport};
+use super::delivery::DeliveryReport;
+use super::report::{HeldReport, MarkReport};
 use super::text::{span, time};
 use crate::control::api::{Away, Daemon, Kind, Reason, RouteStatus};
 use crate::control::client;
