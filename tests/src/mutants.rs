@@ -42,10 +42,10 @@ pub const MUTANTS: &[Mutant] = &[
         name: "B1: a mark that nobody took ends by its age",
         changes: &[Change {
             file: "alerter/src/intake/start.rs",
-            today: "return doubt(journal, shared, register, row, now);",
-            before: "return match now.since(row.failure_time) > shared.base.settings().intake.horizon {
+            today: "return doubt(journal, base, register, row, now);",
+            before: "return match now.since(row.failure_time) > base.settings().intake.horizon {
                 true => journal.expire(row.id, \"it is too old\", now).map(drop),
-                false => doubt(journal, shared, register, row, now),
+                false => doubt(journal, base, register, row, now),
             };",
         }],
         tests: &["an_untold_mark_does_not_end_by_age"],
