@@ -7,6 +7,8 @@ use journal::Damage;
 use marks::id::MarkId;
 use tracing::error;
 
+use crate::lock::lock;
+
 /// What this daemon has met.
 #[derive(Debug, Default)]
 pub struct Damages {
@@ -18,7 +20,7 @@ pub struct Damages {
 impl Damages {
     /// The damaged rows of a table, as far as this daemon has met them and nobody has mended them, in the order of their keys.
     pub fn of(&self, table: &str) -> Vec<Damage> {
-        let mended = self.mended.lock().expect("a panic anywhere ends the whole daemon");
+        let mended = lock(&self.mended);
         let mut found = self.known();
         found.retain(|damage| damage.table == table && !mended.contains(damage));
         found.sort_by(|a, b| a.key.cmp(&b.key));
@@ -27,7 +29,7 @@ impl Damages {
 
     /// Every damaged row that this daemon has met, mended or not.
     pub fn known(&self) -> Vec<Damage> {
-        let reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
+        let reported = lock(&self.reported);
         reported.iter().cloned().collect()
     }
 
@@ -35,18 +37,18 @@ impl Damages {
     pub fn put(&self, known: &[Damage], still: &[Damage]) {
         let still: HashSet<&Damage> = still.iter().collect();
         let mended = known.iter().filter(|damage| !still.contains(damage)).cloned().collect();
-        *self.mended.lock().expect("a panic anywhere ends the whole daemon") = mended;
+        *lock(&self.mended) = mended;
     }
 
     /// How many damaged rows this daemon has met that nobody has mended.
     pub fn count(&self) -> usize {
-        let mended = self.mended.lock().expect("a panic anywhere ends the whole daemon").len();
+        let mended = lock(&self.mended).len();
         self.known().len().saturating_sub(mended)
     }
 
     /// Says once of each damaged row that it is damaged.
     pub fn report(&self, damaged: &[Damage]) {
-        let mut reported = self.reported.lock().expect("a panic anywhere ends the whole daemon");
+        let mut reported = lock(&self.reported);
         for damage in damaged.iter().filter(|damage| reported.insert((*damage).clone())) {
             let mark = Some(damage.id()).filter(|id| MarkId::parse(id).is_ok());
             error!(

@@ -4,7 +4,7 @@ pub mod damage;
 pub mod store;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use marks::host::HostName;
@@ -19,6 +19,7 @@ use crate::base::damage::Damages;
 use crate::base::store::Store;
 use crate::cluster::{Cluster, Seen};
 use crate::config::{Attributes, Group, Members, Route, Settings};
+use crate::lock::lock;
 
 /// The ground of the daemon.
 pub struct Base {
@@ -43,7 +44,7 @@ impl Base {
     /// A new one; nothing was seen yet.
     pub fn new(settings: Settings, store: Store, cluster: Option<Cluster>) -> Self {
         Self {
-            evidence: settings.store.path.with_file_name("evidence"),
+            evidence: evidence_of(&settings.store.path),
             settings: watch::Sender::new(Arc::new(settings)),
             store,
             damages: Damages::default(),
@@ -74,12 +75,12 @@ impl Base {
 
     /// Since when this daemon has been there, by the clock as it goes now.
     pub fn started(&self) -> MutexGuard<'_, Timestamp> {
-        self.started.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.started)
     }
 
     /// What was seen of the cluster.
     pub fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("a panic anywhere ends the whole daemon")
+        lock(&self.seen)
     }
 
     /// The newest CIB that could be read.
@@ -119,7 +120,7 @@ impl Base {
         let settings = self.settings();
         let groups: Vec<&str> =
             settings.groups_of(node, attribute).iter().map(|group| group.name.as_str()).collect();
-        let mut reported = self.grouped_twice.lock().expect("a panic anywhere ends the whole daemon");
+        let mut reported = lock(&self.grouped_twice);
         if groups.len() > 1 && reported.insert(node.clone()) {
             warn!(
                 "{node} is in more than one group ({}), and the first of these counts: let it be in one of them",
@@ -127,6 +128,11 @@ impl Base {
             );
         }
     }
+}
+
+/// Where the evidence of a journal lies.
+pub fn evidence_of(journal: &Path) -> PathBuf {
+    journal.with_file_name("evidence")
 }
 
 fn controller() -> String {

@@ -1,7 +1,6 @@
 //! The journal on a thread of its own: nothing that waits for a disk stands in the way of the runtime.
 
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 

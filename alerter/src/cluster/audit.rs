@@ -31,6 +31,15 @@ impl Audit {
     pub(super) fn missed(&self, now: Instant) -> impl Iterator<Item = (&HostName, Duration)> {
         self.missed.iter().map(move |(host, since)| (host, now.duration_since(*since)))
     }
+
+    /// Those that have been for longer than `limit`.
+    pub(super) fn missed_for(
+        &self,
+        limit: Duration,
+        now: Instant,
+    ) -> impl Iterator<Item = (&HostName, Duration)> {
+        self.missed(now).filter(move |(_, time)| *time > limit)
+    }
 }
 
 /// What is said of a host that has been missed for so long.
@@ -44,6 +53,8 @@ pub(crate) fn sentence(host: &HostName, time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(300);
 
     fn cib(state: &str) -> Cib {
         let xml = format!(
@@ -62,17 +73,18 @@ mod tests {
 
     /// W1: the signature that Pacemaker leaves when it has forgotten a host.
     #[test]
-    fn a_host_that_is_gone_and_not_fenced_is_missed() {
+    fn a_host_that_is_gone_and_not_fenced_is_warned_of_after_the_limit() {
         let (mut audit, start) = (Audit::default(), Instant::now());
         let later = |seconds| start + Duration::from_secs(seconds);
         audit.look(&state("false", "0"), start);
         audit.look(&state("false", "0"), later(300));
-        let missed: Vec<_> = audit.missed(later(301)).collect();
+        assert_eq!(audit.missed_for(LIMIT, later(300)).count(), 0);
+        let missed: Vec<_> = audit.missed_for(LIMIT, later(301)).collect();
         let [(host, time)] = missed[..] else { panic!("{missed:?}") };
         assert_eq!(time, Duration::from_secs(301));
         assert!(sentence(host, time).contains("stonith_admin --fence compute1"));
         audit.look(&state("true", "0"), later(302));
-        assert_eq!(audit.missed(later(999)).count(), 0);
+        assert_eq!(audit.missed_for(LIMIT, later(999)).count(), 0);
     }
 
     #[test]
@@ -80,9 +92,9 @@ mod tests {
         let (mut audit, start) = (Audit::default(), Instant::now());
         for fine in [state("true", "0"), state("false", "1795191514")] {
             audit.look(&fine, start);
-            assert_eq!(audit.missed(start).count(), 0);
+            assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 0);
         }
         audit.look(&cib(""), start);
-        assert_eq!(audit.missed(start).count(), 1, "it never came");
+        assert_eq!(audit.missed_for(LIMIT, start + LIMIT * 2).count(), 1, "it never came");
     }
 }

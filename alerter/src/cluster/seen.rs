@@ -254,14 +254,17 @@ impl Seen {
 
     /// Every host that is gone without having been fenced, and for how long.
     pub fn missed(&self) -> Vec<(HostName, Duration)> {
-        let missed = self.audit.missed(Instant::now());
-        missed.map(|(host, time)| (host.clone(), time)).collect()
+        owned(self.audit.missed(Instant::now()))
     }
 
     /// Those that have been for longer than `limit`.
     pub fn missed_for(&self, limit: Duration) -> Vec<(HostName, Duration)> {
-        self.missed().into_iter().filter(|(_, time)| *time > limit).collect()
+        owned(self.audit.missed_for(limit, Instant::now()))
     }
+}
+
+fn owned<'a>(hosts: impl Iterator<Item = (&'a HostName, Duration)>) -> Vec<(HostName, Duration)> {
+    hosts.map(|(host, time)| (host.clone(), time)).collect()
 }
 
 /// So many entries that nobody believes are named; the others are counted.

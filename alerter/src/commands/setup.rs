@@ -13,9 +13,9 @@ use serde::Serialize;
 use setup::{Cluster, Command, Finding, Ran, Step, Then, Tool, Wanted};
 
 use super::{print_json, println_all, say, site};
-use crate::cli;
-use crate::cli::Cli;
-use crate::{config, intake};
+use crate::base::evidence_of;
+use crate::cli::{self, Cli};
+use crate::config;
 
 /// How long the cluster may take to say how it is configured.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -151,7 +151,7 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
 }
 
 fn cluster(cli: &Cli, options: &cli::Setup) -> anyhow::Result<(Cluster, String)> {
-    let evidence = intake::files::directory_of(&site(cli).store);
+    let evidence = evidence_of(&site(cli).store);
     let here = setup::look(&evidence);
     // Pacemaker has another working directory.
     let config = std::path::absolute(&cli.config).unwrap_or_else(|_| cli.config.clone());

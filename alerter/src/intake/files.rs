@@ -3,7 +3,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::unistd::{User, chown};
@@ -14,11 +14,6 @@ const DRAFT_AGE: Duration = Duration::from_secs(600);
 
 /// So many broken files are named: each is a sentence in the log and in `status`.
 const NAMED: usize = 10;
-
-/// Where the evidence of a journal lies.
-pub fn directory_of(journal: &Path) -> PathBuf {
-    journal.with_file_name("evidence")
-}
 
 /// Makes the directory where it is missing and the cluster's user exists, and removes what killed writers left in it.
 ///

@@ -1,11 +1,13 @@
 //! The floor plan in `docs/design.md` is that of the code: every arrow between the rooms of a crate runs down.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tests::installed::source;
 use tests::trials::Group;
+
+use crate::papers::files_below;
 
 /// Its tests. They need nothing.
 pub(crate) fn group() -> Group {
@@ -31,13 +33,6 @@ fn plan(page: &str, name: &str) -> BTreeMap<String, usize> {
     rooms.collect()
 }
 
-fn rust_files(below: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(below).unwrap().map(|entry| entry.unwrap().path());
-    let (directories, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
-    let own = files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs"));
-    own.chain(directories.iter().flat_map(|inner| rust_files(inner))).collect()
-}
-
 /// A source without its comments and tests.
 fn code(text: &str) -> String {
     let own = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -56,6 +51,15 @@ fn named_after(code: &str, root: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether a file is a source in a room: neither a crate's face, which opens them all, nor its tests.
+fn is_in_a_room(root: &Path, file: &Path) -> bool {
+    let place = file.strip_prefix(root).unwrap();
+    let is_face = ["lib.rs", "main.rs", "tests.rs"].iter().any(|face| place == Path::new(face));
+    file.extension().is_some_and(|kind| kind == "rs")
+        && !is_face
+        && place.components().all(|part| part.as_os_str() != "tests")
 }
 
 /// The room of a file, and those that it uses.
@@ -77,24 +81,19 @@ fn faults(page: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (name, place) in CRATES {
         let (root, rooms) = (source(place), plan(page, name));
-        let mut seen = BTreeMap::new();
-        for file in rust_files(&root) {
-            let is_face = ["lib.rs", "main.rs", "tests.rs"].iter().any(|face| file.ends_with(face));
-            let (room, used) = arrows(&root, &file, &rooms);
-            if is_face && file.parent() == Some(&root)
-                || file.components().any(|part| part.as_os_str() == "tests")
-            {
-                continue;
+        let mut seen = BTreeSet::new();
+        for file in files_below(&root).iter().filter(|file| is_in_a_room(&root, file)) {
+            let (room, used) = arrows(&root, file, &rooms);
+            match rooms.get(&room) {
+                None => faults.push(format!("{name}: the plan lacks {room}")),
+                Some(floor) => {
+                    let up = used.iter().filter(|other| rooms[*other] <= *floor);
+                    faults.extend(up.map(|other| format!("{name}: {} uses {other}", file.display())));
+                }
             }
-            seen.insert(room.clone(), ());
-            let Some(floor) = rooms.get(&room) else {
-                faults.push(format!("{name}: the plan lacks {room}"));
-                continue;
-            };
-            let up = used.iter().filter(|other| rooms[*other] <= *floor);
-            faults.extend(up.map(|other| format!("{name}: {} uses {other}", file.display())));
+            seen.insert(room);
         }
-        let gone = rooms.keys().filter(|room| !seen.contains_key(*room));
+        let gone = rooms.keys().filter(|room| !seen.contains(*room));
         faults.extend(gone.map(|room| format!("{name}: there is no {room}")));
     }
     faults.sort();

@@ -734,6 +734,7 @@ fn what_is_no_whole_cib_is_refused() {
         assert_eq!(kind_found, kind, "{text}");
     }
     assert_eq!(Cib::parse("<cib/>"), Ok(Cib::default()));
+    assert!(tree("<cib/>").is_ok() && tree("<a/>").is_err() && tree("<cib a=1/>").is_err());
 }
 
 proptest! {
