@@ -8,8 +8,7 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 use tracing::{error, info, warn};
 
-use crate::config;
-use crate::config::{NoticeTarget, Route, Settings};
+use crate::config::{self, NoticeTarget, Route, Settings};
 use crate::state::Shared;
 use crate::state::reloads::{Reloaded, Signed};
 use crate::words::plain;

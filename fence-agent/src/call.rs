@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use marks::time::Timestamp;
 use site::Site;
 
-use crate::cluster;
 use crate::failure::Failure;
 use crate::given::Given;
-use crate::guard;
 use crate::paths::Paths;
 use crate::report::Report;
 use crate::settings::{self, Settings, SettingsError, Target, TargetError};
+use crate::{cluster, guard};
 
 /// All of `off` and `monitor` ends within this time, beside the delay that was asked for.
 pub const OWN_LIMIT: Duration = Duration::from_secs(20);

@@ -8,11 +8,10 @@ use pacemaker::cib::{Cib, MarkDevice, MarkLevel};
 use pacemaker::register::RegisterError;
 
 use crate::call::{Call, is_cluster_host};
-use crate::cluster;
 use crate::failure::Failure;
 use crate::guard::Refusal;
-use crate::publish;
 use crate::settings::{self, Look, Settings, Target};
+use crate::{cluster, publish};
 
 /// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
 const OFF_FLOOR: Duration = Duration::from_secs(30);

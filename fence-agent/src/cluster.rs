@@ -1,13 +1,11 @@
 //! What this controller knows of its cluster, read within a bounded time.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use marks::host::HostName;
-use pacemaker::child;
-use pacemaker::child::ChildError;
+use pacemaker::child::{self, ChildError};
 use pacemaker::cib::{Cib, CibError};
 use pacemaker::corosync::corosync_nodes;
 

@@ -8,11 +8,9 @@ use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 
 use crate::call::{Call, controller};
-use crate::cluster;
 use crate::failure::Failure;
-use crate::guard;
-use crate::keep;
 use crate::settings::{Look, Settings, Target, domain};
+use crate::{cluster, guard, keep};
 
 /// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
 ///

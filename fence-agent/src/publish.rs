@@ -8,8 +8,7 @@ use marks::register::{Entries, Entry, KEPT, Key, Register};
 use marks::time::Timestamp;
 use pacemaker::register::RegisterError;
 
-use crate::call::Call;
-use crate::call::OWN_LIMIT;
+use crate::call::{Call, OWN_LIMIT};
 use crate::compare::{Compared, compare};
 use crate::failure::Failure;
 use crate::settings::Settings;

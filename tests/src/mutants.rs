@@ -1,9 +1,8 @@
 //! Old rules that broke the promise, each as a change of a few words: `make mutants` puts them back one by one, and a test of
 //! `marks` or of the alerter must find each.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 /// One old rule.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,7 @@ mod upkeep;
 mod view;
 mod waiting;
 
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 

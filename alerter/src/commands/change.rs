@@ -10,14 +10,12 @@ use serde_json::json;
 use super::near::{self, Near};
 use super::progress::Progress;
 use super::{control, patient_control, print_json, println_all, text, wait_for};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::control::api::{
     ChangeAnswer, Daemon, HostAnswer, HostRequest, ReleaseRequest, RetryRequest, RouteStatus, TestAnswer,
     TestRequest, UnmarkRequest,
 };
-use crate::control::client;
-use crate::control::client::ClientError;
+use crate::control::client::{self, ClientError};
 
 pub(super) fn mark(cli: &Cli, options: &cli::Mark) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(

@@ -9,12 +9,9 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 
 use super::{WRONG_CONFIGURATION, print_json, println_all, wait_for};
-use crate::cli;
-use crate::cli::Cli;
-use crate::commands::online;
-use crate::commands::online::{Answers, Obstacle, OfGroup, OfRoute};
-use crate::config;
-use crate::config::{Group, Settings};
+use crate::cli::{self, Cli};
+use crate::commands::online::{self, Answers, Obstacle, OfGroup, OfRoute};
+use crate::config::{self, Group, Settings};
 use crate::daemon;
 use crate::words::rfc3339;
 

@@ -10,8 +10,7 @@ use serde::Serialize;
 use super::change::{changed, operator};
 use super::merged::{CLUSTER, Look};
 use super::{Sources, control, print_json, println_all, read, text, wait_for};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::control::decisions::{
     Decided, EndRequest, InForce, MaintenanceRequest, PauseRequest, ResumeRequest,
 };

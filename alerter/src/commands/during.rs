@@ -17,8 +17,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 use super::change::operator;
 use super::{control, decide, print_json, say, text, wait_for};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::control::api::ChangeAnswer;
 use crate::control::client::ClientError;
 use crate::control::decisions::{Decided, EndRequest};

@@ -15,8 +15,7 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{journal_path, reader, say};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::config::control_socket;
 use crate::control::client::{ClientError, Daemon, READING};
 use crate::control::events::WAIT;

@@ -15,10 +15,8 @@ use site::is_hidden;
 
 use super::progress::Progress;
 use super::{controller, reader, say};
-use crate::cli;
-use crate::cli::{Cli, Format};
-use crate::surface::report;
-use crate::surface::report::Numbers;
+use crate::cli::{self, Cli, Format};
+use crate::surface::report::{self, Numbers};
 use crate::surface::timeline::Timeline;
 
 /// The first line of CSV.

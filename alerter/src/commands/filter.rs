@@ -16,10 +16,8 @@ use site::suggest;
 
 use super::merged::LIMIT;
 use super::report::MarkReport;
-use crate::cli;
-use crate::cli::Cli;
-use crate::config;
-use crate::config::{Members, Settings};
+use crate::cli::{self, Cli};
+use crate::config::{self, Members, Settings};
 use crate::policy::Hold;
 use crate::span;
 

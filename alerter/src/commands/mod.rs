@@ -42,10 +42,8 @@ use site::Site;
 use merged::{Found, Look};
 use report::MarkReport;
 
-use crate::cli;
-use crate::cli::{Cli, Command};
-use crate::config;
-use crate::config::Settings;
+use crate::cli::{self, Cli, Command};
+use crate::config::{self, Settings};
 use crate::control::client;
 use crate::{daemon, log};
 

@@ -10,8 +10,7 @@ use pacemaker::cib::Cib;
 use serde::Serialize;
 
 use crate::config::{Route, Settings};
-use crate::intake::roll;
-use crate::intake::roll::Roll;
+use crate::intake::roll::{self, Roll};
 use crate::words::rfc3339;
 
 /// A certificate that ends within this time is warned of.

@@ -2,8 +2,7 @@
 
 use marks::fencing::{Fencing, Origin};
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::mark::{Doubt, Proof, Source, Standing};
+use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::Decision;
 use marks::sighting::{Sighting, Witness};
 

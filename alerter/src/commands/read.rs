@@ -15,8 +15,7 @@ use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
 use super::{Sources, print_json, println_all, reader, say, terminal, text};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 
 /// So many marks are looked at, at the most, where only some of the settled ones are wanted.
 const LOOKED_AT: u32 = 1_000_000;

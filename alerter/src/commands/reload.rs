@@ -8,8 +8,7 @@ use anyhow::Context as _;
 
 use super::change::{changed, operator};
 use super::{LATER, WRONG_CONFIGURATION, control, patient_control, print_json, println_all, wait_for};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 use crate::control::api::{DismissRequest, ReloadAnswer, ReloadRequest};
 
 /// What the engine may be in the middle of.

@@ -13,8 +13,7 @@ use serde::Serialize;
 
 use super::delivery::{ChainReport, DeliveryReport};
 use super::merged::{self, Found, Look};
-use crate::policy;
-use crate::policy::Hold;
+use crate::policy::{self, Hold};
 
 /// One mark with its deliveries.
 #[derive(Debug, Serialize)]

@@ -21,14 +21,11 @@ use super::{
     controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
     watch,
 };
-use crate::cli;
-use crate::cli::Cli;
-use crate::config;
-use crate::config::control_socket;
+use crate::cli::{self, Cli};
+use crate::config::{self, control_socket};
 use crate::control::api::{Daemon, Health};
 use crate::control::client;
-use crate::intake::account;
-use crate::intake::account::Unaccounted;
+use crate::intake::account::{self, Unaccounted};
 use crate::log;
 
 /// What the examples and `setup` call the alerter's resource.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use journal::{Damage, Tried};
-use marks::delivery::RETURN;
-use marks::delivery::State;
+use marks::delivery::{RETURN, State};
 use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
@@ -854,8 +853,7 @@ pub(super) mod tests {
     use marks::delivery::Attempt;
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
-    use marks::mark::MarkRow;
-    use marks::mark::{Doubt, Proof, Source, Standing};
+    use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 
     use super::*;
     use crate::config::rules::Rules;

@@ -8,8 +8,7 @@ use super::status::{self, Status};
 use super::terminal::clean;
 use super::trouble::{Level, Limits};
 use super::{println_all, wait_for};
-use crate::cli;
-use crate::cli::Cli;
+use crate::cli::{self, Cli};
 
 /// So many troubles stand in the line; the others are counted.
 const SAID: usize = 3;

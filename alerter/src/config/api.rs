@@ -13,8 +13,7 @@ use site::{Section, absolute, is_plain_name};
 use super::routes::Route;
 use super::settings::patterns;
 use crate::config::token::{Digest, Token};
-use crate::listen::tls;
-use crate::listen::tls::TlsFiles;
+use crate::listen::tls::{self, TlsFiles};
 
 /// The address with what is needed there.
 #[derive(Clone, Debug, PartialEq, Eq)]

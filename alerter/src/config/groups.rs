@@ -9,8 +9,7 @@ use site::{Place, Section, is_plain_name, shown, unknown_word};
 
 use super::routes::Reach;
 use crate::config::rules::Rules;
-use crate::probes;
-use crate::probes::Confirm;
+use crate::probes::{self, Confirm};
 
 pub use members::{Attributes, Members};
 pub use told::{Link, Told};

@@ -3,8 +3,7 @@
 use nix::unistd::{Group, User};
 use site::Section;
 
-use crate::listen;
-use crate::listen::{Address, Owner};
+use crate::listen::{self, Address, Owner};
 
 /// Where something is served, by its table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,8 +20,7 @@ use super::routes::{self, Route, RouteName};
 use super::written::Written;
 
 use crate::listen::{Address, Host, PATH_MAX};
-use crate::log;
-use crate::log::{Format, To};
+use crate::log::{self, Format, To};
 use crate::probes::Confirm;
 
 /// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.

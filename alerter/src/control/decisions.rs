@@ -18,8 +18,7 @@ use super::caller::Caller;
 use crate::config::Settings;
 use crate::span;
 use crate::state::Shared;
-use crate::words::plain;
-use crate::words::utc;
+use crate::words::{plain, utc};
 
 /// So many known names are said where one is not known.
 const NAMES_SAID: usize = 20;

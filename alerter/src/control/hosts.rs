@@ -10,8 +10,7 @@ use journal::{Journal, JournalError, NewHistory};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
-use marks::mark::MarkRow;
-use marks::mark::{Doubt, Standing};
+use marks::mark::{Doubt, MarkRow, Standing};
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
@@ -21,8 +20,7 @@ use super::body::Strict;
 use super::caller::Caller;
 use super::left;
 use super::marks::is_unfinished;
-use crate::intake::apply;
-use crate::intake::apply::Spoken;
+use crate::intake::apply::{self, Spoken};
 use crate::state::Shared;
 use crate::words::plain;
 

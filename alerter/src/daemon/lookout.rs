@@ -8,8 +8,7 @@ use journal::{Gate, Journal, JournalError};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 
-use crate::cluster;
-use crate::cluster::{Cluster, POLL, Trust, View};
+use crate::cluster::{self, Cluster, POLL, Trust, View};
 use crate::daemon::checks;
 use crate::daemon::watch::Watch;
 use crate::intake::start;

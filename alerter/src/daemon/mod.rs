@@ -27,22 +27,17 @@ use tracing::{info, warn};
 use crate::base::Base;
 use crate::base::store::Store;
 use crate::cluster::Cluster;
-use crate::config::Settings;
-use crate::config::control_socket;
+use crate::config::{Settings, control_socket};
 use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::daemon::engine::Engine;
 use crate::daemon::lookout::Lookout;
 use crate::daemon::watch::{Identity, Watch};
-use crate::health;
 use crate::intake::files;
-use crate::log;
-use crate::reload;
 use crate::state::Shared;
-use crate::surface::metrics;
-use crate::surface::metrics::counting;
-use crate::surface::notice;
-use crate::surface::page;
+use crate::surface::metrics::{self, counting};
+use crate::surface::{notice, page};
+use crate::{health, log, reload};
 
 /// What attempts under way may take after a stop, which as a whole takes less than ten seconds.
 const GRACE: Duration = Duration::from_secs(5);

@@ -8,8 +8,7 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use tracing::error;
 
-use crate::policy;
-use crate::policy::Hold;
+use crate::policy::{self, Hold};
 use crate::state::Shared;
 
 /// More are not looked at: where there are so many, one sentence more says nothing.

@@ -3,11 +3,10 @@
 //! `IN_CLOSE_WRITE` comes when the agent closes the WAL, after its commit is visible; `IN_MODIFY` would come before.
 //! It comes also when the agent is killed after the commit: the kernel closes its files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};

@@ -127,12 +127,10 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
-    use marks::delivery::Arrivals;
-    use marks::delivery::{Delivery, State};
+    use marks::delivery::{Arrivals, Delivery, State};
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::mark::MarkRow;
-    use marks::mark::{Proof, Source, Standing};
+    use marks::mark::{MarkRow, Proof, Source, Standing};
     use marks::time::Timestamp;
 
     use super::super::endpoint::Sign;

@@ -12,8 +12,7 @@ use super::made::Done;
 use super::pass::Intake;
 use super::{outage, register};
 use crate::base::Base;
-use crate::cluster;
-use crate::cluster::View;
+use crate::cluster::{self, View};
 use crate::moment::Moment;
 
 /// Takes in everything that is new: the journal's fencings, and with a cluster also what its register, its alerts, its

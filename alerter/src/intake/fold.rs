@@ -7,8 +7,7 @@ use journal::Outage;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::mark::{Doubt, Proof, Source, Standing};
+use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::KEPT;
 use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
@@ -18,8 +17,7 @@ use pacemaker::cib::Cib;
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
 use super::outage::{self, Connections, Joined, Reach};
-use crate::config;
-use crate::config::{Group, HostRules, IntakeRules};
+use crate::config::{self, Group, HostRules, IntakeRules};
 
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
 /// which another controller takes a connection over, and than an alert takes.

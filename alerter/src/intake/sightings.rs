@@ -9,8 +9,7 @@ use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use pacemaker::cib::Cib;
-use pacemaker::evidence;
-use pacemaker::evidence::{EvidenceError, Found};
+use pacemaker::evidence::{self, EvidenceError, Found};
 use tracing::error;
 
 use super::files;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::mark::Doubt;
-use marks::mark::MarkRow;
+use marks::mark::{Doubt, MarkRow};
 use marks::register::Scope;
 use marks::time::Timestamp;
 use serde::Serialize;

@@ -1,10 +1,9 @@
 //! One probe of one host: its tries, and what each kind of them says.
 
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use drivers::program::{self, End};
 use marks::host::HostName;

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use alerter::commands::online;
-use drivers::http;
-use drivers::http::Http;
+use drivers::http::{self, Http};
 use drivers::masakari::{Masakari, Options, WhichName};
 use drivers::{Driver, Named};
 use marks::host::HostName;

@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use alerter::config;
-use alerter::config::Settings;
+use alerter::config::{self, Settings};
 use drivers::KINDS;
 use marks::host::HostName;
 use marks::register::Register;

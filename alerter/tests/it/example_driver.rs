@@ -1,9 +1,8 @@
 //! The driver that docs/drivers.md takes as its example, with a real directory: taken, taken twice, refused.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use alerter::config;
 use drivers::event::TimeFormat;

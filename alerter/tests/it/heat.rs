@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivers::heat::{ByHost, Heat, Options, Resource, Stack, WhichName};
-use drivers::openstack;
-use drivers::{Driver, Named, Outcome, Step};
+use drivers::{Driver, Named, Outcome, Step, openstack};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::time::Timestamp;

@@ -1,8 +1,7 @@
 //! What the `http` driver sends, and through which connections.
 
 use drivers::http::{Body, Http, Options};
-use drivers::web;
-use drivers::{Driver as _, Message, Step};
+use drivers::{Driver as _, Message, Step, web};
 use marks::time::Timestamp;
 use reqwest::Method;
 use reqwest::header::HeaderMap;

@@ -1,14 +1,12 @@
 //! What is served at addresses of our own: on real sockets, with clients that do not behave.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
-use alerter::listen;
-use alerter::listen::{Endpoint, Owner, Unserved};
+use alerter::listen::{self, Endpoint, Owner, Unserved};
 use axum::Router;
 use axum::routing::get;
 use tempfile::TempDir;

@@ -3,8 +3,7 @@
 use std::future::Future;
 
 use drivers::masakari::{Masakari, Options, WhichName};
-use drivers::openstack;
-use drivers::{Driver, Outcome};
+use drivers::{Driver, Outcome, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use tokio::task::JoinSet;

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use drivers::Driver;
 use drivers::masakari::{Masakari, Options};
-use drivers::openstack;
+use drivers::{Driver, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use drivers::masakari::{Masakari, Options, WhenReturned};
-use drivers::openstack;
-use drivers::{Driver, Outcome, Step};
+use drivers::{Driver, Outcome, Step, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 

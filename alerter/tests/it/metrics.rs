@@ -1,10 +1,9 @@
 //! `/metrics` from memory: what there is is shown with its zeros, equals the journal, and waits for nobody.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::{Arc, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use alerter::policy::Hold;
 use alerter::state::counters::OUTCOMES;

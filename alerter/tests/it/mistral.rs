@@ -1,8 +1,7 @@
 //! The `mistral` driver against a Mistral that keeps to its contract, or does not.
 
 use drivers::mistral::{Mistral, Options};
-use drivers::openstack;
-use drivers::{Driver, Outcome};
+use drivers::{Driver, Outcome, openstack};
 use marks::mark::Mark;
 use marks::time::Timestamp;
 use serde_json::{Map, Value, json};

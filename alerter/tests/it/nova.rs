@@ -1,8 +1,7 @@
 //! The `nova` driver against a Nova that keeps to its contract, or does not.
 
 use drivers::nova::{Nova, Options};
-use drivers::openstack;
-use drivers::openstack::WhichName;
+use drivers::openstack::{self, WhichName};
 use drivers::{Driver, Outcome, Step};
 use marks::mark::Mark;
 use marks::time::Timestamp;

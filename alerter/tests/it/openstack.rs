@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivers::masakari::{Masakari, Options};
-use drivers::openstack;
-use drivers::{Driver, Failure, Message, Outcome, Step};
+use drivers::{Driver, Failure, Message, Outcome, Step, openstack};
 use marks::host::HostName;
 use marks::mark::Mark;
 use marks::time::Timestamp;

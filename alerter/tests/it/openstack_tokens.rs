@@ -1,8 +1,7 @@
 //! Tokens of a Keystone that is slow, breaks off, or lets nobody in: no mark goes out long after it was allowed.
 
-use drivers::Driver;
 use drivers::masakari::{Masakari, Options};
-use drivers::openstack;
+use drivers::{Driver, openstack};
 
 use crate::openstack::{Site, Whim, mark, tell};
 use crate::route::{SHORT, word};

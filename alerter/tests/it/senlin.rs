@@ -3,9 +3,8 @@
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
-use drivers::openstack;
 use drivers::senlin::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
-use drivers::{Driver, Outcome};
+use drivers::{Driver, Outcome, openstack};
 use marks::host::{HostName, HostPatterns};
 use marks::mark::Mark;
 use marks::terms::IfReturned;

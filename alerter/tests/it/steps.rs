@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drivers::event;
-use drivers::event::TimeFormat;
+use drivers::event::{self, TimeFormat};
 use drivers::{Driver, Exchange, Kind, Message, Outcome, Step};
 use journal::Verdict;
 use marks::delivery::State;

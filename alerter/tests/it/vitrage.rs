@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use drivers::openstack;
 use drivers::vitrage::{Options, Vitrage, WhichName};
-use drivers::{Driver, Step};
+use drivers::{Driver, Step, openstack};
 use marks::time::Timestamp;
 use serde_json::Value;
 

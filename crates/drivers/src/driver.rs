@@ -7,8 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use marks::delivery::ACCEPTED;
-use marks::delivery::RETURN;
+use marks::delivery::{ACCEPTED, RETURN};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;

@@ -267,9 +267,8 @@ impl Journal {
 mod tests {
     use std::time::Duration;
 
-    use crate::Role;
-    use crate::Verdict;
     use crate::tests::{Home, NOW, acknowledged, again, attempt, events, fencing, marked};
+    use crate::{Role, Verdict};
 
     /// S1-7: an answer is a row where it is another than the one before; the attempts are counted. The broken variant is a row for
     /// each.

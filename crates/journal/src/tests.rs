@@ -1,9 +1,8 @@
 mod transitions;
 
-use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process;
 use std::time::Duration;
+use std::{fs, process};
 
 use nix::fcntl::{Flock, FlockArg};
 use rusqlite::params;

@@ -1,9 +1,8 @@
 //! The few settings of `alerter.toml` that the fence agent needs, read so that no typo can keep it from marking.
 
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use toml::de::DeTable;
 

@@ -1,8 +1,7 @@
 //! Where the configuration and the journal stand.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Where the configuration stands.
 pub const CONFIG_PATH: &str = "/etc/nova-host-alerter/alerter.toml";

@@ -10,8 +10,7 @@ use std::thread;
 
 use nix::sys::stat::Mode;
 use nix::unistd::{Uid, User, chown, geteuid, mkfifo};
-use pacemaker::evidence;
-use pacemaker::evidence::{Directory, Reading};
+use pacemaker::evidence::{self, Directory, Reading};
 use tempfile::TempDir;
 
 use crate::common::{Outcome, executable, have, have_injection, run};

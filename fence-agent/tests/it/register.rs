@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fence_agent::call::Call;
-use fence_agent::off;
 use fence_agent::paths::Paths;
 use fence_agent::report::Report;
-use fence_agent::{check, stdin};
+use fence_agent::{check, off, stdin};
 use marks::mark::Settlement;
 use marks::register::{Entry, Register, Settled};
 use marks::time::Timestamp;

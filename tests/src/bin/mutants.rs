@@ -1,11 +1,10 @@
 //! `make mutants`: puts each old rule back into a copy of the project and asks the tests for it. One that they do not find, or
 //! that does not compile, fails the run. A word on the command line chooses the rules whose names hold it.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
+use std::{env, fs};
 
 use anyhow::{Context, bail};
 use tests::mutants::{MUTANTS, Mutant, misfits, put};

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use nix::unistd::User;
-use pacemaker::evidence;
-use pacemaker::evidence::{Directory, Evidence, Outcome};
+use pacemaker::evidence::{self, Directory, Evidence, Outcome};
 use tests::lab::{Lab, wait};
 
 use crate::Scenario;

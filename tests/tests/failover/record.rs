@@ -8,9 +8,8 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, Writer};
 use tests::audit::Excused;
 
-use crate::Scenario;
 use crate::cluster::Cluster;
-use crate::harm;
+use crate::{Scenario, harm};
 
 /// A list of its own, for each release: `NHA_SCENARIOS=record`.
 pub(crate) const SCENARIOS: &[Scenario] = &[("the_moments_of_a_host_are_recorded", the_moments_of_a_host)];

@@ -1,13 +1,12 @@
 //! Whole daemons and endpoints that behave badly: one that flaps, one that acknowledges and drops the connection, and a
 //! healthy one beside all the others.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use journal::{Journal, Role};
 use marks::time::Timestamp;

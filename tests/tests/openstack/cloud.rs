@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use drivers::masakari::{Masakari, Options};
-use drivers::openstack;
-use drivers::{Driver, Message, Outcome, Step};
+use drivers::{Driver, Message, Outcome, Step, openstack};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Mark;

@@ -1,14 +1,11 @@
 //! The `nova` and `mistral` drivers against the real services.
 
 use anyhow::{Context as _, ensure};
-use drivers::mistral;
-use drivers::mistral::Mistral;
+use drivers::mistral::{self, Mistral};
 
-use drivers::nova;
-use drivers::nova::Nova;
+use drivers::nova::{self, Nova};
 
-use drivers::openstack;
-use drivers::openstack::WhichName;
+use drivers::openstack::{self, WhichName};
 
 use drivers::{Driver, Message, Named, Outcome, Step};
 

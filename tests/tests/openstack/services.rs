@@ -3,14 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
-use drivers::heat;
-use drivers::heat::{ByHost, Heat, Resource, WhichName};
+use drivers::heat::{self, ByHost, Heat, Resource, WhichName};
 
-use drivers::mistral;
-use drivers::mistral::Mistral;
+use drivers::mistral::{self, Mistral};
 
-use drivers::nova;
-use drivers::nova::Nova;
+use drivers::nova::{self, Nova};
 
 use drivers::{Outcome, Step};
 

@@ -9,9 +9,8 @@ use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::intake::account;
-use crate::state::Figures;
-use crate::state::Shared;
 use crate::state::counters::OUTCOMES;
+use crate::state::{Figures, Shared};
 
 /// What the daemon knows.
 #[derive(Debug)]

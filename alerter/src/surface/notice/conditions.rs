@@ -12,8 +12,7 @@ use super::body::printable;
 use super::facts::{DAY, Facts, LIMIT};
 use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
 use super::{About, Condition, Conditions, Key, What, held_back};
-use crate::cluster::Matter;
-use crate::cluster::missed_sentence;
+use crate::cluster::{Matter, missed_sentence};
 use crate::delivery::stranded;
 use crate::delivery::trouble::Trouble;
 use crate::intake::account;
@@ -410,8 +409,7 @@ fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Dur
 mod tests {
     use journal::{Journal, Role, Taken};
     use marks::chain::{Link, Step};
-    use marks::delivery::Arrivals;
-    use marks::delivery::{Attempt, Delivery, State};
+    use marks::delivery::{Arrivals, Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
     use marks::id::FencingId;
     use marks::mark::{Doubt, Proof, Source, Standing};

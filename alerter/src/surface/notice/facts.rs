@@ -151,8 +151,7 @@ mod tests {
     use marks::fencing::{Fencing, Origin};
     use marks::host::HostName;
     use marks::id::FencingId;
-    use marks::mark::MarkRow;
-    use marks::mark::{Proof, Source, Standing};
+    use marks::mark::{MarkRow, Proof, Source, Standing};
 
     use super::*;
 

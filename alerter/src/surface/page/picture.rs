@@ -11,10 +11,8 @@ use marks::time::Timestamp;
 
 use crate::control::api::Daemon;
 use crate::control::status;
-use crate::policy;
-use crate::policy::Hold;
-use crate::state::Figures;
-use crate::state::Shared;
+use crate::policy::{self, Hold};
+use crate::state::{Figures, Shared};
 use crate::surface::metrics::breakers;
 use crate::surface::timeline::Episode;
 

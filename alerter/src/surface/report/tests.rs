@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use journal::{Journal, NewDelivery, Role, Taken};
-use marks::delivery::Arrivals;
-use marks::delivery::{Attempt, State};
+use marks::delivery::{Arrivals, Attempt, State};
 use marks::host::HostName;
 use marks::id::FencingId;
 use marks::mark::{Proof, Source, Standing};

@@ -15,8 +15,7 @@ use journal::{DueDelivery, HeldMark, Journal};
 use marks::delivery::{ACCEPTED, Delivery, State};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::mark::{Settlement, Standing};
+use marks::mark::{MarkRow, Settlement, Standing};
 use marks::register::Scope;
 use marks::time::Timestamp;
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::cluster;
-use alerter::cluster::{Cluster, View};
+use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::confirmation;
 

@@ -6,11 +6,10 @@ mod daemon;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use std::{fmt, fs};
 
 use alerter::intake::files;
 use alerter::moment;

@@ -2,11 +2,10 @@
 
 use tokio::time::Instant;
 
-use super::answer::{Patched, Tally, Wish, left_open};
+use super::answer::{self, Patched, Tally, Wish, left_open};
 use super::body::Told;
 use super::found::Found;
-use super::lookup;
-use super::{Heat, MARK, answer};
+use super::{Heat, MARK, lookup};
 use crate::driver::{Outcome, Step};
 use crate::openstack::{Ask, ORCHESTRATION, Place, is_known, place_of};
 

@@ -4,8 +4,7 @@ use crate::{Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::mark::Settlement;
+use marks::mark::{MarkRow, Settlement};
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
 

@@ -12,8 +12,7 @@ use crate::store::rows::Damage;
 use crate::{Fault, Journal, JournalError, NewDelivery};
 use marks::delivery::{ACCEPTED, Attempt, Delivery, NOT_CONFIRMED, State};
 use marks::id::MarkId;
-use marks::returning;
-use marks::returning::OTHER_TARGET;
+use marks::returning::{self, OTHER_TARGET};
 use marks::terms::Ruling;
 use marks::time::Timestamp;
 

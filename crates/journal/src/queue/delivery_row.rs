@@ -8,8 +8,7 @@ use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage};
 use crate::store::stirred::stir;
 use marks::chain::{Link, Step};
-use marks::delivery::Arrivals;
-use marks::delivery::{Attempt, Delivery, State};
+use marks::delivery::{Arrivals, Attempt, Delivery, State};
 use marks::id::MarkId;
 use marks::time::Timestamp;
 

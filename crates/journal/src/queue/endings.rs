@@ -11,8 +11,7 @@ use crate::store::rows::Checked;
 use crate::{Fault, Journal, JournalError};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
-use marks::mark::MarkRow;
-use marks::mark::Settlement;
+use marks::mark::{MarkRow, Settlement};
 use marks::time::Timestamp;
 
 /// What has come of the end of a route.

@@ -8,12 +8,10 @@ use crate::queue::delivery_row::{self, COLUMNS};
 use crate::queue::due::{DueDelivery, LATER, Room};
 use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError, row};
-use marks::delivery::RETURN;
-use marks::delivery::{Delivery, State, TAKEN};
+use marks::delivery::{Delivery, RETURN, State, TAKEN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::returning;
-use marks::returning::{Look, OTHER_TARGET, Return, Ruling};
+use marks::returning::{self, Look, OTHER_TARGET, Return, Ruling};
 use marks::time::Timestamp;
 
 /// Why a return is cancelled.

@@ -12,8 +12,7 @@ use crate::store::digest::Digest;
 use crate::store::rows::{Checked, Damage, Rows, printable_key, raw_text};
 use crate::{Fault, Journal, JournalError};
 use marks::id::{MarkId, NoteId};
-use marks::mark::MarkRow;
-use marks::mark::Proof;
+use marks::mark::{MarkRow, Proof};
 use marks::register::{About, Decision, Ending, Scope};
 use marks::time::Timestamp;
 

@@ -1,13 +1,11 @@
 //! One alerter for each journal: an exclusive lock on `<journal>.lock`, which names its holder.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, process, thread};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;

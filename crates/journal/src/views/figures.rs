@@ -342,8 +342,7 @@ mod tests {
     use crate::{HeldMark, NewDelivery, Role, Taken, Verdict};
     use marks::delivery::Delivery;
     use marks::id::MarkId;
-    use marks::mark::MarkRow;
-    use marks::mark::{Doubt, Proof};
+    use marks::mark::{Doubt, MarkRow, Proof};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
