@@ -32,7 +32,7 @@ pub mod moment;
 pub mod policy;
 /// Probes that ask whether a host is really down.
 pub mod probes;
-/// What may be wrong.
+/// What is wrong: one typed list, which all that shows problems renders.
 pub mod problem;
 /// A new configuration in a running daemon.
 pub mod reload;

@@ -58,7 +58,6 @@ pub fn report(shared: &Shared, file: &Path, came: &Reloaded) {
         Reloaded::Refused(problems) => {
             let sentence = trouble(file, problems);
             error!("{sentence}");
-            shared.health.note_config(Some(sentence.clone()));
             *shared.reload_trouble() = Some(sentence);
         }
         Reloaded::Postponed(why) => {

@@ -111,7 +111,8 @@ impl Seen {
     fn say_audit(&mut self, audit_after: Duration) {
         let missed = self.missed_for(audit_after);
         for (host, time) in missed.iter().filter(|(host, _)| !self.warned.contains(host)) {
-            warn!("{}", audit::sentence(host, *time));
+            let missed = audit::sentence(host, *time);
+            warn!("{missed}: look at it; if it is dead, run `stonith_admin --fence {host}`");
         }
         self.warned = missed.into_iter().map(|(host, _)| host).collect();
     }
@@ -223,8 +224,8 @@ impl Seen {
         }
     }
 
-    /// Everything that somebody should look at, one sentence each, with what it is in front.
-    pub fn reasons(&self) -> Vec<Fault> {
+    /// Everything that somebody should look at.
+    pub fn faults(&self) -> Vec<Fault> {
         let write = self.write_fault.iter().map(|fault| (Matter::RegisterUnwritable, writing(fault)));
         let evidence = self.evidence.iter().map(|complaint| (Matter::Evidence, complaint.clone()));
         let clocks = self.clocks.sentences(Instant::now()).map(|sentence| (Matter::ClockSkew, sentence));
@@ -245,11 +246,6 @@ impl Seen {
             .chain(refused)
             .chain(more)
             .collect()
-    }
-
-    /// The same; nothing is known where there was no look yet.
-    pub fn named_reasons(&self) -> Option<Vec<Fault>> {
-        self.view.as_ref().map(|_| self.reasons())
     }
 
     /// Every host that is gone without having been fenced, and for how long.
@@ -296,7 +292,7 @@ mod tests {
         let mut seen = Seen::default();
         let mut words = |history| -> Vec<Matter> {
             seen.note(&look(history), Duration::MAX);
-            seen.named_reasons().unwrap().into_iter().map(|(word, _)| word).collect()
+            seen.faults().into_iter().map(|(word, _)| word).collect()
         };
         assert_eq!(words(None), [CibUnreadable]);
         assert_eq!(words(Some(Err("timed out"))), [CibUnreadable, HistoryUnreadable]);

@@ -243,7 +243,7 @@ mod tests {
             cluster: None,
             groups: Vec::new(),
             orders: Vec::new(),
-            reasons: Vec::new(),
+            problems: Vec::new(),
             unaccounted: Vec::new(),
         };
         let wait = |name: Option<&str>| {

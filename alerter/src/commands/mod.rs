@@ -1,6 +1,5 @@
 //! The operator's commands: reading from journal and register, changing through the control socket.
 
-mod account;
 mod change;
 mod check;
 mod decide;

@@ -6,9 +6,9 @@ use marks::time::Timestamp;
 use super::status::Status;
 use super::terminal::{Colour, Look, clean};
 use super::text::{self, span, time};
-use super::trouble::{Level, Trouble};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
+use crate::problem::{Kind, Level, Problem};
 use crate::surface::headline::Headline;
 
 /// So many troubles fit on one screen.
@@ -20,13 +20,13 @@ const GROUPS: usize = 6;
 
 /// Whether every fenced host is told, in one sentence.
 pub(super) fn headline(status: &Status) -> String {
-    let is_nowhere =
-        status.troubles.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
+    let is_nowhere = status.troubles.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     // A damaged row may be of a host that was fenced and that nothing else speaks of.
     let is_damaged = status.damaged > 0 && status.open + status.new_fencings + status.unmarked_fencings == 0;
     let damaged = is_damaged.then(|| format!("{} row(s) of the journal are damaged", status.damaged));
     // What other controllers have marked stands there; a daemon of this one has it in its journal.
-    let is_deaf = status.daemon.is_none() && status.troubles.iter().any(|trouble| trouble.kind == "register");
+    let is_deaf =
+        status.daemon.is_none() && status.troubles.iter().any(|trouble| trouble.kind == Kind::Register);
     let deaf = is_deaf.then(|| "the register cannot be read".to_owned());
     let journal = status.unknown.as_ref().map(|_| "the journal cannot be read".to_owned());
     let headline = Headline {
@@ -102,7 +102,7 @@ fn where_it_runs(status: &Status) -> String {
     }
 }
 
-fn troubles(all: &[Trouble], look: Look) -> String {
+fn troubles(all: &[Problem], look: Look) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -179,7 +179,7 @@ fn columns(rows: &[Vec<String>], look: Look) -> String {
     table.lines().enumerate().map(line).collect()
 }
 
-fn routes(daemon: &Daemon, troubles: &[Trouble]) -> Vec<Vec<String>> {
+fn routes(daemon: &Daemon, troubles: &[Problem]) -> Vec<Vec<String>> {
     let heading = ["ROUTE", "DRIVER", "WAITING", "STATE", "ENDPOINT"].map(str::to_owned).to_vec();
     std::iter::once(heading).chain(daemon.routes.iter().map(|one| route(one, troubles))).collect()
 }
@@ -187,9 +187,9 @@ fn routes(daemon: &Daemon, troubles: &[Trouble]) -> Vec<Vec<String>> {
 /// So many hosts are named that a route rejects.
 const REJECTED: usize = 3;
 
-fn route(route: &RouteStatus, troubles: &[Trouble]) -> Vec<String> {
+fn route(route: &RouteStatus, troubles: &[Problem]) -> Vec<String> {
     let is_of_it =
-        |trouble: &&Trouble| trouble.route.as_ref() == Some(&route.name) && trouble.kind == "rejected";
+        |trouble: &&Problem| trouble.route.as_ref() == Some(&route.name) && trouble.kind == Kind::Rejected;
     let rejected: Vec<&str> =
         troubles.iter().filter(is_of_it).flat_map(|trouble| &trouble.hosts).map(String::as_str).collect();
     let state = match (route.failing_since, &route.failure) {
@@ -259,19 +259,12 @@ mod tests {
         drawn(&Status { headline: headline(&status), ..status }, Look::PLAIN)
     }
 
-    fn bad(level: Level, kind: &str, number: usize) -> Trouble {
-        Trouble {
-            level,
-            kind: kind.into(),
-            hosts: vec!["compute1".into()],
-            route: None,
-            since: Some(NOW),
-            until: None,
-            what: format!(
-                "trouble {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
-            ),
-            then: "look at the endpoint, then `nova-host-alerter retry --all`".into(),
-        }
+    fn bad(level: Level, kind: Kind, number: usize) -> Problem {
+        let what = format!(
+            "trouble {number} is of such a kind that it needs a sentence which is longer than a line of a terminal is wide"
+        );
+        let then = "look at the endpoint, then `nova-host-alerter retry --all`".into();
+        Problem { level, hosts: vec!["compute1".into()], since: Some(NOW), then, ..Problem::of(kind, what) }
     }
 
     #[test]
@@ -304,7 +297,7 @@ mod tests {
         assert_eq!(headline(&open), wanted);
         let new = Status { unmarked_fencings: 2, ..status() };
         assert_eq!(headline(&new), "NOT EVERY FENCED HOST IS TOLD: 2 are not marked yet.");
-        let down = Status { troubles: vec![bad(Level::Critical, "not-running", 0)], ..status() };
+        let down = Status { troubles: vec![bad(Level::Critical, Kind::NotRunning, 0)], ..status() };
         assert!(headline(&down).contains("THE ALERTER DOES NOT RUN"));
         let unread = Status { unknown: Some("I/O error".into()), ..status() };
         assert!(headline(&unread).starts_with("NOBODY CAN SAY HERE"));
@@ -329,13 +322,14 @@ mod tests {
     #[test]
     fn it_fits_on_one_screen() {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
-        let troubles: Vec<Trouble> = (0..2).map(|number| bad(level(number), "held", number)).collect();
+        let troubles: Vec<Problem> =
+            (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         let look = Look { has_colours: false, columns: Some(80) };
         let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, look);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         assert!(shown.contains("critical  trouble 0") && shown.contains("       -> look at"), "{shown}");
-        let troubles = (0..9).map(|number| bad(level(number), "held", number)).collect();
+        let troubles = (0..9).map(|number| bad(level(number), Kind::Rejected, number)).collect();
         assert!(
             drawn(&Status { troubles, ..status() }, look)
                 .contains("and 3 more: `nova-host-alerter status --json`")
@@ -344,7 +338,7 @@ mod tests {
 
     #[test]
     fn colours_change_no_word() {
-        let troubles = || vec![bad(Level::Critical, "held", 0)];
+        let troubles = || vec![bad(Level::Critical, Kind::Rejected, 0)];
         let colourful = Look { has_colours: true, columns: Some(80) };
         let painted = drawn(&Status { troubles: troubles(), ..status() }, colourful);
         let bare =

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use journal::{Damage, Holder, Journal, JournalError, Lock, Role, Rows, Tried};
@@ -16,7 +15,7 @@ use site::Site;
 
 use super::merged::{self, Look};
 use super::report::{self, MarkReport};
-use super::trouble::{self, Level, Limits, Sight, Trouble};
+use super::trouble::{self, Sight};
 use super::{
     controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
     watch,
@@ -27,6 +26,7 @@ use crate::control::api::{Daemon, Health};
 use crate::control::client;
 use crate::intake::account::{self, Unaccounted};
 use crate::log;
+use crate::problem::{Level, Limits, Place, Problem};
 
 /// What the examples and `setup` call the alerter's resource.
 const USUAL_RESOURCE: &str = "alerter";
@@ -88,7 +88,7 @@ pub(super) struct Status {
     pub(super) headline: String,
     pub(super) at: Option<Timestamp>,
     /// What is wrong, worst first.
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) troubles: Vec<Problem>,
     /// Open marks by state, and the oldest of each.
     pub(super) states: BTreeMap<&'static str, Stage>,
     pub(super) daemon: Option<Daemon>,
@@ -193,10 +193,8 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
     let unknown = unknown.or_else(|| blind.clone().filter(|_| daemon.is_none()));
     let elsewhere =
         look.alerter_on.as_deref().filter(|node| !is_same_node(node, &controller) && daemon.is_none());
-    let file = cli.config.display().to_string();
     let fault = look.fault();
-    let directory = site.store.parent().unwrap_or(&site.store).display().to_string();
-    let secrets = secrets(settings.as_ref().ok());
+    let place = place(cli, &site, settings.as_ref().ok());
     let sight = Sight {
         now,
         limits,
@@ -204,12 +202,10 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         silent: holder.as_ref().map(|holder| holder.pid.as_str()),
         is_blind: blind.is_some(),
         elsewhere,
-        config: Some((file.as_str(), problems.as_slice())),
+        config: &problems,
         journal: unknown.as_deref(),
-        directory: &directory,
+        place: &place,
         is_root: nix::unistd::geteuid().is_root(),
-        log: log_of(settings.as_ref().ok()),
-        secrets: &secrets,
         resource: resource(&site, &look),
         register: fault.as_deref(),
         open: &read.open,
@@ -220,7 +216,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
         unaccounted: &read.unaccounted,
         tried: &read.tried,
     };
-    let troubles = trouble::troubles(&sight);
+    let troubles = trouble::problems(&sight);
     let alerter_on = look.alerter_on.clone().or_else(|| Some(daemon.as_ref()?.controller.clone()));
     let counted = count(&read, routes.as_ref(), now);
     let status = Status {
@@ -244,6 +240,17 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
 fn resource<'l>(site: &Site, look: &'l Look) -> Option<&'l str> {
     let has_cluster = register_of(site) != Register::None;
     has_cluster.then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE))
+}
+
+/// Where an operator has to go: the file that was named, and what can be read of it.
+fn place(cli: &Cli, site: &Site, settings: Option<&config::Settings>) -> Place {
+    let to = settings.map_or(log::To::Auto, |settings| settings.log.to);
+    let directory = site.store.parent().unwrap_or(&site.store);
+    Place {
+        file: cli.config.display().to_string(),
+        directory: directory.display().to_string(),
+        log: to.how_to_read(),
+    }
 }
 
 /// The process that holds the journal, and why nobody can say here whether there is one.
@@ -297,27 +304,6 @@ fn routes(settings: Option<&config::Settings>, daemon: Option<&Daemon>) -> Optio
         return Some(daemon.routes.iter().map(|route| route.name.clone()).collect());
     }
     Some(settings?.routes.iter().map(|route| route.name.to_string()).collect())
-}
-
-/// The file that a route has its credentials in.
-fn secrets(settings: Option<&config::Settings>) -> BTreeMap<String, String> {
-    let routes = settings.into_iter().flat_map(|settings| &settings.routes);
-    let file = |route: &Arc<config::Route>| {
-        Some((route.name.to_string(), route.driver.secret_file()?.display().to_string()))
-    };
-    routes.filter_map(file).collect()
-}
-
-/// How the log is read that the configuration asks for.
-fn log_of(settings: Option<&config::Settings>) -> &'static str {
-    let to = settings.map_or(log::To::Auto, |settings| settings.log.to);
-    let has_journald = || Path::new(log::journald::SOCKET).exists();
-    match to {
-        log::To::Journald => "`journalctl -t nova-host-alerter`",
-        log::To::Auto if has_journald() => "`journalctl -t nova-host-alerter`",
-        log::To::Auto | log::To::Syslog => "`grep -rs nova-host-alerter /var/log`",
-        log::To::Stderr => "stderr of whatever started it",
-    }
 }
 
 fn count(read: &Read, routes: Option<&BTreeSet<String>>, now: Timestamp) -> Status {

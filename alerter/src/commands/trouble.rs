@@ -1,81 +1,26 @@
 //! What keeps fenced hosts from being told, worst first: what it is, whom it is about, since when, and what to type. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use journal::{Damage, Tried};
 use marks::delivery::{RETURN, State};
 use marks::fencing::Fencing;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
-use serde::Serialize;
 
-use super::account;
 use super::delivery::DeliveryReport;
 use super::report::{HeldReport, MarkReport};
 use super::text::{span, time};
-use crate::control::api::{Away, Daemon, Kind, Reason, RouteStatus};
+use crate::control::api::Daemon;
 use crate::control::client;
 use crate::intake::account::Unaccounted;
 use crate::policy::{Hold, why};
+use crate::problem::{
+    self, Kind, Level, Limits, NAMED, Place, Problem, named, named_up_to, typeable, unaccounted,
+};
 
-/// So many hosts are named; the others are counted.
-const NAMED: usize = 3;
-/// So many of those that a route rejects: somebody has to look at each.
+/// So many of those that a route rejects are named: somebody has to look at each.
 const REJECTED: usize = 10;
-
-/// How bad it is. The order is that of the exit codes of Nagios plugins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Level {
-    /// Nothing to do.
-    Ok,
-    /// Somebody should look.
-    Warning,
-    /// A fenced host is not told, or the next one would not be.
-    Critical,
-}
-
-impl Level {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Critical => "critical",
-        }
-    }
-}
-
-/// One trouble.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Trouble {
-    pub(super) level: Level,
-    /// A stable word.
-    pub(super) kind: String,
-    /// The hosts that it is about; none where it is about none in particular.
-    pub(super) hosts: Vec<String>,
-    pub(super) route: Option<String>,
-    pub(super) since: Option<Timestamp>,
-    /// When it ends by itself, where that is known.
-    pub(super) until: Option<Timestamp>,
-    /// What it is, one sentence.
-    pub(super) what: String,
-    /// What to do, and what to type.
-    pub(super) then: String,
-}
-
-/// From when on an open mark is bad.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) warning: Duration,
-    pub(super) critical: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { warning: Duration::from_secs(300), critical: Duration::from_secs(900) }
-    }
-}
 
 /// All that is seen.
 #[derive(Debug)]
@@ -89,17 +34,13 @@ pub(super) struct Sight<'a> {
     pub(super) is_blind: bool,
     /// Another controller that runs the alerter.
     pub(super) elsewhere: Option<&'a str>,
-    /// The configuration file, and what is wrong in it.
-    pub(super) config: Option<(&'a str, &'a [String])>,
+    /// What is wrong in the configuration file.
+    pub(super) config: &'a [String],
     /// Why the journal cannot be read.
     pub(super) journal: Option<&'a str>,
-    /// Where it lies.
-    pub(super) directory: &'a str,
+    /// Where an operator has to go.
+    pub(super) place: &'a Place,
     pub(super) is_root: bool,
-    /// How the alerter's log is read here.
-    pub(super) log: &'a str,
-    /// Where the credentials of a route stand, as far as that is known.
-    pub(super) secrets: &'a BTreeMap<String, String>,
     /// What the alerter is called as Pacemaker's resource; none where it is none (`register = "none"`).
     pub(super) resource: Option<&'a str>,
     /// Why the register cannot be read.
@@ -119,34 +60,21 @@ pub(super) struct Sight<'a> {
 }
 
 /// Everything, worst first.
-pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {
+pub(super) fn problems(sight: &Sight<'_>) -> Vec<Problem> {
     let mut all = Vec::new();
     // What keeps it from running stands before that it does not run.
     all.extend(of_config(sight));
     all.extend(of_journal(sight));
     all.extend(of_daemon(sight));
     all.extend(of_stores(sight));
-    all.extend(of_cluster(sight));
-    all.extend(of_routes(sight));
+    all.extend(of_running(sight));
+    all.extend(of_former(sight));
     all.extend(of_marks(sight));
-    all.extend(account::troubles(sight));
+    all.extend(of_account(sight));
     all.extend(of_orders(sight));
     all.extend(of_age(sight, &all));
     all.sort_by_key(|trouble| std::cmp::Reverse(trouble.level));
     all
-}
-
-pub(super) fn trouble(level: Level, kind: &str, what: String, then: &str) -> Trouble {
-    Trouble {
-        level,
-        kind: kind.to_owned(),
-        hosts: Vec::new(),
-        route: None,
-        since: None,
-        until: None,
-        what,
-        then: then.to_owned(),
-    }
 }
 
 /// How the alerter is started here.
@@ -157,21 +85,7 @@ fn start(sight: &Sight<'_>) -> String {
     }
 }
 
-/// The file that is to be corrected.
-fn file<'s>(sight: &Sight<'s>) -> &'s str {
-    sight.config.map_or("the configuration", |(file, _)| file)
-}
-
-/// A path as it can be typed.
-fn typeable(path: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
-    match path.chars().all(is_plain) {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', "'\\''")),
-    }
-}
-
-fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
+fn of_daemon(sight: &Sight<'_>) -> Option<Problem> {
     if sight.daemon.is_some() || sight.elsewhere.is_some() || sight.is_blind {
         return None;
     }
@@ -184,22 +98,23 @@ fn of_daemon(sight: &Sight<'_>) -> Option<Trouble> {
         let root = if sight.is_root { "" } else { "run this as root; " };
         let restart = sight.resource.map(|name| format!("`crm_resource --restart --resource {name}`, or "));
         let restart = restart.unwrap_or_default();
-        let then = format!("{root}if it stays so: {restart}`kill {process}`; why it hangs: {}", sight.log);
-        return Some(trouble(Level::Critical, "silent", what, &then));
+        let then =
+            format!("{root}if it stays so: {restart}`kill {process}`; why it hangs: {}", sight.place.log);
+        return Some(Problem { then, ..Problem::of(Kind::Silent, what) });
     }
     let mon = if sight.resource.is_some() { ", `crm_mon -1`" } else { "" };
     let kept = if sight.journal.is_none() { "; marks are kept and told when it runs again" } else { "" };
     let what = format!("the alerter runs nowhere, as far as is known here: nothing is told{kept}");
     let then = format!(
         "look why: {}{mon}, `nova-host-alerter check-config`; if none says why, it was killed; then start it: {}",
-        sight.log,
+        sight.place.log,
         start(sight)
     );
-    Some(trouble(Level::Critical, "not-running", what, &then))
+    Some(Problem { then, ..Problem::of(Kind::NotRunning, what) })
 }
 
-fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
-    let (file, problems) = sight.config?;
+fn of_config(sight: &Sight<'_>) -> Option<Problem> {
+    let (file, problems) = (&sight.place.file, sight.config);
     if problems.is_empty() {
         return None;
     }
@@ -220,12 +135,12 @@ fn of_config(sight: &Sight<'_>) -> Option<Trouble> {
             "correct it; `nova-host-alerter check-config` lists every mistake with its line; then start the alerter, as below"
         }
     };
-    Some(trouble(level, "configuration", what, then))
+    Some(Problem { level, then: then.to_owned(), ..Problem::of(Kind::Configuration, what) })
 }
 
-fn of_journal(sight: &Sight<'_>) -> Option<Trouble> {
+fn of_journal(sight: &Sight<'_>) -> Option<Problem> {
     let why = sight.journal?;
-    let directory = typeable(sight.directory);
+    let directory = sight.place.typeable_directory();
     let look = format!("look at its disk: `df -h {directory}`, `ls -l {directory}`, `dmesg`");
     let then = match (sight.is_root, sight.daemon.is_some() || sight.silent.is_some()) {
         (false, _) => format!("run this as root; if it cannot be read then either, {look}"),
@@ -240,19 +155,14 @@ fn of_journal(sight: &Sight<'_>) -> Option<Trouble> {
             )
         }
     };
-    Some(trouble(Level::Critical, "journal", format!("the journal cannot be read: {why}"), &then))
+    Some(Problem { then, ..Problem::of(Kind::Journal, format!("the journal cannot be read: {why}")) })
 }
 
-fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
+fn of_stores(sight: &Sight<'_>) -> Vec<Problem> {
     let mut all = Vec::new();
     if let Some(why) = sight.register {
-        let then = "look at Pacemaker on this controller: `crm_mon -1`";
-        all.push(trouble(
-            Level::Warning,
-            "register",
-            format!("{why}; what follows is this controller's alone"),
-            then,
-        ));
+        let what = format!("{why}; what follows is this controller's alone");
+        all.push(Problem::of(Kind::Register, what));
     }
     // A delivery's damage is said of its mark.
     let is_of_mark = |row: &&Damage| sight.open.iter().any(|report| report.damaged.contains(row));
@@ -265,7 +175,7 @@ fn of_stores(sight: &Sight<'_>) -> Vec<Trouble> {
             "{count} damaged row(s) in the journal, never sent and never dropped: {}",
             rows.join(", ")
         );
-        all.push(trouble(Level::Critical, "damaged", what, &damaged_advice(&damaged, sight)));
+        all.push(Problem { then: damaged_advice(&damaged, sight), ..Problem::of(Kind::Damaged, what) });
     }
     all
 }
@@ -284,217 +194,52 @@ fn damaged_advice(damaged: &[&Damage], sight: &Sight<'_>) -> String {
     };
     format!(
         "see whom it is about: `stonith_admin --history '*' --verbose` has who was fenced, `nova-host-alerter list --all` who is marked, and who is in the first alone is meant; tell the recovery controller of that host with its own client, if the host is off{end}; look at the disk: `df -h {}`, `dmesg`",
-        typeable(sight.directory)
+        sight.place.typeable_directory()
     )
 }
 
-/// What the daemon says of the cluster, of its own journal and its evidence. Routes are spoken of by themselves.
-fn of_cluster(sight: &Sight<'_>) -> Vec<Trouble> {
-    let Some(daemon) = sight.daemon else { return Vec::new() };
-    let is_stopped = daemon.cluster.as_ref().is_some_and(|cluster| !cluster.permitted);
-    let mut all: Vec<Trouble> =
-        daemon.reasons.iter().filter_map(|reason| of_reason(reason, is_stopped, sight)).collect();
-    if is_stopped && all.iter().all(|trouble| trouble.level < Level::Critical) {
-        let what =
-            "the cluster has not been looked at for two seconds, so that nothing may be told now".to_owned();
-        all.push(trouble(
-            Level::Critical,
-            "not-permitted",
-            what,
-            "if it stays so, look at Pacemaker here: `crm_mon -1`",
-        ));
-    }
-    let away = daemon.cluster.iter().flat_map(|cluster| &cluster.away);
-    all.extend(away.map(|Away { host, message }| {
-        let then = format!("look at it: if it is dead, `stonith_admin --fence {host}`; if it was taken away, remove its resource");
-        Trouble { hosts: vec![host.clone()], ..trouble(Level::Warning, "not-fenced", message.clone(), &then) }
-    }));
-    all
-}
-
-/// The daemon's sentence, with a word and a command for it. Routes are spoken of by themselves.
-fn of_reason(reason: &Reason, is_stopped: bool, sight: &Sight<'_>) -> Option<Trouble> {
-    let Reason { kind, message, .. } = reason;
-    let cluster = if is_stopped { Level::Critical } else { Level::Warning };
-    let is_file_wrong = sight.config.is_some_and(|(_, problems)| !problems.is_empty());
-    let made;
-    let (kind, level, then) = match kind {
-        // Each is spoken of by itself.
-        Kind::Route | Kind::Unaccounted => return None,
-        Kind::Stranded => return of_stranded(reason, sight),
-        // It is said of the file itself.
-        Kind::Reload if is_file_wrong => return None,
-        Kind::Reload => (
-            "configuration",
-            Level::Warning,
-            "correct it, see `nova-host-alerter check-config`, then run `nova-host-alerter reload`",
-        ),
-        Kind::UnknownGroup => (
-            "unknown-group",
-            Level::Critical,
-            "run the command that is named when the reason is gone; until then nobody is notified",
-        ),
-        Kind::Unserved => (
-            "not-served",
-            Level::Warning,
-            "look who has that address: `ss -lntxp`; or correct it in the configuration and `nova-host-alerter reload`",
-        ),
-        Kind::Quorum => (
-            "no-quorum",
-            Level::Critical,
-            "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
-        ),
-        Kind::Evidence => ("evidence", Level::Warning, "look at the file, and remove it"),
-        Kind::Entry => (
-            "register-entry",
-            Level::Warning,
-            "ask who wrote it: root and the members of haclient can; where the configurations of two controllers differ, make them the same",
-        ),
-        Kind::Clock => (
-            "clock-skew",
-            Level::Warning,
-            "look at NTP on both: `chronyc tracking`, or `timedatectl timesync-status`",
-        ),
-        Kind::Cluster => ("cluster", cluster, "look at Pacemaker on this controller: `crm_mon -1`, its log"),
-        Kind::Journal => {
-            let directory = typeable(sight.directory);
-            made = format!(
-                "look at the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable: the alerter goes on by itself"
-            );
-            ("journal-unwritable", Level::Critical, made.as_str())
-        }
-        Kind::Other => {
-            made = format!("look into the alerter's log: {}", sight.log);
-            ("degraded", Level::Warning, made.as_str())
-        }
+/// What the daemon says, but for what is said better here.
+fn of_running(sight: &Sight<'_>) -> Vec<Problem> {
+    let is_gone = |route: &str| {
+        let gone = |report| sight.routes.and_then(|routes| without_route(report, routes));
+        sight.open.iter().filter_map(gone).any(|gone| gone.contains(&route))
     };
-    Some(trouble(level, kind, message.clone(), then))
-}
-
-/// Of marks that another route can tell; the others are spoken of by themselves.
-fn of_stranded(reason: &Reason, sight: &Sight<'_>) -> Option<Trouble> {
-    let route = reason.route.as_ref()?;
-    let is_gone = |report: &MarkReport| {
-        let gone = sight.routes.and_then(|routes| without_route(report, routes));
-        gone.is_some_and(|gone| gone.contains(&route.as_str()))
+    let is_own = |one: &&Problem| match one.kind {
+        Kind::Unaccounted => false,
+        Kind::Configuration => sight.config.is_empty(),
+        Kind::Stranded => !one.route.as_deref().is_some_and(is_gone),
+        kind => kind.is_of_endpoint() || one.not_yet_news(sight.now).is_none(),
     };
-    let is_said = sight.open.iter().any(is_gone);
-    let then = format!(
-        "configure {route} again in {} and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`",
-        file(sight)
-    );
-    let all = trouble(Level::Warning, "stranded", reason.message.clone(), &then);
-    (!is_said).then(|| Trouble { route: Some(route.clone()), ..all })
+    let problems = sight.daemon.iter().flat_map(|daemon| &daemon.problems).filter(is_own).cloned();
+    problems.map(|one| Problem { level: one.level_at(sight.now, sight.limits), ..one }).collect()
 }
 
-/// What is wrong with a route: the daemon's word, or that of the last one that ran here.
-fn of_routes(sight: &Sight<'_>) -> Vec<Trouble> {
-    match (sight.daemon, sight.elsewhere) {
-        (Some(daemon), _) => daemon.routes.iter().filter_map(|route| of_route(route, sight)).collect(),
-        (None, Some(_)) => Vec::new(),
-        (None, None) => sight.tried.iter().map(of_former).collect(),
-    }
+/// What routes said when an alerter ran here last, where none runs.
+fn of_former(sight: &Sight<'_>) -> Vec<Problem> {
+    let is_nowhere = sight.daemon.is_none() && sight.elsewhere.is_none();
+    sight.tried.iter().filter(|_| is_nowhere).map(problem::of_former).collect()
 }
 
-fn of_route(route: &RouteStatus, sight: &Sight<'_>) -> Option<Trouble> {
-    if route.rejects_all {
-        return Some(of_rejecting(route));
-    }
-    let since = Timestamp(route.failing_since?);
-    let (kind, detail) = (route.failure.as_deref()?, route.detail.as_deref().unwrap_or_default());
-    let level = match (route.required, route.refuses || sight.now.since(since) >= sight.limits.critical) {
-        (true, true) => Level::Critical,
-        _ => Level::Warning,
+/// What does not add up. A damaged row that is said by itself is not said again.
+fn of_account(sight: &Sight<'_>) -> Vec<Problem> {
+    let is_said = |one: &&Unaccounted| {
+        sight.damaged.iter().any(|row| one.record == format!("{} {}", row.table, row.key))
     };
-    let RouteStatus { name, endpoint, waiting, .. } = route;
-    let how = if route.refuses { "refuses every mark it was sent" } else { "accepts nothing" };
-    let not_required = if route.required { "" } else { " (not required)" };
-    let what = format!(
-        "route {name}{not_required} {how} since {} ({kind}): {detail}; {waiting} wait for {endpoint}",
-        time(since)
-    );
-    let then = endpoint_advice(kind, route, sight);
-    Some(Trouble {
-        route: Some(name.clone()),
-        since: Some(since),
-        ..trouble(level, if route.refuses { "refused" } else { "failing" }, what, &then)
-    })
-}
-
-/// Seen, and no more than that: the next mark is sent at once all the same.
-fn of_rejecting(route: &RouteStatus) -> Trouble {
-    let RouteStatus { name, endpoint, rejected, .. } = route;
-    let level = if route.required { Level::Critical } else { Level::Warning };
-    let what = format!(
-        "route {name} rejects every message it was sent, those of {rejected} hosts, and has accepted none since; a new one is sent at once all the same"
-    );
-    let then = format!(
-        "the answers are below: look into the log of what listens at {endpoint}, and whether it is what {name} is configured for; when it is mended, `nova-host-alerter retry --all`"
-    );
-    Trouble { route: Some(name.clone()), ..trouble(level, "rejects-all", what, &then) }
-}
-
-fn of_former(tried: &Tried) -> Trouble {
-    let Tried { route, since, last, .. } = tried;
-    let what = format!(
-        "route {route} accepted nothing from {} on when the alerter ran here last ({}): {}",
-        time(*since),
-        last.kind,
-        last.detail
-    );
-    let then = "look at its endpoint; it is asked when the alerter runs again";
-    Trouble {
-        route: Some(route.clone()),
-        since: Some(*since),
-        ..trouble(Level::Warning, "failing", what, then)
-    }
-}
-
-/// What to do about an endpoint, by what it says.
-fn endpoint_advice(kind: &str, status: &RouteStatus, sight: &Sight<'_>) -> String {
-    let (route, endpoint, refuses) = (&status.name, &status.endpoint, status.refuses);
-    let mend = match kind {
-        "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
-            format!("bring up what listens at {endpoint}, or the way there; nothing is lost meanwhile")
-        }
-        "dns" => {
-            format!(
-                "correct the name service, or the name in the configuration of {route} in {} and `nova-host-alerter reload`",
-                file(sight)
-            )
-        }
-        "credentials" | "keystone" | "forbidden" => {
-            let table = || {
-                format!("table [{}.{route}] of {} and `nova-host-alerter reload`", status.driver, file(sight))
-            };
-            let place = sight.secrets.get(route).cloned().unwrap_or_else(table);
-            format!("correct the user, the password or the token of {route}, there or in {place}")
-        }
-        kind if kind.starts_with("tls") => {
-            format!(
-                "correct the certificate at {endpoint}, or ca-file and server-name of {route} and `nova-host-alerter reload`"
-            )
-        }
-        _ if refuses => {
-            format!("correct the endpoint, or the configuration of {route} and `nova-host-alerter reload`")
-        }
-        _ => format!("look into the log of what listens at {endpoint}"),
-    };
-    format!("{mend}; ask it with `nova-host-alerter send-test {route}`, then `nova-host-alerter retry --all`")
+    unaccounted(sight.unaccounted.iter().filter(|one| !is_said(one)), sight.place.log)
 }
 
 /// What is the same of several marks is said once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
-    kind: String,
+    kind: Kind,
     routes: Vec<String>,
     /// A sentence about all of them, or about one.
     why: String,
 }
 
 impl Alike {
-    fn of(kind: &str) -> Self {
-        Self { kind: kind.to_owned(), routes: Vec::new(), why: String::new() }
+    fn of(kind: Kind) -> Self {
+        Self { kind, routes: Vec::new(), why: String::new() }
     }
 }
 
@@ -517,11 +262,11 @@ impl Several {
     }
 
     fn named(&self) -> String {
-        several(&self.hosts())
+        named(&self.hosts())
     }
 
     fn named_of(&self, most: usize) -> String {
-        some(&self.hosts(), most)
+        named_up_to(&self.hosts(), most)
     }
 
     /// What stands behind a command: the host, or the first of several.
@@ -535,18 +280,7 @@ impl Several {
     }
 }
 
-/// Some of the hosts by name; the others are counted.
-pub(super) fn several(hosts: &[String]) -> String {
-    some(hosts, NAMED)
-}
-
-fn some(hosts: &[String], most: usize) -> String {
-    let more = hosts.len().saturating_sub(most);
-    let named = hosts[..hosts.len() - more].join(", ");
-    if more > 0 { format!("{named} and {more} more") } else { named }
-}
-
-fn of_marks(sight: &Sight<'_>) -> Vec<Trouble> {
+fn of_marks(sight: &Sight<'_>) -> Vec<Problem> {
     let mut held: BTreeMap<Alike, Several> = BTreeMap::new();
     let mut stuck: BTreeMap<Alike, Several> = BTreeMap::new();
     for report in sight.open {
@@ -558,7 +292,7 @@ fn of_marks(sight: &Sight<'_>) -> Vec<Trouble> {
             add(&mut stuck, alike, report, since, None);
         }
     }
-    let mut all: Vec<Trouble> =
+    let mut all: Vec<Problem> =
         held.into_iter().filter_map(|(alike, several)| of_hold(&alike, &several, sight)).collect();
     all.extend(stuck.into_iter().map(|(alike, several)| of_stuck(&alike, &several, sight)));
     all.extend(of_new(sight));
@@ -583,11 +317,11 @@ fn hold(report: &MarkReport) -> Option<(Alike, Timestamp, Option<Timestamp>)> {
     let held = report.held.as_ref().filter(|_| !first.is_doubt());
     let why = held.map_or_else(String::new, |held| held.why.clone());
     let (since, until) = held.map_or((report.mark.made_at, None), |held| (held.since, held.until));
-    Some((Alike { why, ..Alike::of(first.as_str()) }, since, until))
+    Some((Alike { why, ..Alike::of(Kind::Held(*first)) }, since, until))
 }
 
-fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Trouble> {
-    let hold = Hold::parse(&alike.kind)?;
+fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Problem> {
+    let Kind::Held(hold) = alike.kind else { return None };
     let age = sight.now.since(several.since);
     // What ends within moments by itself is news only where it does not.
     if hold.passes() && age < sight.limits.warning || hold.not_yet_news(several.since, sight.now).is_some() {
@@ -607,16 +341,14 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Troubl
     };
     let down = down_now(sight, &why);
     let what = format!("{named} {is} held ({}) since {since}{until}: {why}{down}", alike.kind);
-    Some(Trouble {
+    let advice = hold_advice(hold, several, alike, sight);
+    Some(Problem {
+        level,
         hosts: several.hosts(),
         since: Some(several.since),
         until: several.until,
-        ..trouble(
-            level,
-            &alike.kind,
-            what,
-            &several.so_each(hold.advice_names_target(), hold_advice(hold, several, alike, sight)),
-        )
+        then: several.so_each(hold.advice_names_target(), advice),
+        ..Problem::of(alike.kind, what)
     })
 }
 
@@ -633,7 +365,7 @@ fn hold_advice(hold: Hold, several: &Several, alike: &Alike, sight: &Sight<'_>) 
     match hold {
         Hold::NoFqdn => format!(
             "set [hosts] domain or a name of its own in [hosts.names] of {}, and run `nova-host-alerter reload`",
-            file(sight)
+            sight.place.file
         ),
         _ => {
             let advice = hold.advice(host, Some(&alike.why));
@@ -664,12 +396,12 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
     if report.deliveries.iter().any(|delivery| delivery.state == State::Quarantined)
         || !report.damaged.is_empty()
     {
-        all.push((Alike::of("quarantined"), report.mark.made_at));
+        all.push((Alike::of(Kind::Quarantined), report.mark.made_at));
         return all;
     }
     if let Some(gone) = sight.routes.and_then(|routes| without_route(report, routes)) {
         all.push((
-            Alike { routes: gone.into_iter().map(str::to_owned).collect(), ..Alike::of("no-route") },
+            Alike { routes: gone.into_iter().map(str::to_owned).collect(), ..Alike::of(Kind::NoRoute) },
             report.mark.made_at,
         ));
         return all;
@@ -677,10 +409,10 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
     for delivery in report.deliveries.iter().filter(|delivery| !delivery.state.is_final()) {
         let kind = match delivery.state {
             _ if delivery.chain.as_ref().is_some_and(|chain| chain.exhausted_at.is_some()) => {
-                "chain-exhausted"
+                Kind::ChainExhausted
             }
-            State::Held if delivery.is_held() => "held-on-route",
-            _ if delivery.is_rejected() => "rejected",
+            State::Held if delivery.is_held() => Kind::HeldOnRoute,
+            _ if delivery.is_rejected() => Kind::Rejected,
             _ => continue,
         };
         all.push((
@@ -691,7 +423,7 @@ fn deliveries(report: &MarkReport, sight: &Sight<'_>) -> Vec<(Alike, Timestamp)>
     all
 }
 
-fn of_delivery(kind: &str, delivery: &DeliveryReport) -> Alike {
+fn of_delivery(kind: Kind, delivery: &DeliveryReport) -> Alike {
     let why =
         delivery.last.as_ref().map(|last| format!("({}): {}", last.kind, last.detail)).unwrap_or_default();
     Alike { routes: vec![delivery.route.clone()], why, ..Alike::of(kind) }
@@ -708,44 +440,39 @@ pub(super) fn without_route<'r>(report: &'r MarkReport, routes: &BTreeSet<String
     Some(open.map(|delivery| delivery.route.as_str()).collect())
 }
 
-fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
+fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Problem {
     let (named, host, since) = (several.named(), several.target(), time(several.since));
     let (route, why) = (alike.routes.join(", "), &alike.why);
-    let (level, what, then) = match alike.kind.as_str() {
-        "quarantined" => (
-            Level::Critical,
+    let (what, then) = match alike.kind {
+        Kind::Quarantined => (
             format!("the mark of {named} is damaged in the journal: it is never sent and never dropped"),
             format!(
                 "`nova-host-alerter show {host}` has which route was not told, and when the host failed: if it is off, tell that recovery controller with its own client; then end the mark: `nova-host-alerter unmark {host} --reason TEXT`"
             ),
         ),
-        "no-route" => (
-            Level::Critical,
+        Kind::NoRoute => (
             format!(
                 "{named}: no configured route can make the delivery, since route {route} was taken out of the configuration"
             ),
             format!(
                 "configure {route} again in {} and `nova-host-alerter reload`, or tell the controller by hand and {}",
-                file(sight),
+                sight.place.file,
                 dismissals(&alike.routes)
             ),
         ),
-        "held-on-route" | "rejected" if route.ends_with(RETURN) => (
-            Level::Critical,
+        Kind::HeldOnRoute | Kind::Rejected if route.ends_with(RETURN) => (
             format!("{named}: route {route} does not take it that the host is back {why}"),
             format!(
                 "look whether the host is still down there, and undo that by hand; then end it with the mark's id from `nova-host-alerter show {host}`: `nova-host-alerter unmark MARK --reason TEXT`"
             ),
         ),
-        "held-on-route" => (
-            Level::Warning,
+        Kind::HeldOnRoute => (
             format!("{named} held on route {route} since {since} {why}"),
             format!(
                 "if it is to be told all the same: `nova-host-alerter release {host} --reason TEXT`, else `nova-host-alerter unmark {host} --reason TEXT`"
             ),
         ),
-        "chain-exhausted" => (
-            Level::Critical,
+        Kind::ChainExhausted => (
             format!(
                 "no step of the chain of {named} was acknowledged; the last, route {route}, is tried for ever {why}"
             ),
@@ -754,18 +481,22 @@ fn of_stuck(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Trouble {
             ),
         ),
         _ => (
-            Level::Critical,
             format!("route {route} does not take the mark of {} {why}", several.named_of(REJECTED)),
             format!(
                 "look into the log of what listens there, then `nova-host-alerter retry {host}`; or tell it by hand what `nova-host-alerter show {host}` has as JSON, then `nova-host-alerter unmark {host} --reason TEXT`"
             ),
         ),
     };
-    Trouble {
+    // That a host is up is not said to be so at the other end: somebody has to undo it.
+    let is_return = alike.kind == Kind::HeldOnRoute && route.ends_with(RETURN);
+    let one = Problem::of(alike.kind, what);
+    Problem {
+        level: if is_return { Level::Critical } else { one.level },
         hosts: several.hosts(),
         route: (!alike.routes.is_empty()).then_some(route),
         since: Some(several.since),
-        ..trouble(level, &alike.kind, what, &several.so_each(alike.kind != "no-route", then))
+        then: several.so_each(alike.kind != Kind::NoRoute, then),
+        ..one
     }
 }
 
@@ -775,7 +506,7 @@ fn dismissals(routes: &[String]) -> String {
     routes.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
-fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
+fn of_new(sight: &Sight<'_>) -> Option<Problem> {
     let first = sight.new.iter().map(|fencing| fencing.asked_at).min()?;
     // A running daemon takes a moment; without one that is said already.
     if sight.daemon.is_none() || sight.now.since(first) < sight.limits.warning {
@@ -786,13 +517,13 @@ fn of_new(sight: &Sight<'_>) -> Option<Trouble> {
     let what = format!("{} fenced since {} and not marked yet", hosts.join(", "), time(first));
     let then = format!(
         "look into the alerter's log: {}; `nova-host-alerter list` shows each with the reason",
-        sight.log
+        sight.place.log
     );
-    Some(Trouble { hosts, since: Some(first), ..trouble(Level::Critical, "not-marked", what, &then) })
+    Some(Problem { hosts, since: Some(first), then, ..Problem::of(Kind::NotMarked, what) })
 }
 
 /// A pause that nobody ends is forgotten easily: it is said, also while it holds nothing. A maintenance ends by itself.
-fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
+fn of_orders(sight: &Sight<'_>) -> Vec<Problem> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
         let why = why::of_decision(order);
@@ -802,7 +533,7 @@ fn of_orders(sight: &Sight<'_>) -> Vec<Trouble> {
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
 }
 
-fn of_pause(order: &Decision, now: Timestamp) -> Trouble {
+fn of_pause(order: &Decision, now: Timestamp) -> Problem {
     let scope = order.about.scope().unwrap_or(Scope::All);
     let until = order.about.until();
     let end = until.map_or_else(|| "until `resume`".to_owned(), |at| format!("until {}", time(at)));
@@ -814,7 +545,7 @@ fn of_pause(order: &Decision, now: Timestamp) -> Trouble {
         order.reason
     );
     let then = format!("when the reason is gone: `{}`", end_of(order));
-    Trouble { since: Some(order.at), until, ..trouble(Level::Warning, "paused", what, &then) }
+    Problem { since: Some(order.at), until, then, ..Problem::of(Kind::Paused, what) }
 }
 
 fn end_of(order: &Decision) -> String {
@@ -825,8 +556,8 @@ fn end_of(order: &Decision) -> String {
 }
 
 /// Open marks that nothing else is said of, where they are open for too long.
-fn of_age(sight: &Sight<'_>, said: &[Trouble]) -> Option<Trouble> {
-    let is_told = said.iter().any(|trouble| trouble.kind == "not-running" || trouble.kind == "silent");
+fn of_age(sight: &Sight<'_>, said: &[Problem]) -> Option<Problem> {
+    let is_told = said.iter().any(|one| matches!(one.kind, Kind::NotRunning | Kind::Silent));
     let oldest = waiting(sight.open).min_by_key(|report| report.mark.failure_time)?;
     let (since, age) = (oldest.mark.failure_time, sight.now.since(oldest.mark.failure_time));
     // Whoever gives one of the two alone may give a critical age that is below the other's default.
@@ -837,7 +568,7 @@ fn of_age(sight: &Sight<'_>, said: &[Trouble]) -> Option<Trouble> {
     let host = oldest.mark.node.to_string();
     let what = format!("{host} waits to be told for {}, since {}", span(age), time(since));
     let then = format!("`nova-host-alerter show {host}` tells what became of each attempt");
-    Some(Trouble { hosts: vec![host], since: Some(since), ..trouble(level, "old", what, &then) })
+    Some(Problem { level, hosts: vec![host], since: Some(since), then, ..Problem::of(Kind::Old, what) })
 }
 
 /// Open marks that nobody has decided to hold: those whose age is bad.
@@ -850,6 +581,9 @@ pub(super) fn waiting(open: &[MarkReport]) -> impl Iterator<Item = &MarkReport> 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::LazyLock;
+    use std::time::Duration;
+
     use marks::delivery::Attempt;
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
@@ -857,11 +591,15 @@ pub(super) mod tests {
 
     use super::*;
     use crate::config::rules::Rules;
-    use crate::control::api::{ClusterStatus, Health, Reason};
+    use crate::control::api::Health;
     use crate::policy;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
-    static NO_SECRETS: std::sync::OnceLock<BTreeMap<String, String>> = std::sync::OnceLock::new();
+    static PLACE: LazyLock<Place> = LazyLock::new(|| Place {
+        file: "/etc/alerter.toml".into(),
+        directory: "/var/lib/nova-host-alerter".into(),
+        log: "`journalctl -t nova-host-alerter`",
+    });
     pub(in crate::commands) const MINUTE: Duration = Duration::from_secs(60);
 
     pub(in crate::commands) fn daemon() -> Daemon {
@@ -874,25 +612,8 @@ pub(super) mod tests {
             cluster: None,
             groups: Vec::new(),
             orders: Vec::new(),
-            reasons: Vec::new(),
+            problems: Vec::new(),
             unaccounted: Vec::new(),
-        }
-    }
-
-    fn route(kind: &str, age: Duration, refuses: bool, required: bool) -> RouteStatus {
-        RouteStatus {
-            name: "recovery".into(),
-            driver: "http".into(),
-            endpoint: "http://ctl9/".into(),
-            required,
-            limit_ms: 1,
-            waiting: 2,
-            failing_since: Some((NOW - age).0),
-            failure: Some(kind.into()),
-            detail: Some("it says no".into()),
-            refuses,
-            rejected: 0,
-            rejects_all: false,
         }
     }
 
@@ -904,12 +625,10 @@ pub(super) mod tests {
             silent: None,
             is_blind: false,
             elsewhere: None,
-            config: None,
+            config: &[],
             journal: None,
-            directory: "/var/lib/nova-host-alerter",
+            place: &PLACE,
             is_root: true,
-            log: "`journalctl -t nova-host-alerter`",
-            secrets: NO_SECRETS.get_or_init(BTreeMap::new),
             resource: Some("alerter"),
             register: None,
             open,
@@ -980,51 +699,21 @@ pub(super) mod tests {
         MarkReport { holds: vec![hold], state: "held", held: Some(held), ..proven(host, MINUTE * 60) }
     }
 
-    fn kinds(troubles: &[Trouble]) -> Vec<(Level, &str)> {
+    fn kinds(troubles: &[Problem]) -> Vec<(Level, &str)> {
         troubles.iter().map(|trouble| (trouble.level, trouble.kind.as_str())).collect()
     }
 
     #[test]
     fn an_alerter_that_runs_nowhere_is_critical_and_one_that_runs_elsewhere_is_none() {
-        let nowhere = troubles(&sight(None, &[]));
+        let nowhere = problems(&sight(None, &[]));
         assert_eq!(kinds(&nowhere), [(Level::Critical, "not-running")]);
-        let silent = troubles(&Sight { silent: Some("17"), ..sight(None, &[]) });
+        let silent = problems(&Sight { silent: Some("17"), ..sight(None, &[]) });
         assert!(silent[0].what.contains("process 17") && silent.len() == 1);
         // Whoever is not root would be told of an outage that there is none of.
         let blind = Sight { is_blind: true, journal: Some("permission denied"), ..sight(None, &[]) };
-        assert_eq!(kinds(&troubles(&blind)), [(Level::Critical, "journal")]);
-        assert!(troubles(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
-        assert!(troubles(&sight(Some(&daemon()), &[])).is_empty());
-    }
-
-    /// The broken variant knows no age: an endpoint that is down for a moment would wake somebody.
-    #[test]
-    fn a_route_is_as_bad_as_it_lasts_and_as_marks_wait_for_it() {
-        let of = |route: RouteStatus| {
-            let daemon = Daemon { routes: vec![route], ..daemon() };
-            troubles(&sight(Some(&daemon), &[])).remove(0)
-        };
-        let down = of(route("connect", MINUTE, false, true));
-        assert_eq!(
-            (down.level, down.kind.as_str(), down.since),
-            (Level::Warning, "failing", Some(NOW - MINUTE))
-        );
-        assert!(down.what.contains("route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"));
-        assert_eq!(of(route("connect", MINUTE * 15, false, true)).level, Level::Critical);
-        assert_eq!(of(route("credentials", MINUTE, true, true)).level, Level::Critical);
-        assert_eq!(of(route("credentials", MINUTE * 99, true, false)).level, Level::Warning);
-        for (kind, word) in [
-            ("dns", "name service"),
-            ("tls-expired", "ca-file"),
-            ("credentials", "token"),
-            ("redirect", "configuration of recovery"),
-        ] {
-            let then = of(route(kind, MINUTE, true, true)).then;
-            assert!(
-                then.contains(word) && then.contains("`nova-host-alerter send-test recovery`"),
-                "{kind}: {then}"
-            );
-        }
+        assert_eq!(kinds(&problems(&blind)), [(Level::Critical, "journal")]);
+        assert!(problems(&Sight { elsewhere: Some("ctl2"), ..sight(None, &[]) }).is_empty());
+        assert!(problems(&sight(Some(&daemon()), &[])).is_empty());
     }
 
     /// The broken variant has a line for each of a hundred hosts.
@@ -1036,14 +725,16 @@ pub(super) mod tests {
                 held(&format!("c{n}"), Hold::Storm, "too many hosts of group rack1 are down at once", until)
             })
             .collect();
-        let all = troubles(&sight(Some(&daemon()), &open));
+        let all = problems(&sight(Some(&daemon()), &open));
         assert_eq!(kinds(&all), [(Level::Warning, "storm")]);
         assert!(all[0].what.starts_with("c1, c2, c3 and 2 more are held (storm) since 2027-01-15 07:59:00Z, until 2027-01-15 08:01:00Z (then told all the same): too many"));
         assert_eq!((all[0].hosts.len(), all[0].until), (5, until));
         // What ends within moments by itself needs nobody yet.
         let brief = [held("c1", Hold::MaxInFlight, "as many as may be", None)];
         assert!(
-            !troubles(&sight(Some(&daemon()), &brief)).iter().any(|trouble| trouble.kind == "max-in-flight")
+            !problems(&sight(Some(&daemon()), &brief))
+                .iter()
+                .any(|trouble| trouble.kind.as_str() == "max-in-flight")
         );
     }
 
@@ -1051,7 +742,7 @@ pub(super) mod tests {
     fn a_doubt_says_what_to_look_at_and_grows_critical() {
         let of = |age| {
             let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unconfirmed))];
-            troubles(&sight(Some(&daemon()), &open)).remove(0)
+            problems(&sight(Some(&daemon()), &open)).remove(0)
         };
         let young = of(MINUTE);
         assert_eq!((young.level, young.kind.as_str()), (Level::Warning, "unconfirmed"));
@@ -1060,7 +751,7 @@ pub(super) mod tests {
         assert_eq!(of(MINUTE * 20).level, Level::Critical);
         let unproven = |age| {
             let open = [mark("compute1", age, Standing::Doubtful(Doubt::Unproven))];
-            kinds(&troubles(&sight(Some(&daemon()), &open)))
+            kinds(&problems(&sight(Some(&daemon()), &open)))
                 .first()
                 .map(|(level, kind)| (*level, (*kind).to_owned()))
         };
@@ -1072,36 +763,35 @@ pub(super) mod tests {
     #[test]
     fn a_mark_that_cannot_go_says_why() {
         let with = |state| [MarkReport { deliveries: vec![delivery(state)], ..proven("compute1", MINUTE) }];
-        let of = |state| troubles(&sight(Some(&daemon()), &with(state)));
+        let of = |state| problems(&sight(Some(&daemon()), &with(state)));
         assert_eq!(kinds(&of(State::Parked)), [(Level::Critical, "rejected")]);
         assert_eq!(kinds(&of(State::Quarantined)), [(Level::Critical, "quarantined")]);
         assert_eq!(kinds(&of(State::Held)), [(Level::Warning, "held-on-route")]);
         assert!(of(State::Pending).is_empty());
-        let daemon = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };
-        let refused = DeliveryReport { next_due: Some(NOW), ..delivery(State::Parked) };
-        let open = [MarkReport { deliveries: vec![refused], ..proven("compute1", MINUTE) }];
-        let all = troubles(&sight(Some(&daemon), &open));
-        assert_eq!(kinds(&all), [(Level::Critical, "refused")], "it is the route's trouble, and said once");
+        let refused = Problem { route: Some("recovery".into()), ..Problem::of(Kind::Refused, "why".into()) };
+        let daemon = running(vec![refused]);
+        let again = DeliveryReport { next_due: Some(NOW), ..delivery(State::Parked) };
+        let open = [MarkReport { deliveries: vec![again], ..proven("compute1", MINUTE) }];
+        let all = kinds(&problems(&sight(Some(&daemon), &open))).len();
+        assert_eq!(all, 1, "it is the route's trouble, and said once");
+        let all = problems(&sight(Some(&daemon), &with(State::Parked)));
         assert!(
-            all[0].what.starts_with("route recovery refuses every mark it was sent since"),
-            "{}",
-            all[0].what
+            kinds(&all).contains(&(Level::Critical, "rejected")),
+            "what it had rejected before is about the host"
         );
-        let all = troubles(&sight(Some(&daemon), &with(State::Parked)));
-        let both = [(Level::Critical, "refused"), (Level::Critical, "rejected")];
-        assert_eq!(kinds(&all), both, "what it had rejected before is about the host");
         let routes = BTreeSet::from(["other".to_owned()]);
-        let all = troubles(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
-        assert!(all.iter().any(
-            |trouble| trouble.kind == "no-route" && trouble.what.contains("route recovery was taken out")
-        ));
+        let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &with(State::Pending)) });
+        assert!(
+            all.iter().any(|trouble| trouble.kind == Kind::NoRoute
+                && trouble.what.contains("route recovery was taken out"))
+        );
     }
 
     /// What was decided to be held is not old: whoever decided it knows.
     #[test]
     fn an_old_mark_is_bad_and_one_that_is_paused_is_not_old() {
         let of = |report| {
-            kinds(&troubles(&sight(Some(&daemon()), &[report])))
+            kinds(&problems(&sight(Some(&daemon()), &[report])))
                 .first()
                 .map(|(level, kind)| (*level, (*kind).to_owned()))
         };
@@ -1112,7 +802,7 @@ pub(super) mod tests {
         let (daemon, report) = (daemon(), proven("c1", MINUTE * 2));
         let limits = Limits { critical: MINUTE, ..Limits::default() };
         let sight = Sight { limits, ..sight(Some(&daemon), std::slice::from_ref(&report)) };
-        assert_eq!(kinds(&troubles(&sight)), [(Level::Critical, "old")]);
+        assert_eq!(kinds(&problems(&sight)), [(Level::Critical, "old")]);
         let paused = held("c1", Hold::Pause, "everything is paused by alice: move", None);
         assert_eq!(of(paused), Some((Level::Warning, "pause".to_owned())));
     }
@@ -1127,7 +817,7 @@ pub(super) mod tests {
             reason: "move".into(),
         };
         let orders = [order];
-        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &[]) });
+        let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &[]) });
         assert_eq!(kinds(&all), [(Level::Warning, "paused")]);
         assert!(
             all[0].what.contains("paused by alice since 2027-01-15 05:00:00Z (3h), until `resume`: move"),
@@ -1135,7 +825,7 @@ pub(super) mod tests {
             all[0].what
         );
         let open = [held("c1", Hold::Pause, "group rack1 is paused by alice: move", None)];
-        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause")]);
         assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
     }
@@ -1154,7 +844,7 @@ pub(super) mod tests {
     fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
         let of = |hold, why: &str| {
             let open = [held("c1", hold, why, None)];
-            troubles(&sight(Some(&daemon()), &open)).remove(0).then
+            problems(&sight(Some(&daemon()), &open)).remove(0).then
         };
         let paused = |order: &Decision| of(Hold::Pause, &why::of_decision(order).unwrap());
         let (one, other) = (pause("rack1", "move"), pause("rack2", "move"));
@@ -1179,78 +869,101 @@ pub(super) mod tests {
     fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
         let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
         let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
-        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
         assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
         // Nor is it the one whose reason only begins so: `held.why.starts_with(why)` took it for that.
         let orders = [pause("rack1", "move"), pause("rack1", "move the rest")];
         let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
-        let all = troubles(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
+        let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
     }
 
-    #[test]
-    fn without_quorum_nothing_is_told_and_that_is_critical() {
-        let cluster = ClusterStatus {
-            register: "attrd".into(),
-            permitted: false,
-            age_ms: None,
-            entries: 0,
-            warnings: Vec::new(),
-            away: Vec::new(),
-        };
-        let mut daemon = Daemon { cluster: Some(cluster), ..daemon() };
-        assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "not-permitted")]);
-        daemon.reasons = vec![
-            Reason::of(Kind::Quorum, "this partition of the cluster has no quorum".into()),
-            Reason::of(Kind::Route, "route a has accepted nothing for 301 s (connect)".into()),
-        ];
-        assert_eq!(kinds(&troubles(&sight(Some(&daemon), &[]))), [(Level::Critical, "no-quorum")]);
+    fn running(problems: Vec<Problem>) -> Daemon {
+        Daemon { problems, ..daemon() }
     }
 
-    /// The broken variant guesses by the sentence: one of a path or of a word in the configuration is the disk's, and critical.
+    /// The broken variant says twice what it sees itself, or hides what a young route does.
     #[test]
-    fn what_the_daemon_says_is_what_it_calls_it() {
-        let of = |kind, message: &str| {
-            let message = message.to_owned();
-            let reasons = vec![Reason { route: Some("old".to_owned()), ..Reason::of(kind, message) }];
-            let daemon = Daemon { reasons, ..daemon() };
-            kinds(&troubles(&sight(Some(&daemon), &[])))
-                .iter()
-                .map(|(level, kind)| (*level, (*kind).to_owned()))
-                .collect::<Vec<_>>()
+    fn what_the_daemon_says_is_said_unless_it_is_said_better_here() {
+        let of = |kind: Kind| Problem::of(kind, "why".into());
+        let said = |problem: Problem| {
+            let daemon = running(vec![problem]);
+            kinds(&problems(&sight(Some(&daemon), &[])))
+                .into_iter()
+                .map(|(_, kind)| kind.to_owned())
+                .collect()
         };
-        let one = |level, kind: &str| vec![(level, kind.to_owned())];
-        let refused =
-            "the new configuration is not in force: unknown word journal for [log] to: use journald";
-        assert_eq!(of(Kind::Reload, refused), one(Level::Warning, "configuration"));
-        assert_eq!(of(Kind::Unserved, "/run/quorum.sock is not served"), one(Level::Warning, "not-served"));
-        assert_eq!(of(Kind::Journal, "there is no more"), one(Level::Critical, "journal-unwritable"));
+        let none: [String; 0] = [];
+        assert_eq!(said(of(Kind::NoQuorum)), ["no-quorum"]);
+        assert_eq!(said(of(Kind::Unknown)), ["degraded"]);
+        assert_eq!(said(of(Kind::Unaccounted)), none);
+        let young = |kind| Problem { news_at: Some(NOW + MINUTE), ..of(kind) };
         assert_eq!(
-            of(Kind::Stranded, "route old is not configured any more"),
-            one(Level::Warning, "stranded")
+            (said(young(Kind::NotFenced)), said(young(Kind::Failing))),
+            (none.to_vec(), vec!["failing".into()])
         );
-        assert_eq!(of(Kind::Route, "route a has accepted nothing"), []);
-        assert_eq!(of(Kind::Other, "a quorum of journals"), one(Level::Warning, "degraded"));
-        let kind = |word: &str| serde_json::from_str::<Kind>(word).unwrap();
-        assert_eq!((kind("\"journal\""), kind("\"of-tomorrow\"")), (Kind::Journal, Kind::Other));
+        let problems_of = |config: &[String]| {
+            let daemon = running(vec![of(Kind::Configuration)]);
+            problems(&Sight { config, ..sight(Some(&daemon), &[]) }).len()
+        };
+        assert_eq!((problems_of(&[]), problems_of(&["unknown key ulr".to_owned()])), (1, 1));
+        let stranded = Problem { route: Some("recovery".into()), ..of(Kind::Stranded) };
+        let (daemon, open, routes) = (running(vec![stranded]), [proven("c1", MINUTE)], BTreeSet::new());
+        let all = problems(&Sight { routes: Some(&routes), ..sight(Some(&daemon), &open) });
+        assert_eq!(kinds(&all), [(Level::Critical, "no-route")], "it is said of the mark");
+    }
+
+    /// How long it takes until a route is critical is for whoever asks to say.
+    #[test]
+    fn what_lasts_grows_by_the_limits_of_whoever_asks() {
+        let failing =
+            Problem { grows: true, since: Some(NOW - MINUTE), ..Problem::of(Kind::Failing, "why".into()) };
+        let daemon = running(vec![failing]);
+        let of = |critical| {
+            let limits = Limits { critical, ..Limits::default() };
+            problems(&Sight { limits, ..sight(Some(&daemon), &[]) })[0].level
+        };
+        assert_eq!((of(MINUTE * 2), of(MINUTE)), (Level::Warning, Level::Critical));
+    }
+
+    /// The broken variant says of a damaged row twice that it is one.
+    #[test]
+    fn a_damaged_row_that_is_said_already_is_not_said_again() {
+        let record = |record: &str| Unaccounted {
+            record: record.to_owned(),
+            host: None,
+            at: Some(0),
+            kind: marks::account::Gap::Damaged,
+        };
+        let gaps = [record("fencing 1"), record("sighting 2")];
+        let damaged = [Damage { table: "fencing", key: "1".to_owned() }];
+        let daemon = daemon();
+        let all = problems(&Sight { unaccounted: &gaps, damaged: &damaged, ..sight(Some(&daemon), &[]) });
+        assert_eq!(kinds(&all), [(Level::Critical, "damaged"), (Level::Critical, "unaccounted")]);
+        assert!(
+            all[1].what.starts_with("1 record(s) of fencings of a host that is not known"),
+            "{}",
+            all[1].what
+        );
     }
 
     /// The broken variant says first that it does not run, and only then why.
     #[test]
     fn what_keeps_it_from_running_stands_first() {
-        let problems = ["alerter.toml:3:1: unknown key ulr".to_owned()];
-        let config = Some(("/etc/alerter.toml", &problems[..]));
-        let all = troubles(&Sight { config, ..sight(None, &[]) });
+        let wrong = ["alerter.toml:3:1: unknown key ulr".to_owned()];
+        let config = &wrong[..];
+        let all = problems(&Sight { config, ..sight(None, &[]) });
         assert_eq!(
             all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(),
             ["configuration", "not-running"]
         );
-        let all = troubles(&Sight { journal: Some("I/O error"), ..sight(None, &[]) });
+        let all = problems(&Sight { journal: Some("I/O error"), ..sight(None, &[]) });
         assert_eq!(all.iter().map(|one| one.kind.as_str()).collect::<Vec<_>>(), ["journal", "not-running"]);
         assert!(all[1].then.contains("`journalctl -t nova-host-alerter`"), "{}", all[1].then);
-        let to_syslog = Sight { log: "`grep -rs nova-host-alerter /var/log`", ..sight(None, &[]) };
-        assert!(troubles(&to_syslog)[0].then.starts_with("look why: `grep -rs nova-host-alerter /var/log`"));
+        let place = Place { log: "`grep -rs nova-host-alerter /var/log`", ..PLACE.clone() };
+        let to_syslog = Sight { place: &place, ..sight(None, &[]) };
+        assert!(problems(&to_syslog)[0].then.starts_with("look why: `grep -rs nova-host-alerter /var/log`"));
     }
 
     /// The broken variant tells root to be root, and says of one that does not run that it goes on.
@@ -1258,8 +971,8 @@ pub(super) mod tests {
     fn a_journal_that_cannot_be_read_says_what_helps_here() {
         let running = daemon();
         let of = |is_root, daemon| {
-            let directory = "/srv/the journal";
-            troubles(&Sight { journal: Some("I/O error"), is_root, directory, ..sight(daemon, &[]) })
+            let place = &Place { directory: "/srv/the journal".into(), ..PLACE.clone() };
+            problems(&Sight { journal: Some("I/O error"), is_root, place, ..sight(daemon, &[]) })
                 .remove(0)
                 .then
         };
@@ -1273,57 +986,32 @@ pub(super) mod tests {
         assert!(of(false, Some(&running)).starts_with("run this as root"));
     }
 
-    /// The broken variants say of the route what some of its marks have shown, or name a few of many.
+    /// The broken variant names a few of many.
     #[test]
-    fn a_rejection_names_its_hosts_and_is_the_routes_only_where_it_takes_nobody() {
-        let rejecting = |rejects_all| {
-            let well = RouteStatus {
-                failing_since: None,
-                failure: None,
-                detail: None,
-                ..route("", MINUTE, false, true)
-            };
-            Daemon { routes: vec![RouteStatus { rejected: 6, rejects_all, ..well }], ..daemon() }
-        };
+    fn a_rejection_names_its_hosts() {
         let parked =
             |host: String| MarkReport { deliveries: vec![delivery(State::Parked)], ..proven(&host, MINUTE) };
         let open: Vec<MarkReport> = (1..=6).map(|number| parked(format!("c{number}"))).collect();
-        let (some, all) = (rejecting(false), rejecting(true));
-        let some = troubles(&sight(Some(&some), &open));
-        assert_eq!(kinds(&some), [(Level::Critical, "rejected")]);
+        let all = problems(&sight(Some(&daemon()), &open));
+        assert_eq!(kinds(&all), [(Level::Critical, "rejected")]);
         assert_eq!(
-            some[0].what,
+            all[0].what,
             "route recovery does not take the mark of c1, c2, c3, c4, c5, c6 (rejected): HTTP 422"
         );
-        assert_eq!(some[0].hosts.len(), 6);
-        let all = troubles(&sight(Some(&all), &open));
-        assert_eq!(kinds(&all), [(Level::Critical, "rejects-all"), (Level::Critical, "rejected")]);
-        assert!(all[0].what.contains("every message it was sent, those of 6 hosts"), "{}", all[0].what);
-        assert!(all[0].what.ends_with("a new one is sent at once all the same"), "{}", all[0].what);
+        assert_eq!(all[0].hosts.len(), 6);
     }
 
     /// The broken variant leaves it to whoever is woken to find the file, the directory and the host.
     #[test]
     fn the_advice_names_the_file_the_directory_and_the_host() {
-        let none: [String; 0] = [];
-        let config = Some(("/etc/alerter.toml", &none[..]));
         let open = [MarkReport { holds: vec![Hold::NoFqdn], state: "held", ..proven("c1", MINUTE) }];
         let running = daemon();
-        let then = |sight: &Sight<'_>| troubles(sight).remove(0).then;
-        let nameless = then(&Sight { config, ..sight(Some(&running), &open) });
+        let then = |sight: &Sight<'_>| problems(sight).remove(0).then;
+        let nameless = then(&sight(Some(&running), &open));
         assert!(nameless.contains("[hosts.names] of /etc/alerter.toml"), "{nameless}");
         let (open, routes) = ([proven("c1", MINUTE)], BTreeSet::from(["other".to_owned()]));
-        let gone = then(&Sight { config, routes: Some(&routes), ..sight(Some(&running), &open) });
+        let gone = then(&Sight { routes: Some(&routes), ..sight(Some(&running), &open) });
         assert!(gone.contains("configure recovery again in /etc/alerter.toml and"), "{gone}");
-        let reasons = vec![Reason::of(Kind::Journal, "there is no room".into())];
-        let full = then(&sight(Some(&Daemon { reasons, ..daemon() }), &[]));
-        assert!(full.contains("`df -h /var/lib/nova-host-alerter`"), "{full}");
-        let refused = Daemon { routes: vec![route("credentials", MINUTE, true, true)], ..daemon() };
-        let table = then(&Sight { config, ..sight(Some(&refused), &[]) });
-        assert!(table.contains("there or in table [http.recovery] of /etc/alerter.toml"), "{table}");
-        let secrets = BTreeMap::from([("recovery".to_owned(), "/etc/token".to_owned())]);
-        let token = then(&Sight { secrets: &secrets, ..sight(Some(&refused), &[]) });
-        assert!(token.contains("there or in /etc/token;"), "{token}");
     }
 
     #[test]
@@ -1331,7 +1019,7 @@ pub(super) mod tests {
         let running = daemon();
         for doubt in [Doubt::Unconfirmed, Doubt::Unproven, Doubt::OutcomeUnknown, Doubt::FencedAgain] {
             let open = ["c1", "c2"].map(|host| mark(host, MINUTE * 3, Standing::Doubtful(doubt)));
-            let then = troubles(&sight(Some(&running), &open)).remove(0).then;
+            let then = problems(&sight(Some(&running), &open)).remove(0).then;
             assert!(
                 then.contains("unmark c1 --reason TEXT`") && then.ends_with("; the same for each host"),
                 "{then}"
@@ -1339,7 +1027,7 @@ pub(super) mod tests {
         }
         let open = ["c1", "c2"]
             .map(|host| held(host, Hold::Storm, &why::of_storm("rack1", &Rules::default(), 9), None));
-        let storm = troubles(&sight(Some(&running), &open)).remove(0).then;
+        let storm = problems(&sight(Some(&running), &open)).remove(0).then;
         assert!(storm.contains("unmark c1 --reason TEXT`") && !storm.contains("HOST"), "{storm}");
     }
 
@@ -1349,28 +1037,28 @@ pub(super) mod tests {
         let running = daemon();
         let of = |table, key: &str| {
             let damaged = [Damage { table, key: key.to_owned() }];
-            troubles(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
+            problems(&Sight { damaged: &damaged, ..sight(Some(&running), &[]) }).remove(0).then
         };
         let said = of("delivery", "0190-7 to recovery");
         assert!(said.contains("`nova-host-alerter unmark 0190-7 --reason TEXT`"), "{said}");
         assert!(said.contains("`stonith_admin --history") && !said.contains("HOST"), "{said}");
         assert!(of("fencing", "9").contains("no command ends such a row"));
         let open = [MarkReport { deliveries: vec![delivery(State::Quarantined)], ..proven("c1", MINUTE) }];
-        let mark = troubles(&sight(Some(&running), &open)).remove(0).then;
+        let mark = problems(&sight(Some(&running), &open)).remove(0).then;
         assert!(mark.starts_with("`nova-host-alerter show c1` has which route"), "{mark}");
         assert!(mark.contains("then end the mark: `nova-host-alerter unmark c1 --reason TEXT`"), "{mark}");
     }
 
     #[test]
     fn a_wrong_configuration_is_worse_where_nothing_runs() {
-        let problems: Vec<String> =
+        let wrong: Vec<String> =
             (1..=4).map(|line| format!("alerter.toml:{line}:1: unknown key ulr")).collect();
-        let config = Some(("alerter.toml", &problems[..]));
+        let config = &wrong[..];
         let running = daemon();
-        let all = troubles(&Sight { config, ..sight(Some(&running), &[]) });
+        let all = problems(&Sight { config, ..sight(Some(&running), &[]) });
         assert_eq!(kinds(&all), [(Level::Warning, "configuration")]);
         assert!(all[0].what.ends_with("; alerter.toml:3:1: unknown key ulr (and 1 more)"));
-        let all = troubles(&Sight { config, ..sight(None, &[]) });
+        let all = problems(&Sight { config, ..sight(None, &[]) });
         assert!(kinds(&all).contains(&(Level::Critical, "configuration")));
     }
 }

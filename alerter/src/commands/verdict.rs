@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::status::{self, Status};
 use super::terminal::clean;
-use super::trouble::{Level, Limits};
 use super::{println_all, wait_for};
 use crate::cli::{self, Cli};
+use crate::problem::{Kind, Level, Limits};
 
 /// So many troubles stand in the line; the others are counted.
 const SAID: usize = 3;
@@ -32,8 +32,10 @@ pub(super) fn check(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode
 
 /// Nobody knows anything where the journal cannot be read and nothing else is known to be wrong.
 fn code(status: &Status) -> u8 {
-    let is_only_unread =
-        status.troubles.iter().all(|trouble| trouble.kind == "journal" || trouble.level < Level::Critical);
+    let is_only_unread = status
+        .troubles
+        .iter()
+        .all(|trouble| trouble.kind == Kind::Journal || trouble.level < Level::Critical);
     match status.level {
         Some(Level::Critical) if status.unknown.is_some() && is_only_unread => UNKNOWN,
         Some(Level::Critical) => 2,
@@ -88,18 +90,13 @@ fn figures(status: &Status, limits: Limits) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::trouble::Trouble;
+    use crate::problem::Problem;
 
     fn of(levels: &[Level]) -> Status {
-        let trouble = |(number, level): (usize, &Level)| Trouble {
+        let trouble = |(number, level): (usize, &Level)| Problem {
             level: *level,
-            kind: "held".into(),
-            hosts: Vec::new(),
-            route: None,
-            since: None,
-            until: None,
-            what: format!("trouble {number} a|b"),
             then: "`do it`".into(),
+            ..Problem::of(Kind::Rejected, format!("trouble {number} a|b"))
         };
         Status {
             level: Some(levels.iter().copied().max().unwrap_or(Level::Ok)),
@@ -129,7 +126,7 @@ mod tests {
         assert_eq!(codes, [0, 1, 2]);
         let mut unread = Status { unknown: Some("no".into()), ..of(&[Level::Critical]) };
         assert_eq!(code(&unread), 2, "something else is wrong too");
-        unread.troubles[0].kind = "journal".into();
+        unread.troubles[0].kind = Kind::Journal;
         assert_eq!((code(&unread), code(&Status::default())), (UNKNOWN, UNKNOWN));
     }
 }

@@ -9,9 +9,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::status::{self, Status};
 use super::terminal::{self, Look};
-use super::trouble::Limits;
 use super::{screen, text, wait_for};
 use crate::cli::Cli;
+use crate::problem::Limits;
 
 /// Another screen, so that what was there before comes back; no cursor.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::intake::account::Unaccounted;
 use crate::policy::groups::GroupStatus;
-pub use crate::problem::{Kind, Reason};
+use crate::problem::Problem;
 
 /// `GET /v1/health`: answered from memory, without a look at any endpoint or disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,19 +36,10 @@ pub struct Daemon {
     pub groups: Vec<GroupStatus>,
     /// Pauses and maintenances that are in force, one sentence each.
     pub orders: Vec<String>,
-    /// The reasons of `health` once more, each with what it is about.
-    pub reasons: Vec<Reason>,
+    /// What is wrong with the alerter, its routes and its cluster.
+    pub problems: Vec<Problem>,
     /// Fencings and sightings that have no end that can be shown.
     pub unaccounted: Vec<Unaccounted>,
-}
-
-/// A host that is gone without having been fenced.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Away {
-    /// The host.
-    pub host: String,
-    /// One sentence.
-    pub message: String,
 }
 
 /// What the daemon has seen of the cluster.
@@ -64,8 +55,6 @@ pub struct ClusterStatus {
     pub entries: usize,
     /// Hosts that are gone without having been fenced, one sentence each.
     pub warnings: Vec<String>,
-    /// The same, each with its host.
-    pub away: Vec<Away>,
 }
 
 /// One route.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +10,12 @@ use journal::{Journal, JournalError};
 use marks::time::Timestamp;
 
 use super::answer::Answer;
-use super::api::{Away, ClusterStatus, Daemon, Health, Kind, Reason, RouteStatus};
+use super::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use super::decisions;
-use crate::cluster::{Cluster, missed_sentence};
+use crate::cluster::Cluster;
 use crate::config::Route;
-use crate::intake::{account, roll};
 use crate::policy::groups;
+use crate::problem::{self, Kind, Problem, RouteSight, Waiting};
 use crate::state::Shared;
 
 pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
@@ -23,22 +23,13 @@ pub(super) async fn health(State(shared): State<Arc<Shared>>) -> Json<Health> {
 }
 
 fn health_of(shared: &Shared) -> Health {
-    health_for(shared, Timestamp::now()).0
+    health_for(shared, &shared.problems(Timestamp::now()))
 }
 
-/// With its reasons, each with what it is about.
-fn health_for(shared: &Shared, now: Timestamp) -> (Health, Vec<Reason>) {
-    let wedged = shared.supervisor.wedged();
-    let sentence = |time: Duration| {
-        let seconds = time.as_secs();
-        format!(
-            "nothing is told: the engine has not got on for {seconds} s; look at the journal's disk and at the load of this controller"
-        )
-    };
-    let wedge = wedged.map(|time| Reason::of(Kind::Other, sentence(time)));
-    let all: Vec<Reason> = wedge.into_iter().chain(shared.named_reasons(now)).collect();
-    let reasons = all.iter().map(|reason| reason.message.clone()).collect();
-    (Health { healthy: wedged.is_none(), degraded: !all.is_empty(), reasons }, all)
+fn health_for(shared: &Shared, problems: &[Problem]) -> Health {
+    let reasons: Vec<String> =
+        problems.iter().filter(|one| one.degrades).map(|one| one.what.clone()).collect();
+    Health { healthy: shared.supervisor.wedged().is_none(), degraded: !reasons.is_empty(), reasons }
 }
 
 pub(super) async fn status(State(shared): State<Arc<Shared>>) -> Answer<Daemon> {
@@ -52,70 +43,62 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
     let orders = decisions::sentences(journal, now)?;
     let (waiting, groups) = (journal.waiting()?, groups::groups(journal, shared.policy(), now)?);
     let rejected = journal.rejected_hosts()?;
-    let (settings, (health, reasons)) = (shared.base.settings(), health_for(shared, now));
-    let mut routes = Vec::new();
-    for route in &settings.routes {
+    let mut sight = shared.sight(now);
+    for route in &mut sight.routes {
         let name = route.name.as_str();
-        let rejected = rejected.get(name).map_or(0, BTreeSet::len);
-        let rejects_all =
-            shared.routes.troubles().rejects_all(name) && !journal.has_others_than_rejected(name)?;
-        let count = waiting.get(name).copied().unwrap_or(0);
-        routes.push(RouteStatus { rejected, rejects_all, ..route_status(shared, route, count) });
+        route.waiting = Some(Waiting {
+            deliveries: waiting.get(name).copied().unwrap_or(0),
+            rejected: rejected.get(name).map_or(0, BTreeSet::len),
+            rejects_all: shared.routes.troubles().rejects_all(name)
+                && !journal.has_others_than_rejected(name)?,
+        });
     }
+    let settings = shared.base.settings();
+    let limit = |name: &str| settings.routes.iter().find(|route| route.name.as_str() == name);
+    let problems = problem::problems(&sight);
     Ok(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.base.controller.clone(),
-        health,
-        routes,
-        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster)),
+        health: health_for(shared, &problems),
+        routes: sight.routes.iter().map(|route| route_status(route, limit(&route.name))).collect(),
+        cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster, &problems, now)),
         groups,
         orders,
-        reasons,
-        unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()),
+        unaccounted: sight.unaccounted,
+        problems,
     })
 }
 
-fn cluster_status(shared: &Shared, cluster: &Cluster) -> ClusterStatus {
+fn cluster_status(shared: &Shared, cluster: &Cluster, problems: &[Problem], now: Timestamp) -> ClusterStatus {
     let seen = shared.base.seen();
     let age = seen.view.as_ref().map(|view| view.taken.elapsed().as_millis());
-    let rules = &shared.base.settings().hosts;
-    let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
-    let guests = guests.into_iter().filter_map(|guest| {
-        let host = guest.host?.to_string();
-        Some(Away { message: format!("{host}: {}", guest.why.detail), host })
-    });
-    let missed = seen.missed_for(rules.audit_after).into_iter();
-    let missed =
-        missed.map(|(host, time)| Away { message: missed_sentence(&host, time), host: host.to_string() });
-    let away: Vec<Away> = missed.chain(guests).collect();
+    let is_of_host = |one: &&Problem| matches!(one.kind, Kind::NotFenced | Kind::GuestNode);
+    let of_hosts = problems.iter().filter(is_of_host).filter(|one| one.not_yet_news(now).is_none());
     ClusterStatus {
         register: cluster.register().as_str().to_owned(),
         permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
         age_ms: age.map(|age| u64::try_from(age).unwrap_or(u64::MAX)),
         entries: seen.register.as_ref().map_or(0, |entries| entries.sound.len()),
-        warnings: away.iter().map(|away| away.message.clone()).collect(),
-        away,
+        warnings: of_hosts.map(Problem::sentence).collect(),
     }
 }
 
-fn route_status(shared: &Shared, route: &Route, waiting: usize) -> RouteStatus {
-    let troubles = shared.routes.troubles();
-    let trouble = troubles.of(route.name.as_str());
-    let lanes = shared.routes.lanes();
-    let is_parked = lanes.get(route.name.as_str()).is_some_and(|lane| lane.endpoint.is_parked());
+fn route_status(seen: &RouteSight, route: Option<&Arc<Route>>) -> RouteStatus {
+    let limit = route.map_or(Duration::ZERO, |route| route.driver.limit());
+    let (trouble, waiting) = (seen.trouble.as_ref(), seen.waiting.unwrap_or_default());
     RouteStatus {
-        name: route.name.as_str().to_owned(),
-        driver: route.driver.kind().to_owned(),
-        endpoint: route.driver.endpoint(),
-        required: route.required,
-        limit_ms: u64::try_from(route.driver.limit().as_millis()).unwrap_or(u64::MAX),
-        waiting,
+        name: seen.name.clone(),
+        driver: seen.driver.to_owned(),
+        endpoint: seen.endpoint.clone(),
+        required: seen.required,
+        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        waiting: waiting.deliveries,
         failing_since: trouble.map(|t| t.since.0),
         failure: trouble.map(|t| t.kind.clone()),
         detail: trouble.map(|t| t.detail.clone()),
-        refuses: is_parked && trouble.is_some(),
-        rejected: 0,
-        rejects_all: false,
+        refuses: seen.is_parked && trouble.is_some(),
+        rejected: waiting.rejected,
+        rejects_all: waiting.rejects_all,
     }
 }

@@ -85,7 +85,7 @@ impl Lookout {
             shared.metrics.register_unread();
         }
         shared.base.seen().note(&view, shared.base.settings().hosts.audit_after);
-        checks::after_look(shared);
+        checks::after_poll(shared);
         self.view = Some(Arc::clone(&view));
         view
     }

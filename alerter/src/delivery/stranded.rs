@@ -17,15 +17,16 @@ pub fn look(journal: &Journal, base: &Base, routes: &RouteStates) -> Result<(), 
     let found: BTreeMap<String, usize> = journal.waiting_required(|route| base.route(route).is_none())?;
     let mut known = routes.stranded();
     for (route, marks) in found.iter().filter(|(route, _)| !known.contains_key(*route)) {
-        warn!("{}", sentence(route, *marks));
+        warn!(
+            "{}: configure it again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`",
+            sentence(route, *marks)
+        );
     }
     *known = found;
     Ok(())
 }
 
-/// What is the matter, and what to do.
+/// What is the matter.
 pub fn sentence(route: &str, marks: usize) -> String {
-    format!(
-        "route {route} is not configured any more, and {marks} mark(s) wait for it: configure it again, or run `nova-host-alerter dismiss --route {route} --reason TEXT`"
-    )
+    format!("route {route} is not configured any more, and {marks} mark(s) wait for it")
 }

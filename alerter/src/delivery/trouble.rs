@@ -1,7 +1,6 @@
 //! Which routes have not accepted anything since when, and whom they have rejected since. Pure state; the daemon keeps one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use journal::Tried;
 use marks::delivery::Attempt;
@@ -76,61 +75,25 @@ impl Troubles {
     pub fn of(&self, route: &str) -> Option<&Trouble> {
         self.failing.get(route)
     }
-
-    /// The routes that have been in trouble for longer than `limit`, of those that marks wait for.
-    pub fn long(&self, now: Timestamp, limit: Duration, is_required: impl Fn(&str) -> bool) -> Vec<&str> {
-        let long = self
-            .failing
-            .iter()
-            .filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
-        long.map(|(route, _)| route.as_str()).collect()
-    }
-
-    /// One sentence for each route that has been in trouble for longer than `limit`, of those that marks wait for.
-    pub fn lasting(
-        &self,
-        now: Timestamp,
-        limit: Duration,
-        is_required: impl Fn(&str) -> bool,
-    ) -> Vec<String> {
-        let lasting = self
-            .failing
-            .iter()
-            .filter(|(route, trouble)| now.since(trouble.since) > limit && is_required(route));
-        lasting
-            .map(|(route, trouble)| {
-                let seconds = now.since(trouble.since).as_secs();
-                format!(
-                    "route {route} has accepted nothing for {seconds} s ({}): look at its endpoint",
-                    trouble.kind
-                )
-            })
-            .collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(300);
-
     fn at(second: i64) -> Timestamp {
         Timestamp::from_seconds(second)
     }
 
     #[test]
-    fn a_route_is_degraded_only_after_the_limit_and_until_it_accepts() {
+    fn a_route_is_in_trouble_until_it_accepts() {
         let mut troubles = Troubles::default();
         assert!(troubles.failed("a", "connect", "refused", at(0)));
         assert!(!troubles.failed("a", "connect", "refused", at(200)), "the same word is no news");
         assert!(troubles.failed("a", "http-503", "busy", at(250)));
-        let lasting = |troubles: &Troubles, second| troubles.lasting(at(second), LIMIT, |_| true);
-        assert!(lasting(&troubles, 300).is_empty());
-        assert_eq!(lasting(&troubles, 301).len(), 1);
-        assert!(troubles.lasting(at(301), LIMIT, |route| route != "a").is_empty(), "nothing waits for it");
+        assert_eq!(troubles.of("a").map(|trouble| trouble.since), Some(at(0)));
         assert!(troubles.accepted("a") && !troubles.accepted("a"));
-        assert!(lasting(&troubles, 999).is_empty());
+        assert!(troubles.of("a").is_none());
     }
 
     /// The broken variant takes a rejection for a trouble of the route.

@@ -63,8 +63,6 @@ struct Kept {
     life: u32,
     /// When the loop came round last.
     passed: Instant,
-    /// Why a new configuration is not in force.
-    config: Option<String>,
 }
 
 impl Default for Health {
@@ -82,7 +80,6 @@ impl Kept {
             changes: 0,
             life: fastrand::u32(..),
             passed: Instant::now(),
-            config: None,
         }
     }
 
@@ -183,17 +180,6 @@ impl Health {
         let now = Moment::now();
         kept.passed = now.instant;
         kept.note(Check::Drain, Status::Pass, None, now);
-    }
-
-    /// Why a new configuration is not in force, or that one is: said of a reload. A reload that took first calls
-    /// [`Health::reset`].
-    pub fn note_config(&self, trouble: Option<String>) {
-        self.kept().config = trouble;
-    }
-
-    /// Why a new configuration is not in force, where that is so.
-    pub fn config_trouble(&self) -> Option<String> {
-        self.kept().config.clone()
     }
 
     /// Forgets everything: a reload begins anew, as a start does.

@@ -1,5 +1,7 @@
 //! How the log is configured: `[log]`.
 
+use std::path::Path;
+
 use tracing::Level;
 
 /// `[log]`.
@@ -28,6 +30,19 @@ pub enum To {
     Journald,
     /// Nowhere else.
     Stderr,
+}
+
+impl To {
+    /// What shows the log that goes there.
+    pub fn how_to_read(self) -> &'static str {
+        let has_journald = || Path::new(super::journald::SOCKET).exists();
+        match self {
+            Self::Journald => "`journalctl -t nova-host-alerter`",
+            Self::Auto if has_journald() => "`journalctl -t nova-host-alerter`",
+            Self::Auto | Self::Syslog => "`grep -rs nova-host-alerter /var/log`",
+            Self::Stderr => "stderr of whatever started it",
+        }
+    }
 }
 
 /// How a line looks on the syslog socket.

@@ -6,21 +6,23 @@ pub mod supervisor;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use marks::id::MarkId;
 use marks::time::Timestamp;
 use tokio::sync::Notify;
 
 use crate::base::Base;
-use crate::config::Route;
-use crate::delivery::{RouteStates, Sending, stranded};
+use crate::config::{HostRules, Route, Settings};
+use crate::delivery::{RouteStates, Sending};
 use crate::health::Health;
 use crate::intake::account::{self, Accounts};
+use crate::intake::roll;
 use crate::listen::Unserved;
 use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
 use crate::policy::steer::{Policy, PolicyMemory};
-use crate::problem::{Kind, Reason};
+use crate::problem::{self, Place, Problem, RouteSight, Sight};
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;
 use crate::state::supervisor::Supervisor;
@@ -112,33 +114,62 @@ impl Shared {
         *lock(&self.figures) = Arc::new(figures);
     }
 
-    /// Why the daemon works, but not well; one sentence each. Answered from memory.
-    pub fn reasons(&self, now: Timestamp) -> Vec<String> {
-        self.named_reasons(now).into_iter().map(|reason| reason.message).collect()
+    /// What is wrong, as far as it is in memory.
+    pub fn problems(&self, now: Timestamp) -> Vec<Problem> {
+        problem::problems(&self.sight(now))
     }
 
-    /// The same with what each is about, for whoever has to say how bad it is and what to do.
-    pub fn named_reasons(&self, now: Timestamp) -> Vec<Reason> {
-        // Of a route that is not configured any more another sentence speaks.
-        // A return keeps no mark open, and a living host down.
-        let counts = |route: &Route| route.required || route.step == Step::Return;
-        let is_required = |name: &str| self.base.route(name).is_some_and(|route| counts(&route));
-        let routes = self.routes.troubles().lasting(now, self.base.settings().degraded_after, is_required);
-        let mut reasons: Vec<Reason> = routes.into_iter().map(|why| Reason::of(Kind::Route, why)).collect();
-        reasons.extend(self.journal_trouble().clone().map(|why| Reason::of(Kind::Journal, why)));
-        reasons.extend(self.api_trouble().clone().map(|why| Reason::of(Kind::Unserved, why)));
-        reasons.extend(self.unserved.reasons().into_iter().map(|why| Reason::of(Kind::Unserved, why)));
-        reasons.extend(self.reload_trouble().clone().map(|why| Reason::of(Kind::Reload, why)));
-        reasons.extend(self.routes.stranded().iter().map(|(route, marks)| Reason {
-            route: Some(route.clone()),
-            ..Reason::of(Kind::Stranded, stranded::sentence(route, *marks))
-        }));
-        reasons.extend(self.policy.strays().iter().map(|why| Reason::of(Kind::UnknownGroup, why.clone())));
-        let unaccounted = account::sentence(&self.base, &self.accounts);
-        reasons.extend(unaccounted.map(|why| Reason::of(Kind::Unaccounted, why)));
-        let cluster = self.base.seen().reasons().into_iter();
-        reasons.extend(cluster.map(|(matter, why)| Reason::of(Kind::of_fault(matter), why)));
-        reasons
+    /// Why the daemon works, but not well; one sentence each.
+    pub fn reasons(&self, now: Timestamp) -> Vec<String> {
+        self.problems(now).into_iter().filter(|one| one.degrades).map(|one| one.what).collect()
+    }
+
+    /// All that is seen at this moment, without a look at the journal.
+    pub fn sight(&self, now: Timestamp) -> Sight {
+        let settings = self.base.settings();
+        Sight {
+            now,
+            place: place(&settings),
+            degraded_after: settings.degraded_after,
+            stalled: self.supervisor.wedged(),
+            journal: self.journal_trouble().clone(),
+            unserved: self.api_trouble().iter().cloned().chain(self.unserved.reasons()).collect(),
+            reload: self.reload_trouble().clone(),
+            routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
+            stranded: self.routes.stranded().clone(),
+            unknown_groups: self.policy.strays().clone(),
+            unaccounted: account::unaccounted(&self.base, &self.accounts, Instant::now()),
+            cluster: self.base.cluster.as_ref().map(|_| self.cluster_sight(&settings.hosts)),
+        }
+    }
+
+    fn route_sight(&self, route: &Route) -> RouteSight {
+        let name = route.name.as_str();
+        RouteSight {
+            name: name.to_owned(),
+            driver: route.driver.kind(),
+            endpoint: route.driver.endpoint(),
+            required: route.required,
+            // A return keeps no mark open, and a living host down.
+            degrades: route.required || route.step == Step::Return,
+            secret: route.driver.secret_file().map(|file| file.display().to_string()),
+            trouble: self.routes.troubles().of(name).cloned(),
+            is_parked: self.routes.lanes().get(name).is_some_and(|lane| lane.endpoint.is_parked()),
+            waiting: None,
+        }
+    }
+
+    fn cluster_sight(&self, rules: &HostRules) -> problem::Cluster {
+        let seen = self.base.seen();
+        let guests = seen.cib.as_ref().map(|cib| roll::guests(rules, cib)).unwrap_or_default();
+        let guests = guests.into_iter().filter_map(|guest| Some((guest.host?, guest.why.detail)));
+        problem::Cluster {
+            is_permitted: seen.view.as_ref().is_some_and(|view| view.permits().is_ok()),
+            faults: seen.faults(),
+            missed: seen.missed(),
+            audit_after: rules.audit_after,
+            guests: guests.collect(),
+        }
     }
 
     /// Why the journal cannot be written at the moment; a passing fault.
@@ -159,5 +190,15 @@ impl Shared {
     /// Marks of which it was said that Pacemaker has not confirmed them.
     pub fn unproven(&self) -> MutexGuard<'_, BTreeSet<MarkId>> {
         lock(&self.unproven)
+    }
+}
+
+/// Where an operator has to go on a controller with this configuration.
+pub fn place(settings: &Settings) -> Place {
+    let store = &settings.store.path;
+    Place {
+        file: settings.file.display().to_string(),
+        directory: store.parent().unwrap_or(store).display().to_string(),
+        log: settings.log.to.how_to_read(),
     }
 }

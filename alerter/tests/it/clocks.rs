@@ -60,7 +60,7 @@ fn a_mark_gets_its_proof_where_the_clocks_of_controllers_differ() {
 fn a_clock_that_differs_is_seen_in_status() {
     let (mut site, mut alerter) = begun(&["compute1"], "ctl1");
     let said = |alerter: &Alerter| {
-        let reasons = alerter.shared().base.seen().reasons();
+        let reasons = alerter.shared().base.seen().faults();
         reasons
             .into_iter()
             .filter(|(matter, _)| *matter == Matter::ClockSkew)
@@ -118,7 +118,7 @@ fn what_lies_ahead_waits_no_longer_than_the_grace() {
         let [row] = &alerter.marks("compute1")[..] else { panic!("no mark, or several") };
         assert!(row.failure_time <= site.now, "a time that lies ahead counts as now");
         assert_eq!(site.told.len(), 2);
-        let reasons = alerter.shared().base.seen().reasons();
+        let reasons = alerter.shared().base.seen().faults();
         assert!(reasons.iter().any(|(matter, _)| *matter == Matter::ClockSkew), "{reasons:?}");
         // It does not swallow the next one.
         site.back("compute1", "ctl1");

@@ -44,7 +44,7 @@ fn a_forged_end_of_an_open_mark() {
         }
         alerter.run(&mut site, 4);
         let said = refused(&alerter, &Key::Settled(fencing.into()));
-        let reasons = alerter.shared().base.seen().reasons().len();
+        let reasons = alerter.shared().base.seen().faults().len();
         site.down.clear();
         alerter.run(&mut site, 20);
         assert!(site.audit().is_empty(), "{by}: {:#?}", site.audit());

@@ -61,7 +61,6 @@ fn nothing_known_passes() {
     assert_eq!((report.status, report.checks.len()), (Status::Pass, 0));
     assert!(tag.starts_with("W/\"0-"), "{tag}");
     health.fail(Check::Store, "no room");
-    health.note_config(Some("a wrong file".into()));
     assert_eq!(status(&health), Status::Fail);
     health.reset();
     let (report, again) = health.report_with_tag(pulse(), TTL);
@@ -491,7 +490,7 @@ async fn the_loop_says_what_it_met_and_nothing_of_the_machine() {
 
     let detail = format!("POST http://me:{SECRET}@127.0.0.1:9/{SECRET}: refused");
     shared.routes.troubles().failed("recovery", "connect", &detail, Timestamp(0));
-    shared.health.note_config(Some("the new configuration /etc/secret.toml is not in force".into()));
+    *shared.reload_trouble() = Some("the new configuration /etc/secret.toml is not in force".into());
     let full = || JournalError::Full { path: "/var/lib/nova-host-alerter/marks.db".into() };
     for _ in 0..2 {
         let met = shared.health.track(Check::Store, checks::journal_fault, async { Err::<(), _>(full()) });

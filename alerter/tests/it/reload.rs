@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use alerter::base::Base;
 use alerter::base::store::Store;
-use alerter::control::api::{ChangeAnswer, Daemon, DismissRequest, Kind, ReloadAnswer, ReloadRequest};
+use alerter::control::api::{ChangeAnswer, Daemon, DismissRequest, ReloadAnswer, ReloadRequest};
 use alerter::control::client::{self, ClientError};
 use alerter::control::server::ControlSocket;
 use alerter::daemon::engine::Engine;
 use alerter::daemon::watch::{Identity, Watch};
 use alerter::intake::start;
 use alerter::policy::groups;
+use alerter::problem::Kind;
 use alerter::reload;
 use alerter::state::Shared;
 use alerter::state::reloads::{Postponed, Reloaded, Signed};
@@ -267,8 +268,8 @@ async fn an_invalid_file_changes_nothing_and_says_why() {
     );
     // Whatever words of other troubles stand in it, it says what it is about.
     let status: Daemon = running.socket().get("/v1/status").await.unwrap();
-    let said: Vec<(Kind, &String)> = status.reasons.iter().map(|one| (one.kind, &one.message)).collect();
-    assert_eq!((said, &status.health.reasons), (vec![(Kind::Reload, &reasons[0])], &reasons));
+    let said: Vec<(Kind, &String)> = status.problems.iter().map(|one| (one.kind, &one.what)).collect();
+    assert_eq!((said, &status.health.reasons), (vec![(Kind::Configuration, &reasons[0])], &reasons));
     let mark = running.fence("c1").await;
     running.until(mark, "all", State::Acknowledged).await;
     assert_eq!(running.reload(&good).await, changed(&[]));
@@ -400,7 +401,7 @@ async fn a_route_that_is_gone_asks_for_a_decision() {
     let mark = running.fence("c1").await;
     running.until(mark, "all", State::Acknowledged).await;
     assert_eq!(running.reload(&all).await, changed(&["route gone is gone"]));
-    let asks = "route gone is not configured any more, and 1 mark(s) wait for it: configure it again, or run `nova-host-alerter dismiss --route gone --reason TEXT`";
+    let asks = "route gone is not configured any more, and 1 mark(s) wait for it";
     let reached = async {
         while running.reasons() != [asks] {
             running.shared.looked.notified().await;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The clocks of two controllers may differ by so much; what differs by more is said, and counts for nothing where it lies
 /// ahead.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(120);
 
 /// Milliseconds since the Unix epoch, by the wall clock. Waiting is never measured with it, only dated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 

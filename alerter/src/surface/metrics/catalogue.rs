@@ -97,7 +97,10 @@ pub const ALL: &[Metric] = &[
         s.add(&[], 1)
     }),
     metric!(Gauge "degraded_reasons" [] "How many things keep the daemon from working well; `nova-host-alerter status` names each.", |sight, s| {
-        s.add(&[], sight.reasons)
+        s.add(&[], sight.degrading)
+    }),
+    metric!(Gauge "problems" ["kind"] "What is wrong, by its kind; `nova-host-alerter status` names each, with what to do. A mark's own problem is 1 for however many marks.", |sight, s| {
+        sight.problems.iter().try_for_each(|(kind, count)| s.add(&[("kind", kind)], *count))
     }),
     metric!(Gauge "cluster_permitted" [] "1 where marks may be told: this partition has quorum, and the register can be read; always 1 without a cluster.", |sight, s| {
         s.add(&[], usize::from(sight.cluster.as_ref().is_none_or(|cluster| cluster.is_permitted)))

@@ -9,6 +9,7 @@ use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::intake::account;
+use crate::problem::{Kind, Problem, of_marks};
 use crate::state::counters::OUTCOMES;
 use crate::state::{Figures, Shared};
 
@@ -22,8 +23,10 @@ pub(super) struct Sight {
     pub(super) routes: Vec<RouteSight>,
     /// None where there is no cluster to ask.
     pub(super) cluster: Option<ClusterSight>,
-    /// How many sentences say that the daemon works, but not well.
-    pub(super) reasons: usize,
+    /// How many problems degrade the daemon.
+    pub(super) degrading: usize,
+    /// How many problems there are of each kind.
+    pub(super) problems: BTreeMap<&'static str, usize>,
     pub(super) is_unwritable: bool,
     pub(super) damaged: usize,
     /// Records of fencings that have no end that can be shown.
@@ -65,6 +68,7 @@ pub(super) struct ClusterSight {
 impl Sight {
     pub(super) fn of(shared: &Shared) -> Self {
         let (now, metrics) = (Timestamp::now(), &shared.metrics);
+        let (found, figures) = (shared.problems(now), shared.figures());
         let routes = routes(shared);
         let mut attempts = metrics.attempts();
         for route in &routes {
@@ -78,10 +82,11 @@ impl Sight {
             now,
             started: *shared.base.started(),
             told: tells.map(|route| (route.to_owned(), metrics.told(route))).collect(),
-            figures: shared.figures(),
             routes,
             cluster: shared.base.cluster.as_ref().map(|_| ClusterSight::of(shared)),
-            reasons: shared.reasons(now).len(),
+            degrading: found.iter().filter(|one| one.degrades).count(),
+            problems: by_kind(&found, &figures.journal, shared.base.damages.count(), now),
+            figures,
             is_unwritable: shared.journal_trouble().is_some(),
             damaged: shared.base.damages.count(),
             unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()).len(),
@@ -91,6 +96,22 @@ impl Sight {
             notices: metrics.notices(),
         }
     }
+}
+
+/// Every kind that a daemon can have is there, with 0 where there is none; what is too young to be news is none.
+fn by_kind(
+    found: &[Problem],
+    counted: &journal::Figures,
+    damaged: usize,
+    now: Timestamp,
+) -> BTreeMap<&'static str, usize> {
+    let known = Kind::OWN.iter().filter(|kind| kind.notice().is_some() || kind.health().is_some());
+    let mut all: BTreeMap<&'static str, usize> = known.map(|kind| (kind.as_str(), 0)).collect();
+    let news = found.iter().filter(|one| one.not_yet_news(now).is_none()).map(|one| one.kind);
+    for kind in news.chain(of_marks(counted, damaged)) {
+        *all.entry(kind.as_str()).or_default() += 1;
+    }
+    all
 }
 
 fn routes(shared: &Shared) -> Vec<RouteSight> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use site::blanked;
 use tracing::{info, warn};
 
-use super::{About, Key, Notice, State, What};
+use super::{About, Condition, Key, Notice, State};
 
 /// Longest sentence in characters.
 pub(super) const MESSAGE: usize = 512;
@@ -79,22 +79,22 @@ pub(super) fn end(key: &Key, about: &About) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
     let (kind, host, route) = (&about.kind, name(&about.host), name(&about.route));
     let sentence = match key.what {
-        What::Held => format!("{host} is not held as {kind} any more"),
-        What::HeldBack => format!("nothing is held as {kind} any more for this reason"),
-        What::Reminder => format!("the reminder of what is held as {kind} is a day old"),
-        What::HeldMore => "the held marks are told one by one again".to_owned(),
-        What::Rejected => format!("route {route} has taken the mark of {host}, or it was ended"),
-        What::RejectedMore => "the rejected marks are told one by one again".to_owned(),
-        What::Refused | What::Failing => {
+        Condition::Held => format!("{host} is not held as {kind} any more"),
+        Condition::HeldBack => format!("nothing is held as {kind} any more for this reason"),
+        Condition::Reminder => format!("the reminder of what is held as {kind} is a day old"),
+        Condition::HeldMore => "the held marks are told one by one again".to_owned(),
+        Condition::Rejected => format!("route {route} has taken the mark of {host}, or it was ended"),
+        Condition::RejectedMore => "the rejected marks are told one by one again".to_owned(),
+        Condition::Refused | Condition::Failing => {
             format!("route {route} accepts again, or has nothing left to deliver")
         }
-        What::Quarantined => format!("the damaged row {} is not waited for any more", key.of),
-        What::Expired => format!("what was too late for {host} is a day old"),
-        What::Cluster => format!("it is over: {kind}"),
-        What::Missing => format!("{host} is connected again, or was fenced"),
-        What::Journal => "the journal can be written again".to_owned(),
-        What::Stranded => format!("no mark waits any more for route {route}, or it is configured again"),
-        What::Exhausted => format!("route {route} has taken the mark of {host}, or its chain was ended"),
+        Condition::Quarantined => format!("the damaged row {} is not waited for any more", key.of),
+        Condition::Expired => format!("what was too late for {host} is a day old"),
+        Condition::Cluster | Condition::Alerter => format!("it is over: {kind}"),
+        Condition::Missing => format!("{host} is connected again, or was fenced"),
+        Condition::Journal => "the journal can be written again".to_owned(),
+        Condition::Stranded => format!("no mark waits any more for route {route}, or it is configured again"),
+        Condition::Exhausted => format!("route {route} has taken the mark of {host}, or its chain was ended"),
     };
     printable(&sentence)
 }
@@ -108,7 +108,7 @@ mod tests {
     fn notice(state: State) -> Notice {
         Notice {
             state,
-            key: Key::new(What::Held, "01a1fdbf-0d60-71c8-80b2-0dca4f558146 no-fqdn"),
+            key: Key::new(Condition::Held, "01a1fdbf-0d60-71c8-80b2-0dca4f558146 no-fqdn"),
             since: Timestamp::from_seconds(1_795_258_518),
             time: Timestamp::from_seconds(1_795_258_520),
             about: About {
@@ -143,7 +143,7 @@ mod tests {
             notice(State::Cleared).id("ctl1"),
             raised.id("ctl2"),
             Notice { since: Timestamp(0), ..raised.clone() }.id("ctl1"),
-            Notice { key: Key::new(What::Held, "other"), ..raised.clone() }.id("ctl1"),
+            Notice { key: Key::new(Condition::Held, "other"), ..raised.clone() }.id("ctl1"),
         ];
         assert!(others.iter().all(|other| *other != raised.id("ctl1")));
     }
@@ -153,7 +153,7 @@ mod tests {
         let long = printable(&"a\r\n\u{1b}[31m".repeat(1000));
         assert_eq!(long.chars().count(), MESSAGE);
         assert!(long.chars().all(|c| !c.is_control()));
-        for what in What::ALL {
+        for (what, _) in Condition::ALL {
             let key = Key::new(what, "x\ny".repeat(1000));
             let about = About { kind: "k\n".repeat(1000), ..About::default() };
             let said = end(&key, &about);

@@ -1,111 +1,73 @@
 //! What holds now, from what the daemon sees. Pure: the time is an argument.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use journal::{Damage, DueDelivery, HistoryRow, Oldest, Quarantined};
-use marks::host::HostName;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
 use super::body::printable;
 use super::facts::{DAY, Facts, LIMIT};
-use super::keys::{damage_key, exhausted_key, held_key, quarantined_key, reason_key, rejected_key};
-use super::{About, Condition, Conditions, Key, What, held_back};
-use crate::cluster::{Matter, missed_sentence};
-use crate::delivery::stranded;
-use crate::delivery::trouble::Trouble;
-use crate::intake::account;
+use super::keys::{damage_key, exhausted_key, held_key, problem_key, quarantined_key, rejected_key};
+use super::{About, Condition, Conditions, Current, Key, held_back};
 use crate::policy;
+use crate::problem::{Kind, Problem};
 use crate::state::Shared;
 
 /// What the daemon sees, apart from the journal.
 #[derive(Clone, Debug)]
 pub(super) struct Sight {
     pub(super) now: Timestamp,
-    pub(super) routes: Vec<RouteSight>,
-    pub(super) degraded_after: Duration,
-    /// None where there is no cluster to ask.
-    pub(super) cluster: Option<ClusterSight>,
-    /// Why the journal cannot be written.
-    pub(super) journal: Option<String>,
+    /// What is wrong with the alerter, its routes and its cluster.
+    pub(super) problems: Vec<Problem>,
+    /// The journal was counted once: before that nobody knows what does not add up.
+    pub(super) is_counted: bool,
+    /// What the polls have brought; none where there is no cluster to ask.
+    pub(super) polled: Option<Polled>,
     /// Damaged rows of fencings.
     pub(super) fencings: Vec<Damage>,
-    /// Routes that are not configured any more, each with how many marks wait for it.
-    pub(super) stranded: BTreeMap<String, usize>,
 }
 
-/// What is seen of a route.
-#[derive(Clone, Debug)]
-pub(super) struct RouteSight {
-    pub(super) name: String,
-    pub(super) trouble: Option<Trouble>,
-    /// Its endpoint takes nothing until somebody changes something.
-    pub(super) is_parked: bool,
-}
-
-/// What is seen of the cluster.
-#[derive(Clone, Debug)]
-pub(super) struct ClusterSight {
+/// What the polls of the cluster have brought so far.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each was read or was not, by itself")]
+pub(super) struct Polled {
+    /// There was one.
+    pub(super) any: bool,
     /// The register was taken in once: before that the journal may be behind what other alerters did.
-    pub(super) has_register: bool,
-    /// A word and a sentence for each; none where there was no look yet.
-    pub(super) reasons: Option<Vec<(&'static str, String)>>,
-    /// The fencing history was not asked for at the last look.
-    pub(super) without_history: bool,
+    pub(super) register: bool,
+    /// The last one asked for the fencing history.
+    pub(super) history: bool,
     /// The CIB was read once.
-    pub(super) has_cib: bool,
-    /// Hosts that are gone without having been fenced, and for how long.
-    pub(super) missed: Vec<(HostName, Duration)>,
-    pub(super) audit_after: Duration,
+    pub(super) cib: bool,
 }
 
 impl Sight {
     /// What the engine and the others have seen.
     pub(super) fn of(shared: &Shared, now: Timestamp) -> Self {
-        let settings = shared.base.settings();
-        let gap = account::sentence(&shared.base, &shared.accounts).map(|why| ("unaccounted", why));
-        let cluster = shared.base.cluster.as_ref().map(|_| {
+        let polled = shared.base.cluster.as_ref().map(|_| {
             let seen = shared.base.seen();
-            ClusterSight {
-                has_register: seen.register.is_some(),
-                reasons: seen.named_reasons().map(|reasons| {
-                    let word = |(matter, why): (Matter, String)| (matter.as_str(), why);
-                    reasons.into_iter().map(word).chain(gap).collect()
-                }),
-                without_history: seen.view.as_ref().is_none_or(|view| view.history.is_none()),
-                has_cib: seen.cib.is_some(),
-                missed: seen.missed(),
-                audit_after: settings.hosts.audit_after,
+            Polled {
+                any: seen.view.is_some(),
+                register: seen.register.is_some(),
+                history: seen.view.as_ref().is_some_and(|view| view.history.is_some()),
+                cib: seen.cib.is_some(),
             }
         });
         Self {
             now,
-            routes: routes(shared),
-            degraded_after: settings.degraded_after,
-            cluster,
-            journal: shared.journal_trouble().clone(),
+            problems: shared.problems(now),
+            is_counted: shared.figures().journal.at.is_some(),
+            polled,
             fencings: shared.base.damages.of("fencing"),
-            stranded: shared.routes.stranded().clone(),
         }
     }
-}
-
-/// What is seen of every route.
-pub(super) fn routes(shared: &Shared) -> Vec<RouteSight> {
-    let (troubles, lanes) = (shared.routes.troubles(), shared.routes.lanes());
-    let sight = |name: &str| RouteSight {
-        name: name.to_owned(),
-        trouble: troubles.of(name).cloned(),
-        is_parked: lanes.get(name).is_some_and(|lane| lane.endpoint.is_parked()),
-    };
-    shared.base.settings().routes.iter().map(|route| sight(route.name.as_str())).collect()
 }
 
 /// Everything that holds, and how long until the next condition begins by time alone.
 pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, Option<Duration>) {
     let mut found = Conditions::default();
-    let has_caught_up = sight.cluster.as_ref().is_none_or(|cluster| cluster.has_register);
+    let has_caught_up = sight.polled.is_none_or(|polled| polled.register);
     let mut rest = None;
     match facts.filter(|_| has_caught_up) {
         Some(facts) => {
@@ -114,34 +76,79 @@ pub(super) fn conditions(sight: &Sight, facts: Option<&Facts>) -> (Conditions, O
             rest = proof.into_iter().chain(held_back).min();
         }
         None => found.unknown.extend([
-            What::Held,
-            What::HeldBack,
-            What::Reminder,
-            What::HeldMore,
-            What::Rejected,
-            What::RejectedMore,
-            What::Quarantined,
-            What::Expired,
-            What::Exhausted,
+            Condition::Held,
+            Condition::HeldBack,
+            Condition::Reminder,
+            Condition::HeldMore,
+            Condition::Rejected,
+            Condition::RejectedMore,
+            Condition::Quarantined,
+            Condition::Expired,
+            Condition::Exhausted,
         ]),
     }
     of_fencings(&mut found, sight);
-    of_stranded(&mut found, sight);
-    let rests = sight.routes.iter().filter_map(|route| of_route(&mut found, route, sight));
+    of_unseen(&mut found, sight);
+    let rests = sight.problems.iter().filter_map(|problem| of_problem(&mut found, problem, sight.now));
     let rest = rests.chain(rest).min();
-    if let Some(cluster) = &sight.cluster {
-        of_cluster(&mut found, cluster, sight.now);
-    }
-    if let Some(why) = &sight.journal {
-        let about = About { kind: "not-written".into(), ..About::default() };
-        let message = format!("{why}; marks are kept and tried again");
-        add(&mut found, Key::new(What::Journal, "writing"), sight.now, about, &message);
-    }
+    leave_out(&mut found);
     (found, rest)
 }
 
+/// A problem of the alerter, of a route, of the cluster. Gives how long until it is news.
+fn of_problem(found: &mut Conditions, problem: &Problem, now: Timestamp) -> Option<Duration> {
+    let what = problem.kind.notice()?;
+    let key = problem_key(what, problem);
+    if problem.kind.is_of_endpoint() {
+        // It ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its endpoint is
+        // like, ends nothing.
+        found.open.extend([Condition::Refused, Condition::Failing].map(|of| Key::new(of, key.of.clone())));
+    }
+    if let Some(rest) = problem.not_yet_news(now) {
+        // A former daemon may have told of it.
+        found.open.insert(key);
+        return Some(rest);
+    }
+    let about = About {
+        kind: problem.failure.clone().unwrap_or_else(|| problem.kind.to_string()),
+        host: problem.only_host().map(str::to_owned),
+        mark: None,
+        route: problem.route.as_deref().map(printable),
+    };
+    add(found, key, problem.since.unwrap_or(now), about, &problem.sentence());
+    None
+}
+
+/// Of what was not seen yet nobody may say that it is over.
+fn of_unseen(found: &mut Conditions, sight: &Sight) {
+    let unseen = |is_seen: fn(Polled) -> bool| sight.polled.is_some_and(|polled| !is_seen(polled));
+    if unseen(|polled| polled.any) {
+        found.unknown.extend([Condition::Cluster, Condition::Alerter]);
+    }
+    if !sight.is_counted {
+        found.unknown.insert(Condition::Alerter);
+    }
+    if unseen(|polled| polled.cib) {
+        found.unknown.insert(Condition::Missing);
+    }
+    if unseen(|polled| polled.history) {
+        found.open.insert(Key::new(Condition::Cluster, Kind::HistoryUnreadable.as_str()));
+    }
+}
+
+/// Files of evidence that are not used may be very many.
+fn leave_out(found: &mut Conditions) {
+    let word = Kind::Evidence.as_str();
+    let of_evidence = |key: &&Key| key.what == Condition::Cluster && key.of.starts_with(word);
+    let more: Vec<Key> = found.holds.keys().filter(of_evidence).skip(LIMIT as usize).cloned().collect();
+    for key in more {
+        found.holds.remove(&key);
+        found.open.insert(key);
+    }
+}
+
 pub(super) fn add(found: &mut Conditions, key: Key, since: Timestamp, about: About, message: &str) {
-    found.holds.insert(key, Condition { since, about, message: printable(message) });
+    found.holds.insert(key, Current { since, about, message: printable(message) });
 }
 
 /// Gives how long until the next condition of these begins by time alone.
@@ -168,8 +175,8 @@ fn of_journal(found: &mut Conditions, facts: &Facts, now: Timestamp) -> Option<D
     recent.for_each(|row| of_expired(found, row));
     let rejected = more(&facts.rejected) + more(&facts.kept) + more(&facts.exhausted);
     let held = more(&facts.held);
-    of_more(found, What::HeldMore, held, "held", now);
-    of_more(found, What::RejectedMore, rejected, "not taken by their route", now);
+    of_more(found, Condition::HeldMore, held, "held", now);
+    of_more(found, Condition::RejectedMore, rejected, "not taken by their route", now);
     rest
 }
 
@@ -191,7 +198,7 @@ fn more<T>(oldest: &Oldest<T>) -> usize {
     (oldest.in_all as usize).saturating_sub(read)
 }
 
-fn of_more(found: &mut Conditions, what: What, count: usize, how: &str, now: Timestamp) {
+fn of_more(found: &mut Conditions, what: Condition, count: usize, how: &str, now: Timestamp) {
     if count > 0 {
         let about = About { kind: "more".into(), ..About::default() };
         let message = format!("and {count} more marks are {how}: see `nova-host-alerter list`");
@@ -321,14 +328,6 @@ fn of_fencings(found: &mut Conditions, sight: &Sight) {
     found.open.extend(more.iter().map(damage_key));
 }
 
-fn of_stranded(found: &mut Conditions, sight: &Sight) {
-    for (route, marks) in &sight.stranded {
-        let about = About { kind: "no-route".into(), route: Some(printable(route)), ..About::default() };
-        let key = Key::new(What::Stranded, printable(route));
-        add(found, key, sight.now, about, &stranded::sentence(route, *marks));
-    }
-}
-
 fn of_expired(found: &mut Conditions, row: &HistoryRow) {
     let about = About {
         kind: "horizon".into(),
@@ -336,81 +335,18 @@ fn of_expired(found: &mut Conditions, row: &HistoryRow) {
         mark: row.mark.clone(),
         route: row.route.clone(),
     };
-    add(found, Key::new(What::Expired, row.seq.to_string()), row.at, about, &row.detail);
-}
-
-/// A trouble ends when the route accepts: that it looks another way, or that a new daemon does not know yet what its
-/// endpoint is like, ends nothing.
-fn of_route(found: &mut Conditions, route: &RouteSight, sight: &Sight) -> Option<Duration> {
-    let trouble = route.trouble.as_ref()?;
-    let (refused, failing) = (Key::new(What::Refused, &*route.name), Key::new(What::Failing, &*route.name));
-    found.open.extend([refused.clone(), failing.clone()]);
-    let about = About { kind: trouble.kind.clone(), route: Some(route.name.clone()), ..About::default() };
-    let (name, Trouble { since, kind, detail }) = (&route.name, trouble);
-    if route.is_parked {
-        let message = format!(
-            "route {name} refuses every mark it was sent ({kind}): {detail}; correct the endpoint and run `nova-host-alerter retry --all`, or its configuration and run `nova-host-alerter reload`"
-        );
-        add(found, refused, *since, about, &message);
-        return None;
-    }
-    let time = sight.now.since(*since);
-    if time <= sight.degraded_after {
-        // A moment beyond, since a trouble of exactly this age is none yet.
-        return Some(sight.degraded_after - time + Duration::from_millis(1));
-    }
-    let seconds = sight.degraded_after.as_secs();
-    let message = format!(
-        "route {name} has accepted nothing for more than {seconds} s ({kind}): {detail}; look at its endpoint, nothing is lost meanwhile"
-    );
-    add(found, failing, *since, about, &message);
-    None
-}
-
-fn of_cluster(found: &mut Conditions, cluster: &ClusterSight, now: Timestamp) {
-    if cluster.reasons.is_none() {
-        found.unknown.insert(What::Cluster);
-    }
-    // Files of evidence that are not used come last, and may be very many.
-    let reasons = cluster.reasons.as_deref().unwrap_or_default();
-    let (told, more) = reasons.split_at(reasons.len().min(LIMIT as usize));
-    for (kind, sentence) in told {
-        of_reason(found, kind, sentence, now);
-    }
-    found.open.extend(more.iter().map(|(kind, sentence)| reason_key(kind, sentence)));
-    if cluster.without_history {
-        found.open.insert(Key::new(What::Cluster, "history-unreadable"));
-    }
-    if !cluster.has_cib {
-        found.unknown.insert(What::Missing);
-    }
-    for (host, time) in &cluster.missed {
-        of_missed(found, host, *time, cluster.audit_after, now);
-    }
-}
-
-fn of_reason(found: &mut Conditions, kind: &str, sentence: &str, now: Timestamp) {
-    let about = About { kind: kind.to_owned(), ..About::default() };
-    add(found, reason_key(kind, sentence), now, about, sentence);
-}
-
-fn of_missed(found: &mut Conditions, host: &HostName, time: Duration, limit: Duration, now: Timestamp) {
-    let key = Key::new(What::Missing, host.as_str().to_ascii_lowercase());
-    if time <= limit {
-        // A new daemon has not missed it for long enough yet; a former one may have told of it.
-        found.open.insert(key);
-        return;
-    }
-    let about = About { kind: "not-fenced".into(), host: Some(host.to_string()), ..About::default() };
-    add(found, key, now - time, about, &missed_sentence(host, time));
+    add(found, Key::new(Condition::Expired, row.seq.to_string()), row.at, about, &row.detail);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use journal::{Journal, Role, Taken};
     use marks::chain::{Link, Step};
     use marks::delivery::{Arrivals, Attempt, Delivery, State};
     use marks::fencing::{Fencing, Origin};
+    use marks::host::HostName;
     use marks::id::FencingId;
     use marks::mark::{Doubt, Proof, Source, Standing};
 
@@ -424,14 +360,21 @@ mod tests {
     const LONG: Duration = Duration::from_secs(300);
 
     fn sight() -> Sight {
-        let (routes, fencings) = (Vec::new(), Vec::new());
-        let stranded = BTreeMap::new();
-        Sight { now: NOW, routes, degraded_after: LONG, cluster: None, journal: None, fencings, stranded }
+        let (problems, fencings) = (Vec::new(), Vec::new());
+        Sight { now: NOW, problems, is_counted: true, polled: None, fencings }
     }
 
-    fn route(since: Option<Duration>, is_parked: bool) -> RouteSight {
-        let trouble = |age| Trouble { since: NOW - age, kind: "connect".into(), detail: "refused".into() };
-        RouteSight { name: "recovery".into(), trouble: since.map(trouble), is_parked }
+    /// What a route's problem is, if it has one; a failure that lasts is news after [`LONG`].
+    fn route(age: Option<Duration>, is_parked: bool) -> Vec<Problem> {
+        let kind = if is_parked { Kind::Refused } else { Kind::Failing };
+        let since = |age| NOW - age;
+        let one = age.map(|age| Problem {
+            route: Some("recovery".into()),
+            since: Some(since(age)),
+            news_at: (!is_parked).then(|| since(age) + LONG + Duration::from_millis(1)),
+            ..Problem::of(kind, "it says no".into())
+        });
+        one.into_iter().collect()
     }
 
     fn mark(fqdn: Option<&str>, standing: Standing) -> MarkRow {
@@ -535,7 +478,7 @@ mod tests {
         let found = of_facts(&facts);
         assert_eq!(found.holds[&key].about.kind, "body-too-large");
         assert_eq!(rejected_of(&key), Some((id, "recovery".to_owned())));
-        assert_eq!(rejected_of(&Key::new(What::Held, key.of.clone())), None);
+        assert_eq!(rejected_of(&Key::new(Condition::Held, key.of.clone())), None);
         let mut tried_again = Facts::nothing();
         tried_again.open = vec![(id, "recovery".into())];
         let found = of_facts(&tried_again);
@@ -602,7 +545,7 @@ mod tests {
         assert!(!of_facts(&ask(&journal, question())).may_hold(&newest(&before)), "it is over");
     }
 
-    fn newest(holds: &BTreeMap<Key, Condition>) -> Key {
+    fn newest(holds: &BTreeMap<Key, Current>) -> Key {
         holds.iter().max_by_key(|(_, condition)| condition.since).unwrap().0.clone()
     }
 
@@ -645,10 +588,9 @@ mod tests {
         let last = damage_key(&fencings[LIMIT as usize]);
         let (found, _) = conditions(&Sight { fencings, ..sight() }, None);
         assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
-        let reasons = (0..=LIMIT).map(|number| ("evidence", format!("{number} is not used"))).collect();
-        let found = of_sight(cluster(Some(reasons)));
-        let last = reason_key("evidence", &format!("{LIMIT} is not used"));
-        assert!(!found.holds.contains_key(&last) && found.open.contains(&last));
+        let problems = (0..=LIMIT).map(|number| evidence(&format!("{number} is not used"))).collect();
+        let found = of_polled(POLLED, problems);
+        assert_eq!((found.holds.len(), found.open.len()), (LIMIT as usize, 1));
     }
 
     fn late(seq: i64, at: Timestamp) -> HistoryRow {
@@ -669,7 +611,7 @@ mod tests {
     #[test]
     fn a_route_fails_after_the_limit_and_refuses_at_once() {
         let second = Duration::from_secs(1);
-        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, Some(&Facts::nothing()));
+        let of = |route| conditions(&Sight { problems: route, ..sight() }, Some(&Facts::nothing()));
         let (found, rest) = of(route(Some(LONG), false));
         assert_eq!((keys(&found), rest), (vec![], Some(Duration::from_millis(1))));
         let (found, rest) = of(route(Some(LONG + second), false));
@@ -684,35 +626,35 @@ mod tests {
     /// A new daemon does not know that the endpoint refuses until it has asked: that is no recovery.
     #[test]
     fn only_a_route_that_accepts_has_recovered() {
-        let of = |route| conditions(&Sight { routes: vec![route], ..sight() }, None).0;
-        for what in [What::Refused, What::Failing] {
+        let of = |route| conditions(&Sight { problems: route, ..sight() }, None).0;
+        for what in [Condition::Refused, Condition::Failing] {
             let key = Key::new(what, "recovery");
             assert!(of(route(Some(Duration::ZERO), false)).may_hold(&key));
             assert!(!of(route(None, false)).may_hold(&key));
         }
     }
 
-    fn cluster(reasons: Option<Vec<(&'static str, String)>>) -> ClusterSight {
-        let missed = Vec::new();
-        let (has_register, has_cib) = (true, true);
-        ClusterSight { has_register, reasons, without_history: false, has_cib, missed, audit_after: LONG }
+    const POLLED: Polled = Polled { any: true, register: true, history: true, cib: true };
+
+    fn of_polled(polled: Polled, problems: Vec<Problem>) -> Conditions {
+        let sight = Sight { polled: Some(polled), problems, ..sight() };
+        conditions(&sight, Some(&Facts::nothing())).0
     }
 
-    fn of_sight(cluster: ClusterSight) -> Conditions {
-        conditions(&Sight { cluster: Some(cluster), ..sight() }, Some(&Facts::nothing())).0
+    fn evidence(what: &str) -> Problem {
+        Problem { subject: Some(what.to_owned()), ..Problem::of(Kind::Evidence, what.to_owned()) }
     }
 
     #[test]
-    fn each_fault_of_the_cluster_is_a_condition() {
-        let said = |kind, text: &str| (kind, text.to_owned());
+    fn each_problem_of_the_cluster_is_a_condition() {
         let long = "the evidence file x is not used ".repeat(100);
-        let reasons = vec![
-            said("no-quorum", "this partition has no quorum"),
-            said("evidence", "a is not used"),
-            said("evidence", "b is not used"),
-            said("evidence", &long),
+        let problems = vec![
+            Problem::of(Kind::NoQuorum, "this partition has no quorum".into()),
+            evidence("a is not used"),
+            evidence("b is not used"),
+            evidence(&long),
         ];
-        let found = of_sight(cluster(Some(reasons)));
+        let found = of_polled(POLLED, problems);
         assert_eq!(
             keys(&found)[..3],
             [
@@ -722,19 +664,25 @@ mod tests {
             ]
         );
         assert_eq!(keys(&found)[3], "cluster no-quorum");
+        let said = &found.holds[&Key::new(Condition::Cluster, "no-quorum")].message;
+        assert!(said.starts_with("this partition has no quorum; bring the other"), "{said}");
     }
 
     #[test]
-    fn what_was_not_looked_at_is_neither_well_nor_ill() {
+    fn what_was_not_polled_is_neither_well_nor_ill() {
         let (quorum, history) =
-            (Key::new(What::Cluster, "no-quorum"), Key::new(What::Cluster, "history-unreadable"));
-        let before = of_sight(ClusterSight { has_cib: false, ..cluster(None) });
-        assert!(before.may_hold(&quorum) && before.may_hold(&Key::new(What::Missing, "compute1")));
-        let after = of_sight(ClusterSight { without_history: true, ..cluster(Some(Vec::new())) });
+            (Key::new(Condition::Cluster, "no-quorum"), Key::new(Condition::Cluster, "history-unreadable"));
+        let (missing, own) =
+            (Key::new(Condition::Missing, "x"), Key::new(Condition::Alerter, "not-served x"));
+        let before = of_polled(Polled { any: false, cib: false, ..POLLED }, Vec::new());
+        assert!([&quorum, &missing, &own].into_iter().all(|key| before.may_hold(key)));
+        let after = of_polled(Polled { history: false, ..POLLED }, Vec::new());
         assert!(!after.may_hold(&quorum) && after.may_hold(&history));
-        assert!(!after.may_hold(&Key::new(What::Missing, "compute1")));
+        assert!(!after.may_hold(&missing) && !after.may_hold(&own));
+        let uncounted = conditions(&Sight { is_counted: false, ..sight() }, None).0;
+        assert!(uncounted.may_hold(&own), "nobody knows yet what does not add up");
         let unread = conditions(&sight(), None).0;
-        assert!(unread.may_hold(&Key::new(What::Held, "x")) && !unread.may_hold(&quorum));
+        assert!(unread.may_hold(&Key::new(Condition::Held, "x")) && !unread.may_hold(&quorum));
     }
 
     /// Another alerter may have told it, or ended it.
@@ -744,30 +692,34 @@ mod tests {
         facts.held.rows.sound = vec![mark(None, Standing::Proven(Proof::Alert))];
         facts.held.in_all = 1;
         for has_register in [false, true] {
-            let cluster = Some(ClusterSight { has_register, ..cluster(Some(Vec::new())) });
-            let (found, _) = conditions(&Sight { cluster, ..sight() }, Some(&facts));
+            let polled = Some(Polled { register: has_register, ..POLLED });
+            let (found, _) = conditions(&Sight { polled, ..sight() }, Some(&facts));
             assert_eq!(found.holds.len(), usize::from(has_register));
-            assert_eq!(found.may_hold(&Key::new(What::Held, "told before")), !has_register);
+            assert_eq!(found.may_hold(&Key::new(Condition::Held, "told before")), !has_register);
         }
     }
 
     #[test]
     fn a_host_is_missed_after_the_limit_and_until_it_is_back() {
-        let key = Key::new(What::Missing, "compute1");
-        let of = |time| {
-            let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
-            of_sight(ClusterSight { missed, ..cluster(Some(Vec::new())) })
+        let of = |news_at| {
+            let (hosts, subject) = (vec!["Compute1".to_owned()], Some("compute1".to_owned()));
+            let one = Problem { hosts, subject, news_at, ..Problem::of(Kind::NotFenced, "gone".into()) };
+            of_polled(POLLED, vec![one])
         };
-        let young = of(LONG);
+        let key = Key::new(Condition::Missing, "not-fenced compute1");
+        let young = of(Some(NOW + LONG));
         assert!(young.holds.is_empty() && young.may_hold(&key), "a new daemon counts anew");
-        let old = of(LONG + Duration::from_secs(1));
-        assert!(old.holds[&key].message.contains("stonith_admin --fence Compute1"));
+        assert_eq!(of(Some(NOW)).holds[&key].about.host.as_deref(), Some("Compute1"));
     }
 
+    /// The broken variant has a list of its own, and knows nothing of a kind that is new.
     #[test]
-    fn a_journal_that_cannot_be_written_is_said() {
-        let journal = Some("there is no room for /x: free space on its file system".to_owned());
-        let (found, _) = conditions(&Sight { journal, ..sight() }, None);
-        assert_eq!(keys(&found), ["journal writing"]);
+    fn whatever_has_a_notice_is_a_condition() {
+        for kind in Kind::OWN.iter().filter(|kind| kind.notice().is_some()) {
+            let route = kind.is_of_endpoint().then(|| "recovery".to_owned());
+            let one = Problem { route, ..Problem::of(*kind, "why".into()) };
+            let found = of_polled(POLLED, vec![one]);
+            assert_eq!(found.holds.keys().map(|key| key.what).collect::<Vec<_>>(), [kind.notice().unwrap()]);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-use super::{Conditions, Key, What};
+use super::{Condition, Conditions, Key};
 
 /// One look in vain, or a moment without quorum while a controller is lost, is nothing to wake anybody for.
 pub(super) const FLEETING: Duration = Duration::from_secs(10);
@@ -38,7 +38,8 @@ impl Keeper {
 }
 
 fn hold_back(found: &mut Conditions, now: Timestamp) -> Option<Duration> {
-    let is_fleeting = |key: &Key| matches!(key.what, What::Cluster | What::Journal);
+    let is_fleeting =
+        |key: &Key| matches!(key.what, Condition::Cluster | Condition::Journal | Condition::Alerter);
     let age = |since: Timestamp| now.since(since);
     let young: Vec<(Key, Duration)> = found
         .holds
@@ -55,12 +56,12 @@ fn hold_back(found: &mut Conditions, now: Timestamp) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{About, Condition};
+    use super::super::{About, Current};
     use super::*;
 
-    fn found(what: What, since: i64) -> Conditions {
+    fn found(what: Condition, since: i64) -> Conditions {
         let since = Timestamp::from_seconds(since);
-        let condition = Condition { since, about: About::default(), message: String::new() };
+        let condition = Current { since, about: About::default(), message: String::new() };
         let holds = [(Key::new(what, "x"), condition)].into();
         Conditions { holds, ..Conditions::default() }
     }
@@ -73,19 +74,23 @@ mod tests {
     #[test]
     fn a_condition_holds_since_it_was_first_seen_and_anew_after_it_has_passed() {
         let mut keeper = Keeper::default();
-        assert_eq!(since(&mut keeper, found(What::Held, 3), 100), Some(3), "from before this daemon");
-        assert_eq!(since(&mut keeper, found(What::Held, 50), 101), Some(3));
+        assert_eq!(since(&mut keeper, found(Condition::Held, 3), 100), Some(3), "from before this daemon");
+        assert_eq!(since(&mut keeper, found(Condition::Held, 50), 101), Some(3));
         assert_eq!(since(&mut keeper, Conditions::default(), 102), None);
-        assert_eq!(since(&mut keeper, found(What::Held, 3), 103), Some(102), "another time");
-        assert_eq!(since(&mut keeper, found(What::Held, 999), 104), Some(102));
+        assert_eq!(since(&mut keeper, found(Condition::Held, 3), 103), Some(102), "another time");
+        assert_eq!(since(&mut keeper, found(Condition::Held, 999), 104), Some(102));
         let mut ahead = Keeper::default();
-        assert_eq!(since(&mut ahead, found(What::Held, 999), 5), Some(5), "by a clock that was set back");
+        assert_eq!(
+            since(&mut ahead, found(Condition::Held, 999), 5),
+            Some(5),
+            "by a clock that was set back"
+        );
     }
 
     /// The broken variant is a condition that does not pass by itself: it is told at once.
     #[test]
     fn what_may_pass_by_itself_is_told_when_it_has_lasted() {
-        for what in [What::Cluster, What::Journal] {
+        for what in [Condition::Cluster, Condition::Journal, Condition::Alerter] {
             let mut keeper = Keeper::default();
             let at = |keeper: &mut Keeper, now| {
                 let (found, rest) = keeper.keep(found(what, now), Timestamp::from_seconds(now));
@@ -97,7 +102,7 @@ mod tests {
             keeper.keep(Conditions::default(), Timestamp::from_seconds(11));
             assert_eq!(at(&mut keeper, 12), (0, 1, Some(FLEETING)), "it has passed in between");
         }
-        let (found, rest) = Keeper::default().keep(found(What::Held, 7), Timestamp::from_seconds(7));
+        let (found, rest) = Keeper::default().keep(found(Condition::Held, 7), Timestamp::from_seconds(7));
         assert_eq!((found.holds.len(), rest), (1, None));
     }
 
@@ -105,9 +110,9 @@ mod tests {
     #[test]
     fn what_is_not_seen_for_a_while_keeps_its_time() {
         let mut keeper = Keeper::default();
-        since(&mut keeper, found(What::Cluster, 0), 0);
-        let open = [Key::new(What::Cluster, "x")].into();
+        since(&mut keeper, found(Condition::Cluster, 0), 0);
+        let open = [Key::new(Condition::Cluster, "x")].into();
         since(&mut keeper, Conditions { open, ..Conditions::default() }, 5);
-        assert_eq!(since(&mut keeper, found(What::Cluster, 10), 10), Some(0));
+        assert_eq!(since(&mut keeper, found(Condition::Cluster, 10), 10), Some(0));
     }
 }

@@ -7,22 +7,23 @@ use marks::id::MarkId;
 
 use super::body::printable;
 use super::facts::Question;
-use super::{Key, What};
+use super::{Condition, Key};
 use crate::policy::Hold;
+use crate::problem::Problem;
 
-/// Longest part of a sentence that is a key: evidence files are told apart by what is said of them.
+/// Longest part of a subject that is a key: evidence files are told apart by what is said of them.
 pub(super) const KEY: usize = 200;
 
 pub(super) fn held_key(mark: MarkId, hold: Hold) -> Key {
-    Key::new(What::Held, format!("{mark} {}", hold.as_str()))
+    Key::new(Condition::Held, format!("{mark} {}", hold.as_str()))
 }
 
 pub(super) fn rejected_key(mark: MarkId, route: &str) -> Key {
-    Key::new(What::Rejected, format!("{mark} {route}"))
+    Key::new(Condition::Rejected, format!("{mark} {route}"))
 }
 
 pub(super) fn exhausted_key(mark: MarkId, route: &str) -> Key {
-    Key::new(What::Exhausted, format!("{mark} {route}"))
+    Key::new(Condition::Exhausted, format!("{mark} {route}"))
 }
 
 /// What the journal is asked where these conditions hold or were told.
@@ -39,8 +40,8 @@ pub(super) fn question<'k>(keys: impl Iterator<Item = &'k Key>) -> Question {
 /// The mark that the key of a held or damaged one stands for.
 pub(super) fn held_of(key: &Key) -> Option<String> {
     let mark = match key.what {
-        What::Held => key.of.split(' ').next(),
-        What::Quarantined => key.of.strip_prefix("mark "),
+        Condition::Held => key.of.split(' ').next(),
+        Condition::Quarantined => key.of.strip_prefix("mark "),
         _ => None,
     };
     mark.map(str::to_owned)
@@ -48,30 +49,34 @@ pub(super) fn held_of(key: &Key) -> Option<String> {
 
 /// The mark and the route that the key of a damaged delivery stands for.
 pub(super) fn quarantined_of(key: &Key) -> Option<String> {
-    let delivery = key.of.strip_prefix("delivery ").filter(|_| key.what == What::Quarantined);
+    let delivery = key.of.strip_prefix("delivery ").filter(|_| key.what == Condition::Quarantined);
     delivery.map(str::to_owned)
 }
 
 /// The delivery that the key of a rejected one, or of the last step of a chain, stands for.
 pub(super) fn rejected_of(key: &Key) -> Option<(MarkId, String)> {
-    let is_one = matches!(key.what, What::Rejected | What::Exhausted);
+    let is_one = matches!(key.what, Condition::Rejected | Condition::Exhausted);
     let (mark, route) = key.of.split_once(' ').filter(|_| is_one)?;
     Some((MarkId::parse(mark).ok()?, route.to_owned()))
 }
 
 pub(super) fn quarantined_key(delivery: &str) -> Key {
-    Key::new(What::Quarantined, printable(&format!("delivery {delivery}")))
+    Key::new(Condition::Quarantined, printable(&format!("delivery {delivery}")))
 }
 
 pub(super) fn damage_key(Damage { table, key }: &Damage) -> Key {
-    Key::new(What::Quarantined, format!("{table} {key}"))
+    Key::new(Condition::Quarantined, format!("{table} {key}"))
 }
 
-/// There is one of each kind, but as many about evidence as there are files that are not used.
-pub(super) fn reason_key(kind: &str, sentence: &str) -> Key {
-    let of = match kind {
-        "evidence" => format!("{kind} {}", printable(sentence).chars().take(KEY).collect::<String>()),
-        _ => kind.to_owned(),
+/// There is one of each kind, unless it has a subject.
+pub(super) fn problem_key(what: Condition, problem: &Problem) -> Key {
+    let word = problem.kind.as_str();
+    let of = match (&problem.route, &problem.subject) {
+        (Some(route), _) => printable(route),
+        (None, Some(subject)) => {
+            format!("{word} {}", printable(subject).chars().take(KEY).collect::<String>())
+        }
+        (None, None) => word.to_owned(),
     };
-    Key::new(What::Cluster, of)
+    Key::new(what, of)
 }

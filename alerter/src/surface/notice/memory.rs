@@ -6,7 +6,7 @@ use journal::Told;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{About, Conditions, Key, Notice, State, What, body};
+use super::{About, Condition, Conditions, Key, Notice, State, body};
 
 /// What the target knows of a condition that it was told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +148,7 @@ impl Memory {
 
     /// Forgets what is over and whose end nobody is told. Gives the keys.
     pub(super) fn forget_expired(&mut self, found: &Conditions) -> Vec<Key> {
-        let is_silent = |what| matches!(what, What::Expired | What::Reminder);
+        let is_silent = |what| matches!(what, Condition::Expired | Condition::Reminder);
         let is_over = |key: &&Key| is_silent(key.what) && !found.may_hold(key);
         let over: Vec<Key> = self.entries.keys().filter(is_over).cloned().collect();
         self.entries.retain(|key, _| !over.contains(key));
@@ -196,13 +196,13 @@ fn is_same(new: &Notice, old: &Notice) -> bool {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Condition;
+    use super::super::Current;
     use super::*;
 
     const CONDITIONS: usize = 4;
 
     fn key(number: usize) -> Key {
-        Key::new(What::Held, number.to_string())
+        Key::new(Condition::Held, number.to_string())
     }
 
     /// What a test does.
@@ -263,7 +263,7 @@ mod tests {
             self.found.open.remove(&key);
             if self.found.holds.remove(&key).is_none() {
                 let about = About { kind: number.to_string(), ..About::default() };
-                let condition = Condition { since: Timestamp(self.time), about, message: "it is so".into() };
+                let condition = Current { since: Timestamp(self.time), about, message: "it is so".into() };
                 self.found.holds.insert(key, condition);
             }
         }
@@ -476,10 +476,10 @@ mod tests {
 
     #[test]
     fn the_end_of_what_was_too_late_is_forgotten_without_a_word() {
-        let key = Key::new(What::Expired, "17");
+        let key = Key::new(Condition::Expired, "17");
         let row = Told { condition: key.to_string(), since: Timestamp(0), about: r#"{"kind":"x"}"#.into() };
         let mut memory = Memory::of_journal(vec![row]);
-        let mut found = Conditions { unknown: BTreeSet::from([What::Expired]), ..Conditions::default() };
+        let mut found = Conditions { unknown: BTreeSet::from([Condition::Expired]), ..Conditions::default() };
         assert_eq!(memory.forget_expired(&found), []);
         found.unknown.clear();
         assert_eq!(memory.forget_expired(&found), std::slice::from_ref(&key));

@@ -10,6 +10,7 @@ use marks::time::Timestamp;
 use super::picture::{Held, Open, PATIENCE, Picture, SPAN};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
+use crate::problem::{Level, Limits, Problem, of_marks};
 use crate::surface::headline::Headline;
 use crate::surface::markup::Markup;
 use crate::surface::timeline::Timeline;
@@ -77,7 +78,7 @@ fn tag(fragment: &str, now: Timestamp) -> String {
 }
 
 /// A sentence of the daemon's, which says for how long already.
-const REASON: &str = r#"<p class="reason">"#;
+const REASON: &str = r#"<p class="reason""#;
 
 /// What stands between `from` and `to` is left out.
 fn without<'t>(text: &'t str, from: &'t str, to: &'t str) -> impl Iterator<Item = &'t str> {
@@ -122,8 +123,9 @@ fn header(picture: &Picture) -> Markup {
         match &picture.daemon {
             Err(why) => header.leaf("p", &[], format_args!("The journal cannot be read: {why}")),
             Ok(daemon) => {
-                for reason in &daemon.health.reasons {
-                    header.leaf("p", &[("class", &"reason")], reason);
+                for problem in news(daemon, picture.now) {
+                    header.leaf("p", &[("class", &"reason"), ("data-problem", &problem.kind)], &problem.what);
+                    commands(header, "advice", &problem.then);
                 }
                 let (version, controller) = (&daemon.version, &daemon.controller);
                 header.leaf("p", &[("class", &"faint")], format_args!("{controller}, version {version}"));
@@ -131,6 +133,11 @@ fn header(picture: &Picture) -> Markup {
         }
     });
     out
+}
+
+/// What is wrong with the alerter, its routes and its cluster, and old enough to be shown to who does not ask for it.
+fn news(daemon: &Daemon, now: Timestamp) -> impl Iterator<Item = &Problem> {
+    daemon.problems.iter().filter(move |problem| problem.not_yet_news(now).is_none())
 }
 
 /// Nobody knows what has happened since.
@@ -156,7 +163,6 @@ fn count_open(picture: &Picture) -> usize {
 }
 
 fn summary(picture: &Picture) -> (&'static str, String) {
-    let of = |state| picture.figures.journal.marks.of(state);
     let open = count_open(picture);
     let oldest = picture.open.first().map(|open| &open.recent.mark);
     let mut headline = Headline {
@@ -172,18 +178,18 @@ fn summary(picture: &Picture) -> (&'static str, String) {
     if picture.figures.journal.at.is_none() && open + picture.unmarked == 0 {
         headline.unknown = Some("the journal was not counted yet".to_owned());
     }
-    let (refused, others) = (failing(daemon, true), failing(daemon, false));
-    let is_damaged = !picture.damaged.is_empty();
-    let is_stuck = of(State::Parked) + of(State::Quarantined) > 0 || is_damaged;
+    let of_marks = of_marks(&picture.figures.journal, picture.damaged.len());
+    let worst = news(daemon, picture.now).map(|one| one.level_at(picture.now, Limits::default())).max();
     let waits = open + picture.unmarked > 0 || headline.unknown.is_some();
-    // A route that nobody waits for is no reason to wake anybody.
-    let class = match () {
-        () if !refused.is_empty() || is_stuck => "bad",
-        () if waits || daemon.health.degraded || !others.is_empty() => "open",
-        () => "good",
+    let class = match worst {
+        _ if !of_marks.is_empty() => "bad",
+        Some(Level::Critical) => "bad",
+        Some(_) => "open",
+        None if waits => "open",
+        None => "good",
     };
     let mut sentence = headline.sentence();
-    for (names, more) in [(refused, ""), (others, ", not required")] {
+    for (names, more) in [(failing(daemon, true), ""), (failing(daemon, false), ", not required")] {
         if !names.is_empty() {
             sentence += &format!(" Nothing is accepted on {}{more}.", names.join(", "));
         }
@@ -460,6 +466,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::problem::Kind;
     use crate::state::Figures;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -467,7 +474,7 @@ pub(super) mod tests {
     /// Nothing is open, and all of it is known.
     pub(in crate::surface::page) fn picture() -> Picture {
         let daemon = json!({"version": "1", "pid": 1, "controller": "ctl1", "health": {"healthy": true, "degraded": false, "reasons": []},
-            "routes": [], "cluster": null, "groups": [], "orders": [], "reasons": [], "unaccounted": []});
+            "routes": [], "cluster": null, "groups": [], "orders": [], "problems": [], "unaccounted": []});
         let mut figures = Figures::default();
         figures.journal.at = Some(NOW);
         Picture {
@@ -529,7 +536,7 @@ pub(super) mod tests {
             texts(&Picture { now, daemon, ..picture() }).0
         };
         let mut daemon = picture().daemon.expect("it is there");
-        daemon.health.reasons = vec!["nothing for 5 s".into()];
+        daemon.problems = vec![Problem::of(Kind::Stalled, "nothing for 5 s".into())];
         daemon.routes = vec![
             serde_json::from_value(json!({"name": "wiki", "driver": "http", "endpoint": "http://wiki/", "required": true,
                 "limit_ms": 1000, "waiting": 0, "failing_since": NOW.0 - 5000, "failure": "connect", "detail": "no", "refuses": false}))
@@ -538,7 +545,7 @@ pub(super) mod tests {
         let (first, second) = (of(NOW, &daemon), of(NOW + Duration::from_secs(7), &daemon));
         assert!(first.tag == second.tag && first.page != second.page && first.as_of != second.as_of);
         assert_ne!(first.tag, of(NOW + Duration::from_secs(60), &daemon).tag);
-        daemon.health.reasons = vec!["nothing for 6 s".into()];
+        daemon.problems[0].what = "nothing for 6 s".into();
         assert_eq!(first.tag, of(NOW, &daemon).tag);
         daemon.routes[0].waiting = 1;
         assert_ne!(first.tag, of(NOW, &daemon).tag);

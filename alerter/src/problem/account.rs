@@ -1,49 +1,45 @@
-//! What `status` says of fencings and sightings that have no end that can be shown. Pure.
+//! Fencings and sightings that have no end that can be shown. Pure.
 
 use std::collections::BTreeMap;
 
 use marks::account::Gap;
 use marks::time::Timestamp;
 
-use super::text::time;
-use super::trouble::{Level, Sight, Trouble, several, trouble};
+use super::{Kind, Problem, named};
 use crate::intake::account::Unaccounted;
+use crate::words::utc;
 
-/// What does not add up, once for each kind of it. A damaged row that is said by itself is not said again.
-pub(super) fn troubles(sight: &Sight<'_>) -> Vec<Trouble> {
-    let is_said = |one: &Unaccounted| {
-        sight.damaged.iter().any(|row| one.record == format!("{} {}", row.table, row.key))
-    };
+/// What does not add up, once for each kind of it. `log`: how the alerter's log is read.
+pub fn of<'u>(all: impl IntoIterator<Item = &'u Unaccounted>, log: &str) -> Vec<Problem> {
     let mut kinds: BTreeMap<Gap, Vec<&Unaccounted>> = BTreeMap::new();
-    for one in sight.unaccounted.iter().filter(|one| !is_said(one)) {
+    for one in all {
         kinds.entry(one.kind).or_default().push(one);
     }
-    kinds.into_iter().map(|(kind, records)| of(kind, &records, sight)).collect()
+    kinds.into_iter().map(|(gap, records)| of_gap(gap, &records, log)).collect()
 }
 
-fn of(kind: Gap, records: &[&Unaccounted], sight: &Sight<'_>) -> Trouble {
+fn of_gap(gap: Gap, records: &[&Unaccounted], log: &str) -> Problem {
     let mut hosts: Vec<String> = records.iter().filter_map(|one| one.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
     let since = records.iter().filter_map(|one| one.at).min().map(Timestamp);
-    let when = since.map_or_else(String::new, |at| format!(", the oldest of {}", time(at)));
-    let whom = if hosts.is_empty() {
-        "of a host that is not known".to_owned()
-    } else {
-        format!("of {}", several(&hosts))
+    let when = since.map_or_else(String::new, |at| format!(", the oldest of {}", utc(at)));
+    let whom = match hosts.as_slice() {
+        [] => "of a host that is not known".to_owned(),
+        hosts => format!("of {}", named(hosts)),
     };
     let (count, first) = (records.len(), records.first().map_or("", |one| one.record.as_str()));
     let what = format!(
         "{count} record(s) of fencings {whom} have no end that can be shown{when}: {} ({first})",
-        says(kind)
+        says(gap)
     );
-    let host = hosts.first().map_or("HOST", String::as_str);
-    let then = advice(kind, host, sight.log);
-    Trouble { hosts, since, ..trouble(Level::Critical, "unaccounted", what, &then) }
+    let then = advice(gap, hosts.first().map_or("HOST", String::as_str), log);
+    let subject = Some(gap.as_str().to_owned());
+    Problem { hosts, since, then, subject, ..Problem::of(Kind::Unaccounted, what) }
 }
 
-fn says(kind: Gap) -> &'static str {
-    match kind {
+fn says(gap: Gap) -> &'static str {
+    match gap {
         Gap::MarkGone => "the journal says that a mark took it in, and has no such mark",
         Gap::OtherHost => "the mark that took it in is another host's",
         Gap::NoRule => "no rule says why it was taken in or set aside",
@@ -53,8 +49,8 @@ fn says(kind: Gap) -> &'static str {
     }
 }
 
-fn advice(kind: Gap, host: &str, log: &str) -> String {
-    let why = match kind {
+fn advice(gap: Gap, host: &str, log: &str) -> String {
+    let why = match gap {
         Gap::Overdue | Gap::Undecided => format!("look into the alerter's log: {log}"),
         _ => "look at the disk of the journal: `dmesg`".to_owned(),
     };
@@ -65,9 +61,8 @@ fn advice(kind: Gap, host: &str, log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trouble::tests::{daemon, sight};
     use super::*;
-    use journal::Damage;
+    use crate::problem::Level;
 
     fn record(record: &str, host: Option<&str>, at: i64, kind: Gap) -> Unaccounted {
         Unaccounted { record: record.to_owned(), host: host.map(str::to_owned), at: Some(at), kind }
@@ -76,36 +71,23 @@ mod tests {
     /// The broken variant says nothing where all that is known of a fencing is that it is gone.
     #[test]
     fn what_does_not_add_up_is_said_with_host_record_and_time() {
-        let daemon = daemon();
-        assert!(troubles(&sight(Some(&daemon), &[])).is_empty(), "it is silent where everything adds up");
+        assert!(of(&[], "").is_empty(), "it is silent where everything adds up");
         let gaps = [
             record("f.2", Some("compute2"), 1_800_000_000_000, Gap::MarkGone),
             record("f.1", Some("compute1"), 1_799_999_000_000, Gap::MarkGone),
             record("alert compute3 1", Some("compute3"), 1_800_000_000_000, Gap::Overdue),
         ];
-        let all = troubles(&Sight { unaccounted: &gaps, ..sight(Some(&daemon), &[]) });
+        let all = of(&gaps, "`the log`");
         assert_eq!(all.len(), 2);
-        assert_eq!((all[0].level, all[0].kind.as_str()), (Level::Critical, "unaccounted"));
+        assert_eq!((all[0].level, all[0].kind), (Level::Critical, Kind::Unaccounted));
         assert_eq!(all[0].hosts, ["compute1", "compute2"]);
         assert_eq!(all[0].since, Some(Timestamp(1_799_999_000_000)));
         let what = "2 record(s) of fencings of compute1, compute2 have no end that can be shown, the oldest of 2027-01-15 07:43:20Z: the journal says that a mark took it in, and has no such mark (f.2)";
         assert_eq!(all[0].what, what);
         assert!(all[0].then.contains("`nova-host-alerter show compute1`"), "{}", all[0].then);
-        assert!(all[1].what.contains("(alert compute3 1)") && all[1].then.contains("log"), "{}", all[1].what);
-    }
-
-    #[test]
-    fn a_damaged_row_that_is_said_already_is_not_said_again() {
-        let daemon = daemon();
-        let gaps = [record("fencing 1", None, 0, Gap::Damaged), record("sighting 2", None, 0, Gap::Damaged)];
-        let damaged = [Damage { table: "fencing", key: "1".to_owned() }];
-        let sight = Sight { unaccounted: &gaps, damaged: &damaged, ..sight(Some(&daemon), &[]) };
-        let all = troubles(&sight);
-        assert_eq!(all.len(), 1);
-        assert!(
-            all[0].what.starts_with("1 record(s) of fencings of a host that is not known"),
-            "{}",
-            all[0].what
-        );
+        assert!(all[1].what.contains("(alert compute3 1)") && all[1].then.ends_with("`the log`"));
+        let nobody = of(&[record("sighting 2", None, 0, Gap::Damaged)], "");
+        let what = &nobody[0].what;
+        assert!(what.starts_with("1 record(s) of fencings of a host that is not known"), "{what}");
     }
 }

@@ -1,0 +1,479 @@
+//! Every kind of problem: an entry for each, from which all that shows problems takes its words.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Level;
+use crate::policy::Hold;
+
+/// What is the same of all problems of a kind.
+pub(super) struct Entry {
+    /// The word in `status`, notices and metrics.
+    word: &'static str,
+    pub(super) level: Level,
+    /// What to do, where that is the same for each.
+    pub(super) then: &'static str,
+    /// Whether the daemon calls itself degraded for it.
+    pub(super) degrades: bool,
+    /// As what a notice has it; none where no notice, or one about each mark, says it.
+    notice: Option<Condition>,
+    /// The check of `/health` that it lowers, and what that says: no paths, no words of tools.
+    pub(super) health: Option<(Part, &'static str)>,
+}
+
+/// The part of `/health` that a problem belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The register: a warning.
+    Register,
+    /// The register: a warning, and a failure where the next look finds the same.
+    RegisterLost,
+    /// What waits for a person.
+    Queue,
+    /// The check of the problem's route.
+    Driver,
+    /// What the configuration asks for.
+    Config,
+}
+
+/// What a notice is about. A closed set (docs/notices.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Condition {
+    /// A mark may not go.
+    Held,
+    /// The policy keeps marks back.
+    HeldBack,
+    /// It has done so for another day, and only a person ends it; its end is never told.
+    Reminder,
+    /// More marks than are told one by one.
+    HeldMore,
+    /// A route takes others, but not this mark.
+    Rejected,
+    /// More of them than are told one by one.
+    RejectedMore,
+    /// A route takes no mark until somebody changes something.
+    Refused,
+    /// A route has accepted nothing for long, whatever the reason.
+    Failing,
+    /// A row is damaged.
+    Quarantined,
+    /// It came too late to be told; its end is never told.
+    Expired,
+    /// The alerter cannot act in the cluster, or not see all of it.
+    Cluster,
+    /// A host is gone that nobody fenced.
+    Missing,
+    /// The journal cannot be written.
+    Journal,
+    /// No step of a mark's chain was acknowledged.
+    Exhausted,
+    /// Marks wait for a route that is not configured any more.
+    Stranded,
+    /// The alerter itself: its configuration, its addresses, its accounts.
+    Alerter,
+}
+
+impl Condition {
+    /// Every one, in the order of their words in notices and in the journal.
+    pub const ALL: [(Self, &'static str); 16] = [
+        (Self::Held, "held"),
+        (Self::HeldBack, "held-back"),
+        (Self::Reminder, "reminder"),
+        (Self::HeldMore, "held-more"),
+        (Self::Rejected, "rejected"),
+        (Self::RejectedMore, "rejected-more"),
+        (Self::Refused, "refused"),
+        (Self::Failing, "failing"),
+        (Self::Quarantined, "quarantined"),
+        (Self::Expired, "expired"),
+        (Self::Cluster, "cluster"),
+        (Self::Missing, "missing"),
+        (Self::Journal, "journal"),
+        (Self::Exhausted, "exhausted"),
+        (Self::Stranded, "stranded"),
+        (Self::Alerter, "alerter"),
+    ];
+
+    /// The word in a notice and in the journal.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(one, _)| *one == self).expect("every one is in the list").1
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(one, _)| *one)
+    }
+}
+
+/// What an entry leaves out.
+const ENTRY: Entry =
+    Entry { word: "", level: Level::Warning, then: "", degrades: false, notice: None, health: None };
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident: $entry:tt)+) => {
+        /// What is wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(from = "String", into = "&'static str")]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $name,)+
+            /// Marks are held, by this.
+            Held(Hold),
+            /// What this program does not know: the daemon is newer.
+            Unknown,
+        }
+
+        impl Kind {
+            /// All but the holds.
+            pub const OWN: &[Self] = &[$(Self::$name),+];
+
+            #[expect(clippy::needless_update, reason = "an entry may leave out nothing")]
+            pub(super) fn entry(self) -> Entry {
+                match self {
+                    $(Self::$name => kinds!(@ $entry),)+
+                    Self::Held(hold) => Entry { word: hold.as_str(), ..ENTRY },
+                    Self::Unknown => Entry { word: "degraded", ..ENTRY },
+                }
+            }
+        }
+    };
+    (@ { $($field:ident: $value:expr),+ $(,)? }) => { Entry { $($field: $value,)+ ..ENTRY } };
+}
+
+kinds! {
+    /// Nothing of this controller's alerter answers, and it runs nowhere else.
+    NotRunning: { word: "not-running", level: Level::Critical }
+    /// It runs here and does not answer.
+    Silent: { word: "silent", level: Level::Critical }
+    /// The engine does not get on.
+    Stalled: {
+        word: "stalled",
+        level: Level::Critical,
+        then: "look at the journal's disk and at the load of this controller",
+        degrades: true,
+        notice: Some(Condition::Alerter),
+    }
+    /// The configuration is wrong, or a new one is not in force.
+    Configuration: {
+        word: "configuration",
+        then: "correct it, see `nova-host-alerter check-config`, then run `nova-host-alerter reload`",
+        degrades: true,
+        notice: Some(Condition::Alerter),
+        health: Some((
+            Part::Config,
+            "a new configuration is not in force, and the one before goes on: look at `nova-host-alerter check-config`, and at `nova-host-alerter status`",
+        )),
+    }
+    /// One of our own addresses is not served.
+    NotServed: {
+        word: "not-served",
+        then: "look who has that address: `ss -lntxp`; or correct it in the configuration and `nova-host-alerter reload`",
+        degrades: true,
+        notice: Some(Condition::Alerter),
+        health: Some((
+            Part::Config,
+            "an address of the alerter's own is not served: look at `nova-host-alerter status`, and at the configuration",
+        )),
+    }
+    /// The journal cannot be read.
+    Journal: { word: "journal", level: Level::Critical }
+    /// The journal cannot be written.
+    JournalUnwritable: {
+        word: "journal-unwritable",
+        level: Level::Critical,
+        degrades: true,
+        notice: Some(Condition::Journal),
+    }
+    /// Rows of the journal cannot be believed.
+    Damaged: { word: "damaged", level: Level::Critical }
+    /// Fencings have no end that can be shown.
+    Unaccounted: {
+        word: "unaccounted",
+        level: Level::Critical,
+        degrades: true,
+        notice: Some(Condition::Alerter),
+        health: Some((
+            Part::Queue,
+            "a record of a fencing has no end that can be shown: look at `nova-host-alerter status`",
+        )),
+    }
+    /// An operator's decision is about a group that is not configured.
+    UnknownGroup: {
+        word: "unknown-group",
+        level: Level::Critical,
+        then: "run the command that is named when the reason is gone; until then nobody is notified",
+        degrades: true,
+        notice: Some(Condition::Alerter),
+        health: Some((
+            Part::Queue,
+            "an operator's decision is about a group that is not configured, so every mark is held: look at `nova-host-alerter status`",
+        )),
+    }
+    /// This partition of the cluster has no quorum.
+    NoQuorum: {
+        word: "no-quorum",
+        level: Level::Critical,
+        then: "bring the other controllers back: `crm_mon -1`, `corosync-quorumtool -s`",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "this partition of the cluster has no quorum, so nothing is told until the other controllers are back",
+        )),
+    }
+    /// Nobody can say whether it has.
+    QuorumUnknown: {
+        word: "quorum-unknown",
+        level: Level::Critical,
+        then: PACEMAKER,
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::RegisterLost,
+            "quorum cannot be asked for, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`",
+        )),
+    }
+    /// The cluster was polled too long ago.
+    NotPermitted: {
+        word: "not-permitted",
+        level: Level::Critical,
+        then: "if it stays so, look at Pacemaker here: `crm_mon -1`",
+    }
+    /// The register cannot be read by a command.
+    Register: { word: "register", then: "look at Pacemaker on this controller: `crm_mon -1`" }
+    /// The register cannot be read by the daemon.
+    RegisterUnreadable: {
+        word: "register-unreadable",
+        then: PACEMAKER,
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::RegisterLost,
+            "the register cannot be read, so nothing is told: look at Pacemaker, and at `nova-host-alerter status`",
+        )),
+    }
+    /// The register cannot be written.
+    RegisterUnwritable: {
+        word: "register-unwritable",
+        then: PACEMAKER,
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::RegisterLost,
+            "the register cannot be written, so another controller may tell again what was told: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The CIB cannot be read.
+    CibUnreadable: {
+        word: "cib-unreadable",
+        then: PACEMAKER,
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the CIB cannot be read, so Pacemaker confirms nothing: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The fencing history cannot be read.
+    HistoryUnreadable: {
+        word: "history-unreadable",
+        then: PACEMAKER,
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the fencing history cannot be read: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The evidence of Pacemaker's alerts cannot be used.
+    Evidence: {
+        word: "evidence",
+        then: "look at the file, and remove it",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the evidence of Pacemaker's alerts cannot be used: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The register says something that is not believed.
+    RegisterEntry: {
+        word: "register-entry",
+        then: "ask who wrote it: root and the members of haclient can; where the configurations of two controllers differ, make them the same",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "an entry of the register is not believed: look at `nova-host-alerter status`",
+        )),
+    }
+    /// Clocks of controllers differ.
+    ClockSkew: {
+        word: "clock-skew",
+        then: "look at NTP on both: `chronyc tracking`, or `timedatectl timesync-status`",
+        degrades: true,
+        notice: Some(Condition::Cluster),
+        health: Some((
+            Part::Register,
+            "the clocks of controllers differ: look at NTP, and at `nova-host-alerter status`",
+        )),
+    }
+    /// A host is gone that nobody fenced.
+    NotFenced: { word: "not-fenced", notice: Some(Condition::Missing) }
+    /// `[hosts] match` names a guest node, which nobody fences.
+    GuestNode: { word: "guest-node", then: "take it out of [hosts] match, and run `nova-host-alerter reload`" }
+    /// A route accepts nothing.
+    Failing: {
+        word: "failing",
+        notice: Some(Condition::Failing),
+        health: Some((
+            Part::Driver,
+            "route ROUTE accepts nothing (FAILURE) and is tried again: look at its endpoint",
+        )),
+    }
+    /// A route's endpoint refuses every mark until somebody changes something.
+    Refused: {
+        word: "refused",
+        notice: Some(Condition::Refused),
+        health: Some((
+            Part::Driver,
+            "route ROUTE refuses every mark it was sent (FAILURE), and will until somebody changes something: correct its endpoint or its configuration, then run `nova-host-alerter retry --all`",
+        )),
+    }
+    /// A route has rejected the marks of several hosts, and accepted none since.
+    RejectsAll: { word: "rejects-all" }
+    /// Marks wait for a route that is not configured any more.
+    Stranded: {
+        word: "stranded",
+        degrades: true,
+        notice: Some(Condition::Stranded),
+        health: Some((
+            Part::Queue,
+            "marks wait for a route that is not configured any more: look at `nova-host-alerter status`",
+        )),
+    }
+    /// The row of a mark, or of a delivery of it, is damaged.
+    Quarantined: {
+        word: "quarantined",
+        level: Level::Critical,
+        health: Some((
+            Part::Queue,
+            "the journal has damaged rows, which are neither sent nor dropped: look at `nova-host-alerter list`",
+        )),
+    }
+    /// No configured route can make a mark's deliveries.
+    NoRoute: {
+        word: "no-route",
+        level: Level::Critical,
+        health: Some((
+            Part::Queue,
+            "there are open marks that no route is left for: look at `nova-host-alerter list`, and at the routes",
+        )),
+    }
+    /// A route does not take a mark.
+    Rejected: {
+        word: "rejected",
+        level: Level::Critical,
+        health: Some((
+            Part::Queue,
+            "marks are parked, since their endpoints reject or refuse them: look at `nova-host-alerter status`, and at the endpoints",
+        )),
+    }
+    /// A route's terms, or its controller's answer, hold a mark.
+    HeldOnRoute: { word: "held-on-route" }
+    /// No step of a mark's chain was acknowledged.
+    ChainExhausted: {
+        word: "chain-exhausted",
+        level: Level::Critical,
+        health: Some((
+            Part::Queue,
+            "no step of a chain took its mark, and the last one is tried on: look at `nova-host-alerter list`",
+        )),
+    }
+    /// Hosts were fenced and are not marked yet.
+    NotMarked: { word: "not-marked", level: Level::Critical }
+    /// A pause that holds nothing at the moment.
+    Paused: { word: "paused" }
+    /// A mark is open for too long.
+    Old: { word: "old" }
+}
+
+const PACEMAKER: &str = "look at Pacemaker on this controller: `crm_mon -1`, its log";
+
+impl Kind {
+    /// The word in `status`, notices and metrics.
+    pub fn as_str(self) -> &'static str {
+        self.entry().word
+    }
+
+    /// As what a notice has it, where one is about the whole of it.
+    pub fn notice(self) -> Option<Condition> {
+        self.entry().notice
+    }
+
+    /// Whether it is about a route's endpoint as a whole.
+    pub fn is_of_endpoint(self) -> bool {
+        matches!(self, Self::Failing | Self::Refused)
+    }
+
+    /// What `/health` says of it, and where.
+    pub fn health(self) -> Option<(Part, &'static str)> {
+        self.entry().health
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Kind> for &'static str {
+    fn from(kind: Kind) -> Self {
+        kind.as_str()
+    }
+}
+
+impl From<String> for Kind {
+    fn from(word: String) -> Self {
+        let own = Self::OWN.iter().find(|kind| kind.as_str() == word).copied();
+        own.or_else(|| Hold::parse(&word).map(Self::Held)).unwrap_or(Self::Unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The broken variant is a word that stands for two.
+    #[test]
+    fn each_kind_and_each_condition_has_a_word_of_its_own() {
+        let held = Hold::ALL.into_iter().map(Kind::Held);
+        let all: Vec<Kind> = Kind::OWN.iter().copied().chain(held).collect();
+        assert_eq!(all.iter().map(|kind| kind.as_str()).collect::<BTreeSet<_>>().len(), all.len());
+        assert!(all.into_iter().all(|kind| Kind::from(kind.as_str().to_owned()) == kind));
+        let read = |word: &str| serde_json::from_str::<Kind>(word).unwrap();
+        assert_eq!((read("\"pause\""), read("\"of-tomorrow\"")), (Kind::Held(Hold::Pause), Kind::Unknown));
+        assert!(Condition::ALL.into_iter().all(|(one, word)| Condition::parse(word) == Some(one)));
+        assert!(Condition::ALL.into_iter().all(|(one, word)| one.as_str() == word));
+    }
+
+    /// What degrades the daemon wakes somebody, and lowers a check where `/health` has one for it.
+    #[test]
+    fn what_degrades_is_said_everywhere() {
+        for kind in Kind::OWN.iter().filter(|kind| kind.entry().degrades) {
+            assert!(kind.notice().is_some(), "{kind}: no notice");
+            let by_itself = matches!(kind, Kind::Stalled | Kind::JournalUnwritable);
+            assert!(by_itself || kind.health().is_some(), "{kind}: no check of /health");
+        }
+    }
+
+    /// Who may ask for `/health` may be anybody.
+    #[test]
+    fn what_is_said_in_public_names_no_path() {
+        let said = Kind::OWN.iter().filter_map(|kind| kind.health());
+        assert!(said.into_iter().all(|(_, says)| !says.contains(" /") && !says.contains("://")));
+    }
+}

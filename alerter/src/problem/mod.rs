@@ -1,0 +1,196 @@
+//! What is wrong: one typed list, worked out by pure functions from what is seen. `status`, the page, notices, `/health` and the
+//! metrics render it, and none of them judges anew.
+//!
+//! A new problem is one entry in `kind.rs`, and one line in `seen.rs` that says when it holds.
+
+mod account;
+mod counted;
+mod kind;
+mod route;
+mod seen;
+
+pub use account::of as unaccounted;
+pub use counted::of_marks;
+pub use kind::{Condition, Kind, Part};
+pub use route::{RouteSight, Waiting, of_former};
+pub use seen::{Cluster, Sight, problems};
+
+use std::time::Duration;
+
+use marks::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// How bad it is. The order is that of the exit codes of Nagios plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing to do.
+    Ok,
+    /// Somebody should look.
+    Warning,
+    /// A fenced host is not told, or the next one would not be.
+    Critical,
+}
+
+impl Level {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// From when on what lasts is bad.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A warning.
+    pub warning: Duration,
+    /// Critical.
+    pub critical: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { warning: Duration::from_secs(300), critical: Duration::from_secs(900) }
+    }
+}
+
+/// Where an operator has to go on this controller.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The configuration file.
+    pub file: String,
+    /// The directory of the journal.
+    pub directory: String,
+    /// How the alerter's log is read.
+    pub log: &'static str,
+}
+
+impl Place {
+    /// The journal's directory as it can be typed.
+    pub fn typeable_directory(&self) -> String {
+        typeable(&self.directory)
+    }
+}
+
+/// A path as it can be typed.
+pub fn typeable(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
+    match path.chars().all(is_plain) {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
+}
+
+/// So many hosts are named; the others are counted.
+pub const NAMED: usize = 3;
+
+/// Some of the hosts by name; the others are counted.
+pub fn named(hosts: &[String]) -> String {
+    named_up_to(hosts, NAMED)
+}
+
+/// The same with another number of names.
+pub fn named_up_to(hosts: &[String], most: usize) -> String {
+    let more = hosts.len().saturating_sub(most);
+    let named = hosts[..hosts.len() - more].join(", ");
+    if more > 0 { format!("{named} and {more} more") } else { named }
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// How bad it is; [`Self::level_at`] has what its age adds.
+    pub level: Level,
+    /// What it is.
+    pub kind: Kind,
+    /// The hosts that it is about; none where it is about none in particular.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// The route that it is about.
+    #[serde(default)]
+    pub route: Option<String>,
+    /// Since when it holds, where that is known.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
+    /// When it ends by itself, where that is known.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
+    /// What it is, one sentence.
+    pub what: String,
+    /// What to do, and what to type.
+    pub then: String,
+    /// What tells it apart from others of its kind, where there may be several; the same for as long as it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The machine word of a route's newest failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Whether the daemon calls itself degraded for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub degrades: bool,
+    /// Whether it is critical once it has lasted for as long as [`Limits::critical`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub grows: bool,
+    /// When it is old enough to be told to somebody who does not ask; absent where that is at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub news_at: Option<Timestamp>,
+}
+
+impl Problem {
+    /// One of this kind, with what its entry says of it.
+    pub fn of(kind: Kind, what: String) -> Self {
+        let entry = kind.entry();
+        Self {
+            level: entry.level,
+            kind,
+            hosts: Vec::new(),
+            route: None,
+            since: None,
+            until: None,
+            what,
+            then: entry.then.to_owned(),
+            subject: None,
+            failure: None,
+            degrades: entry.degrades,
+            grows: false,
+            news_at: None,
+        }
+    }
+
+    /// How bad it is by now.
+    pub fn level_at(&self, now: Timestamp, limits: Limits) -> Level {
+        let is_old = self.since.is_some_and(|since| now.since(since) >= limits.critical);
+        if self.grows && is_old { Level::Critical } else { self.level }
+    }
+
+    /// How long until it is news; nothing where it is.
+    pub fn not_yet_news(&self, now: Timestamp) -> Option<Duration> {
+        self.news_at.filter(|at| now < *at).map(|at| at.since(now))
+    }
+
+    /// The host that it is about, where it is about one.
+    pub fn only_host(&self) -> Option<&str> {
+        match self.hosts.as_slice() {
+            [host] => Some(host),
+            _ => None,
+        }
+    }
+
+    /// What it is and what to do, in one sentence.
+    pub fn sentence(&self) -> String {
+        let Self { what, then, .. } = self;
+        if then.is_empty() { what.clone() } else { format!("{what}; {then}") }
+    }
+
+    /// The same for whoever may ask at `/health`: nothing of paths, or of what tools and endpoints said.
+    pub fn in_public(&self) -> Option<(Part, String)> {
+        let (part, says) = self.kind.entry().health?;
+        let route = self.route.as_deref().unwrap_or_default();
+        let failure = self.failure.as_deref().unwrap_or_default();
+        Some((part, says.replace("ROUTE", route).replace("FAILURE", failure)))
+    }
+}

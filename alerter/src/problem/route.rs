@@ -1,0 +1,228 @@
+//! What is wrong with a route. Pure: the time is an argument.
+
+use std::time::Duration;
+
+use journal::Tried;
+use marks::time::Timestamp;
+
+use super::{Kind, Level, Place, Problem};
+use crate::delivery::trouble::Trouble;
+use crate::words::utc;
+
+/// A route as it is seen.
+#[derive(Clone, Debug)]
+pub struct RouteSight {
+    /// Its name.
+    pub name: String,
+    /// Its driver's word in the configuration.
+    pub driver: &'static str,
+    /// Where it leads, without secrets.
+    pub endpoint: String,
+    /// Whether marks stay open until it has them.
+    pub required: bool,
+    /// Whether the daemon calls itself degraded where it fails for long: a return keeps no mark open, and a living host down.
+    pub degrades: bool,
+    /// The file that its credentials stand in.
+    pub secret: Option<String>,
+    /// What has kept it from accepting anything.
+    pub trouble: Option<Trouble>,
+    /// Its endpoint takes nothing until somebody changes something.
+    pub is_parked: bool,
+    /// What waits for it, where the journal was asked.
+    pub waiting: Option<Waiting>,
+}
+
+/// What waits for a route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Open deliveries.
+    pub deliveries: usize,
+    /// Hosts that it rejects at present.
+    pub rejected: usize,
+    /// It rejected every mark of several hosts, and has accepted none since.
+    pub rejects_all: bool,
+}
+
+/// What is wrong with one, if anything. `limit`: `degraded-after`.
+pub(super) fn of(route: &RouteSight, limit: Duration, now: Timestamp, place: &Place) -> Option<Problem> {
+    if let Some(waiting) = route.waiting.filter(|waiting| waiting.rejects_all) {
+        return Some(rejecting(route, waiting));
+    }
+    let Trouble { since, kind: failure, detail } = route.trouble.as_ref()?;
+    let RouteSight { name, endpoint, required, is_parked, .. } = route;
+    let (kind, how) = match is_parked {
+        true => (Kind::Refused, "refuses every mark it was sent"),
+        false => (Kind::Failing, "accepts nothing"),
+    };
+    let not_required = if *required { "" } else { " (not required)" };
+    let waiting = match route.waiting {
+        Some(waiting) => format!("; {} wait for {endpoint}", waiting.deliveries),
+        None => String::new(),
+    };
+    let what =
+        format!("route {name}{not_required} {how} since {} ({failure}): {detail}{waiting}", utc(*since));
+    // A moment beyond: what is exactly so old is not yet it.
+    let lasts_at = *since + limit + Duration::from_millis(1);
+    let one = Problem::of(kind, what);
+    Some(Problem {
+        level: if *required && *is_parked { Level::Critical } else { Level::Warning },
+        route: Some(name.clone()),
+        since: Some(*since),
+        then: advice(route, failure, place),
+        failure: Some(failure.clone()),
+        degrades: route.degrades && now >= lasts_at,
+        grows: *required,
+        news_at: (!is_parked).then_some(lasts_at),
+        ..one
+    })
+}
+
+/// Seen, and no more than that: the next mark is sent at once all the same.
+fn rejecting(route: &RouteSight, waiting: Waiting) -> Problem {
+    let RouteSight { name, endpoint, .. } = route;
+    let what = format!(
+        "route {name} rejects every message it was sent, those of {} hosts, and has accepted none since; a new one is sent at once all the same",
+        waiting.rejected
+    );
+    let then = format!(
+        "the answers are below: look into the log of what listens at {endpoint}, and whether it is what {name} is configured for; when it is mended, `nova-host-alerter retry --all`"
+    );
+    let level = if route.required { Level::Critical } else { Level::Warning };
+    Problem { level, route: Some(name.clone()), then, ..Problem::of(Kind::RejectsAll, what) }
+}
+
+/// Of a route that accepted nothing when an alerter ran here last.
+pub fn of_former(tried: &Tried) -> Problem {
+    let Tried { route, since, last, .. } = tried;
+    let what = format!(
+        "route {route} accepted nothing from {} on when the alerter ran here last ({}): {}",
+        utc(*since),
+        last.kind,
+        last.detail
+    );
+    Problem {
+        route: Some(route.clone()),
+        since: Some(*since),
+        then: "look at its endpoint; it is asked when the alerter runs again".to_owned(),
+        failure: Some(last.kind.clone()),
+        ..Problem::of(Kind::Failing, what)
+    }
+}
+
+/// What to do about an endpoint, by what it says.
+fn advice(route: &RouteSight, failure: &str, place: &Place) -> String {
+    let RouteSight { name, driver, endpoint, is_parked, .. } = route;
+    let file = &place.file;
+    let mend = match failure {
+        "connect" | "connect-timeout" | "timeout" | "closed" | "unavailable" | "throttled" => {
+            format!("bring up what listens at {endpoint}, or the way there; nothing is lost meanwhile")
+        }
+        "dns" => format!(
+            "correct the name service, or the name in the configuration of {name} in {file} and `nova-host-alerter reload`"
+        ),
+        "credentials" | "keystone" | "forbidden" => {
+            let table = || format!("table [{driver}.{name}] of {file} and `nova-host-alerter reload`");
+            let place = route.secret.clone().unwrap_or_else(table);
+            format!("correct the user, the password or the token of {name}, there or in {place}")
+        }
+        failure if failure.starts_with("tls") => format!(
+            "correct the certificate at {endpoint}, or ca-file and server-name of {name} and `nova-host-alerter reload`"
+        ),
+        _ if *is_parked => {
+            format!("correct the endpoint, or the configuration of {name} and `nova-host-alerter reload`")
+        }
+        _ => format!("look into the log of what listens at {endpoint}"),
+    };
+    format!("{mend}; ask it with `nova-host-alerter send-test {name}`, then `nova-host-alerter retry --all`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Limits;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    const MINUTE: Duration = Duration::from_secs(60);
+    const LIMIT: Duration = Duration::from_secs(300);
+
+    fn route(failure: &str, age: Duration, is_parked: bool, required: bool) -> RouteSight {
+        RouteSight {
+            name: "recovery".into(),
+            driver: "http",
+            endpoint: "http://ctl9/".into(),
+            required,
+            degrades: required,
+            secret: None,
+            trouble: Some(Trouble { since: NOW - age, kind: failure.into(), detail: "it says no".into() }),
+            is_parked,
+            waiting: Some(Waiting { deliveries: 2, ..Waiting::default() }),
+        }
+    }
+
+    fn problem(route: &RouteSight) -> Problem {
+        let place = Place { file: "/etc/alerter.toml".into(), ..Place::default() };
+        of(route, LIMIT, NOW, &place).unwrap()
+    }
+
+    fn level(route: &RouteSight) -> Level {
+        problem(route).level_at(NOW, Limits::default())
+    }
+
+    /// The broken variant knows no age: an endpoint that is down for a moment would wake somebody.
+    #[test]
+    fn a_route_is_as_bad_as_it_lasts_and_as_marks_wait_for_it() {
+        let young = route("connect", MINUTE, false, true);
+        let down = problem(&young);
+        assert_eq!(
+            (level(&young), down.kind, down.since),
+            (Level::Warning, Kind::Failing, Some(NOW - MINUTE))
+        );
+        assert_eq!(
+            down.what,
+            "route recovery accepts nothing since 2027-01-15 07:59:00Z (connect): it says no; 2 wait for http://ctl9/"
+        );
+        assert_eq!(level(&route("connect", MINUTE * 15, false, true)), Level::Critical);
+        assert_eq!(level(&route("credentials", MINUTE, true, true)), Level::Critical);
+        assert_eq!(level(&route("credentials", MINUTE * 99, true, false)), Level::Warning);
+    }
+
+    /// S4-31: trouble that lasts.
+    #[test]
+    fn a_route_degrades_and_is_news_after_the_limit_and_a_refusal_is_news_at_once() {
+        let of = |age, is_parked, required| {
+            let one = problem(&route("connect", age, is_parked, required));
+            (one.not_yet_news(NOW), one.degrades)
+        };
+        let moment = Duration::from_millis(1);
+        assert_eq!(of(LIMIT, false, true), (Some(moment), false));
+        assert_eq!(of(LIMIT + moment, false, true), (None, true));
+        assert_eq!(of(LIMIT + moment, false, false), (None, false), "no mark waits for it");
+        assert_eq!(of(MINUTE, true, true), (None, false));
+    }
+
+    #[test]
+    fn the_advice_goes_by_the_failure_and_names_where_to_go() {
+        for (failure, word) in [
+            ("dns", "name service"),
+            ("tls-expired", "ca-file"),
+            ("credentials", "there or in table [http.recovery] of /etc/alerter.toml"),
+            ("redirect", "configuration of recovery"),
+        ] {
+            let then = problem(&route(failure, MINUTE, true, true)).then;
+            let asks = then.contains("`nova-host-alerter send-test recovery`");
+            assert!(asks && then.contains(word), "{failure}: {then}");
+        }
+        let secret = Some("/etc/token".to_owned());
+        let then = problem(&RouteSight { secret, ..route("credentials", MINUTE, true, true) }).then;
+        assert!(then.contains("there or in /etc/token;"), "{then}");
+    }
+
+    #[test]
+    fn a_route_that_takes_nobody_says_so_and_sends_on() {
+        let waiting = Some(Waiting { deliveries: 6, rejected: 6, rejects_all: true });
+        let one = problem(&RouteSight { waiting, trouble: None, ..route("", MINUTE, false, true) });
+        assert_eq!((one.kind, one.level), (Kind::RejectsAll, Level::Critical));
+        assert!(one.what.contains("every message it was sent, those of 6 hosts"), "{}", one.what);
+        assert!(one.what.ends_with("a new one is sent at once all the same"), "{}", one.what);
+    }
+}

@@ -1,0 +1,232 @@
+//! What is wrong with the alerter, its routes and its cluster, from what the daemon sees at one moment. Pure: the time is in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use marks::host::HostName;
+use marks::time::Timestamp;
+
+use super::route::{self, RouteSight};
+use super::{Kind, Level, Place, Problem, account};
+use crate::cluster::{Fault, Matter, missed_sentence};
+use crate::delivery::stranded;
+use crate::intake::account::Unaccounted;
+
+/// All that is seen.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The time.
+    pub now: Timestamp,
+    /// Where an operator has to go.
+    pub place: Place,
+    /// `[delivery] degraded-after`.
+    pub degraded_after: Duration,
+    /// For how long the engine has not got on, beyond the watchdog's limit.
+    pub stalled: Option<Duration>,
+    /// Why the journal cannot be written.
+    pub journal: Option<String>,
+    /// Our own addresses that are not served, one sentence for each.
+    pub unserved: Vec<String>,
+    /// Why the configuration that stands in the files is not in force.
+    pub reload: Option<String>,
+    /// The configured routes.
+    pub routes: Vec<RouteSight>,
+    /// Routes that are not configured any more, each with how many marks wait for it.
+    pub stranded: BTreeMap<String, usize>,
+    /// Operators' decisions about groups that are not configured, one sentence for each.
+    pub unknown_groups: Vec<String>,
+    /// Fencings without an end that can be shown.
+    pub unaccounted: Vec<Unaccounted>,
+    /// None where there is no cluster to ask.
+    pub cluster: Option<Cluster>,
+}
+
+/// What is seen of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// Whether marks may be sent: there is quorum, the register can be read, and the last poll is not old.
+    pub is_permitted: bool,
+    /// What is wrong with it.
+    pub faults: Vec<Fault>,
+    /// Hosts that are gone and that nobody fenced, and for how long they are.
+    pub missed: Vec<(HostName, Duration)>,
+    /// `[hosts] audit-after`: for how long they may be.
+    pub audit_after: Duration,
+    /// Guest nodes that the configuration takes for compute hosts.
+    pub guests: Vec<(HostName, String)>,
+}
+
+/// Everything that is wrong, the alerter's own matters first.
+pub fn problems(sight: &Sight) -> Vec<Problem> {
+    let mut all = of_alerter(sight);
+    all.extend(sight.cluster.iter().flat_map(|cluster| of_cluster(cluster, sight.now)));
+    let of_route = |one| route::of(one, sight.degraded_after, sight.now, &sight.place);
+    all.extend(sight.routes.iter().filter_map(of_route));
+    all.extend(sight.stranded.iter().map(|(route, marks)| of_stranded(route, *marks, &sight.place)));
+    all.extend(account::of(&sight.unaccounted, sight.place.log));
+    all
+}
+
+fn of_alerter(sight: &Sight) -> Vec<Problem> {
+    let mut all = Vec::new();
+    all.extend(sight.stalled.map(|time| {
+        let what = format!("nothing is told: the engine has not got on for {} s", time.as_secs());
+        Problem::of(Kind::Stalled, what)
+    }));
+    all.extend(sight.journal.iter().map(|why| of_journal(why, &sight.place)));
+    let several = |kind, sentences: &[String]| -> Vec<Problem> {
+        let one = |what: &String| Problem { subject: Some(what.clone()), ..Problem::of(kind, what.clone()) };
+        sentences.iter().map(one).collect()
+    };
+    all.extend(several(Kind::NotServed, &sight.unserved));
+    all.extend(sight.reload.iter().map(|why| Problem::of(Kind::Configuration, why.clone())));
+    all.extend(several(Kind::UnknownGroup, &sight.unknown_groups));
+    all
+}
+
+fn of_journal(why: &str, place: &Place) -> Problem {
+    let directory = place.typeable_directory();
+    let then = format!(
+        "look at the journal's disk: `df -h {directory}`, `findmnt --target {directory}`, `dmesg`; make room, or mount it writable: the alerter goes on by itself"
+    );
+    Problem { then, ..Problem::of(Kind::JournalUnwritable, why.to_owned()) }
+}
+
+fn of_stranded(route: &str, marks: usize, place: &Place) -> Problem {
+    let then = format!(
+        "configure {route} again in {} and `nova-host-alerter reload`, or tell its controller by hand and `nova-host-alerter dismiss --route {route} --reason TEXT`",
+        place.file
+    );
+    let what = stranded::sentence(route, marks);
+    Problem { route: Some(route.to_owned()), then, ..Problem::of(Kind::Stranded, what) }
+}
+
+fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
+    let mut all: Vec<Problem> =
+        cluster.faults.iter().map(|fault| of_fault(fault, cluster.is_permitted)).collect();
+    if !cluster.is_permitted && all.iter().all(|problem| problem.level < Level::Critical) {
+        let what = "the cluster has not been looked at for two seconds, so that nothing may be told now";
+        all.push(Problem::of(Kind::NotPermitted, what.to_owned()));
+    }
+    all.extend(cluster.missed.iter().map(|(host, time)| of_missed(host, *time, cluster.audit_after, now)));
+    all.extend(cluster.guests.iter().map(|(host, why)| {
+        let one = Problem::of(Kind::GuestNode, format!("{host}: {why}"));
+        Problem { hosts: vec![host.to_string()], ..one }
+    }));
+    all
+}
+
+/// What keeps marks from being sent is critical.
+fn of_fault((matter, what): &Fault, is_permitted: bool) -> Problem {
+    let kind = match matter {
+        Matter::NoQuorum => Kind::NoQuorum,
+        Matter::QuorumUnknown => Kind::QuorumUnknown,
+        Matter::RegisterUnreadable => Kind::RegisterUnreadable,
+        Matter::RegisterUnwritable => Kind::RegisterUnwritable,
+        Matter::CibUnreadable => Kind::CibUnreadable,
+        Matter::HistoryUnreadable => Kind::HistoryUnreadable,
+        Matter::Evidence => Kind::Evidence,
+        Matter::RegisterEntry => Kind::RegisterEntry,
+        Matter::ClockSkew => Kind::ClockSkew,
+    };
+    let stops = matches!(
+        matter,
+        Matter::RegisterUnreadable
+            | Matter::RegisterUnwritable
+            | Matter::CibUnreadable
+            | Matter::HistoryUnreadable
+    );
+    // There is one of each, but as many about evidence as there are files that are not used.
+    let subject = (kind == Kind::Evidence).then(|| what.clone());
+    let one = Problem { subject, ..Problem::of(kind, what.clone()) };
+    if stops && !is_permitted { Problem { level: Level::Critical, ..one } } else { one }
+}
+
+fn of_missed(host: &HostName, time: Duration, limit: Duration, now: Timestamp) -> Problem {
+    let what = missed_sentence(host, time);
+    let then = format!(
+        "look at it: if it is dead, `stonith_admin --fence {host}`; if it was taken away, remove its resource"
+    );
+    let since = now - time;
+    Problem {
+        hosts: vec![host.to_string()],
+        since: Some(since),
+        then,
+        subject: Some(host.as_str().to_ascii_lowercase()),
+        news_at: Some(since + limit + Duration::from_millis(1)),
+        ..Problem::of(Kind::NotFenced, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(sight: &Sight) -> Vec<(Level, Kind)> {
+        problems(sight).into_iter().map(|one| (one.level, one.kind)).collect()
+    }
+
+    fn with(faults: &[Matter], is_permitted: bool) -> Sight {
+        let faults = faults.iter().map(|matter| (*matter, "why".to_owned())).collect();
+        let cluster = Some(Cluster { is_permitted, faults, ..Cluster::default() });
+        Sight { cluster, ..Sight::default() }
+    }
+
+    #[test]
+    fn without_quorum_nothing_is_told_and_that_is_critical() {
+        assert_eq!(kinds(&Sight::default()), []);
+        assert_eq!(kinds(&with(&[], false)), [(Level::Critical, Kind::NotPermitted)]);
+        assert_eq!(kinds(&with(&[Matter::NoQuorum], false)), [(Level::Critical, Kind::NoQuorum)]);
+        let unread = |is_permitted| kinds(&with(&[Matter::RegisterUnreadable], is_permitted))[0].0;
+        assert_eq!((unread(true), unread(false)), (Level::Warning, Level::Critical));
+    }
+
+    /// The broken variant guesses by the sentence: one of a path or of a word in the configuration is the disk's.
+    #[test]
+    fn the_kind_goes_by_where_it_was_seen_and_not_by_what_it_says() {
+        let said = "unknown word journal for quorum".to_owned();
+        let sight = Sight {
+            reload: Some(said.clone()),
+            unserved: vec![said.clone()],
+            unknown_groups: vec![said.clone()],
+            stalled: Some(Duration::from_secs(99)),
+            stranded: [("old".to_owned(), 3)].into(),
+            journal: Some(said),
+            place: Place { directory: "/srv/the journal".into(), file: "/etc/a.toml".into(), log: "" },
+            ..Sight::default()
+        };
+        let all = [
+            (Level::Critical, Kind::Stalled),
+            (Level::Critical, Kind::JournalUnwritable),
+            (Level::Warning, Kind::NotServed),
+            (Level::Warning, Kind::Configuration),
+            (Level::Critical, Kind::UnknownGroup),
+            (Level::Warning, Kind::Stranded),
+        ];
+        assert_eq!(kinds(&sight), all);
+        let found = problems(&sight);
+        assert!(found.iter().all(|one| one.degrades && !one.then.is_empty()));
+        assert!(found[1].then.contains("`df -h '/srv/the journal'`"), "{}", found[1].then);
+        assert!(found[5].then.contains("configure old again in /etc/a.toml and"), "{}", found[5].then);
+    }
+
+    /// A new daemon counts anew: what it has not missed for long enough is no news, and nothing to degrade for.
+    #[test]
+    fn a_host_is_missed_after_the_limit() {
+        let limit = Duration::from_secs(300);
+        let of = |time| {
+            let missed = vec![(HostName::parse("Compute1").unwrap(), time)];
+            let cluster = Cluster { is_permitted: true, missed, audit_after: limit, ..Cluster::default() };
+            let sight =
+                Sight { now: Timestamp(1_800_000_000_000), cluster: Some(cluster), ..Sight::default() };
+            problems(&sight).remove(0)
+        };
+        let (young, old) = (of(limit), of(limit + Duration::from_secs(1)));
+        let now = Timestamp(1_800_000_000_000);
+        assert_eq!(young.not_yet_news(now), Some(Duration::from_millis(1)));
+        assert_eq!((old.not_yet_news(now), old.degrades), (None, false));
+        assert_eq!(old.subject.as_deref(), Some("compute1"));
+        assert!(old.sentence().contains("300") || old.what.contains("301 s"), "{}", old.what);
+        assert!(old.then.contains("`stonith_admin --fence Compute1`"), "{}", old.then);
+    }
+}
