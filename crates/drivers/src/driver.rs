@@ -255,6 +255,14 @@ impl Outcome {
         }
     }
 
+    /// The same of a question: unlike a message it can be put again without a thought.
+    pub(crate) fn of_a_question(self) -> Self {
+        match self {
+            Self::Unknown(failure) => Self::Retry(failure),
+            other => other,
+        }
+    }
+
     /// The same after something was sent in the exchange: that may have arrived, whatever became of the rest.
     pub(crate) fn left_open(self) -> Self {
         match self {
@@ -277,6 +285,14 @@ impl Outcome {
             | Self::Unknown(failure)
             | Self::Wait(failure) => Some(failure),
         }
+    }
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// Its word, and that of its failure.
+    pub(crate) fn words(&self) -> (&'static str, &'static str) {
+        (self.as_str(), self.failure().map_or("", |failure| failure.kind))
     }
 }
 

@@ -1,6 +1,5 @@
 //! The `http` driver: the event as one request to an endpoint.
 
-mod answer;
 mod certificate;
 mod credentials;
 mod headers;
@@ -169,7 +168,7 @@ impl Http {
             return Fault::TooLarge.outcome();
         }
         let asked = wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
-        let outcome = self.confirmed_later(answer::outcome(response.status().as_u16(), asked));
+        let outcome = self.confirmed_later(web::plain(response.status().as_u16(), asked));
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
