@@ -50,7 +50,7 @@ pub(crate) fn usable(
 }
 
 /// One endpoint, ready to be told.
-pub trait Driver: Send + Sync + fmt::Debug {
+pub trait Driver: Send + Sync {
     /// The driver's word in the configuration.
     fn kind(&self) -> &'static str;
 
@@ -140,6 +140,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
+}
+
+impl fmt::Debug for dyn Driver + '_ {
+    /// No secret: what people may see of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
 }
 
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.

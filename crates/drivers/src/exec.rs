@@ -3,7 +3,6 @@
 
 mod answer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,12 +107,6 @@ impl Driver for Exec {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Exec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exec").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,6 @@ mod lookup;
 mod round;
 mod targets;
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -165,11 +164,5 @@ impl Driver for Heat {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Heat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heat").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }

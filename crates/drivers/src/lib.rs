@@ -49,16 +49,4 @@ pub const KINDS: &[Kind] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// S1-17, S1-33: drivers come from one list, and their words do not collide.
-    #[test]
-    fn every_driver_has_a_word_of_its_own() {
-        let mut words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
-        assert!(!words.is_empty());
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), KINDS.len());
-    }
-}
+mod tests;

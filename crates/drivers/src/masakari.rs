@@ -9,7 +9,6 @@ mod lookup;
 mod row;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,12 +265,6 @@ impl Driver for Masakari {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Masakari {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Masakari").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

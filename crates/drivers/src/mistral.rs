@@ -6,7 +6,6 @@ mod input;
 mod keys;
 mod template;
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -160,12 +159,5 @@ impl Driver for Mistral {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Mistral {
-    /// An input may hold what its workflow shows to others.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mistral").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,6 @@ mod body;
 mod change;
 mod service;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -211,12 +210,6 @@ impl Driver for Nova {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Nova {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nova").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

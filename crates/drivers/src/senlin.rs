@@ -4,7 +4,6 @@ mod answer;
 mod body;
 mod keys;
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -213,11 +212,5 @@ impl Driver for Senlin {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Senlin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Senlin").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }

@@ -2,7 +2,6 @@
 
 mod answer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,12 +132,6 @@ impl Driver for Vitrage {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Vitrage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vitrage").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 
