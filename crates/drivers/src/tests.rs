@@ -18,13 +18,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::*;
 use crate::web::expected;
 
+/// The template of `docs/drivers.md`: it keeps the contract too.
+#[path = "../../../docs/examples/http-driver.rs"]
+mod ticket;
+
 /// A word of an outcome, and that of its failure.
 type Words = (&'static str, &'static str);
 
 /// What one driver wants of the endpoint, and what it makes of its answers. `ID` stands for the mark's.
 struct Row {
     word: &'static str,
-    /// The keys of its route, beside those that say where it leads; none for a driver that speaks no HTTP.
+    /// The keys of its route, with `URL`, `CLOUD` and `DIR/token` for where it leads and what it shows there; none for a driver that speaks no HTTP.
     route: Option<&'static str>,
     /// What it finds where it looks before: a part of the request's first line, and the body.
     looks: &'static [(&'static str, &'static str)],
@@ -43,24 +47,17 @@ const SERVER: &str = r#"{"server": {"OS-EXT-SRV-ATTR:host": "compute1.my.cloud.c
 static ROWS: &[Row] = &[
     Row {
         word: "http",
-        route: Some("bearer-file = \"DIR/token\""),
+        route: Some("url = \"URL\"\nbearer-file = \"DIR/token\""),
         looks: &[],
         taken: (202, ""),
         half: TAKEN,
-        deltas: |status| match status {
-            200..=299 => Some(TAKEN),
-            403 | 407 => Some(("refused", "credentials")),
-            411 | 431 => Some(("rejected", "rejected")),
-            413 => Some(("rejected", "body-too-large")),
-            500 | 502 | 504 => Some(("retry", "unavailable")),
-            _ => None,
-        },
+        deltas: plain,
     },
     // Its answers are exit codes: `exec/answer.rs` has their table.
     Row { word: "exec", route: None, looks: &[], taken: (0, ""), half: TAKEN, deltas: |_| None },
     Row {
         word: "masakari",
-        route: Some(""),
+        route: Some("CLOUD"),
         looks: &[],
         taken: (
             202,
@@ -72,7 +69,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "mistral",
-        route: Some("workflow = \"w\""),
+        route: Some("CLOUD\nworkflow = \"w\""),
         looks: &[],
         taken: (201, r#"{"id": "ID", "state": "RUNNING"}"#),
         half: LOST,
@@ -80,7 +77,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "nova",
-        route: Some(""),
+        route: Some("CLOUD"),
         looks: &[(
             "GET /os-services",
             r#"{"services": [{"id": "ID", "host": "compute1.my.cloud.com", "binary": "nova-compute", "status": "enabled", "forced_down": false}]}"#,
@@ -94,7 +91,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "heat",
-        route: Some("resources = { compute1 = [\"web/ID/server\"] }"),
+        route: Some("CLOUD\nresources = { compute1 = [\"web/ID/server\"] }"),
         looks: &[
             (
                 "GET /stacks/",
@@ -108,7 +105,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "vitrage",
-        route: Some(""),
+        route: Some("CLOUD"),
         looks: &[],
         taken: (200, "null"),
         half: LOST,
@@ -120,7 +117,7 @@ static ROWS: &[Row] = &[
     },
     Row {
         word: "senlin",
-        route: Some("operation = \"rebuild\"\nnodes = { compute1 = [\"ID\"] }"),
+        route: Some("CLOUD\noperation = \"rebuild\"\nnodes = { compute1 = [\"ID\"] }"),
         looks: &[
             ("GET /v1/nodes/", r#"{"node": {"status": "ACTIVE", "physical_id": "ID"}}"#),
             ("GET /v1/actions", r#"{"actions": []}"#),
@@ -130,7 +127,27 @@ static ROWS: &[Row] = &[
         half: TAKEN,
         deltas: |status| (status == 202).then_some(TAKEN),
     },
+    Row {
+        word: "ticket",
+        route: Some("url = \"URL\"\napi-key-file = \"DIR/token\""),
+        looks: &[],
+        taken: (201, r#"{"ticket": "T-1"}"#),
+        half: LOST,
+        deltas: |status| plain(status).map(|words| if words == TAKEN { LOST } else { words }),
+    },
 ];
+
+/// Where an endpoint over plain HTTP differs from the table.
+fn plain(status: u16) -> Option<Words> {
+    match status {
+        200..=299 => Some(TAKEN),
+        403 | 407 => Some(("refused", "credentials")),
+        411 | 431 => Some(("rejected", "rejected")),
+        413 => Some(("rejected", "body-too-large")),
+        500 | 502 | 504 => Some(("retry", "unavailable")),
+        _ => None,
+    }
+}
 
 const ID: &str = "0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b";
 const SECRET: &str = "s3kr1t";
@@ -161,11 +178,8 @@ impl Scene {
         let cloud = format!(
             "clouds:\n  ops:\n    auth: {{auth_url: '{auth}/v3', username: a, password: {SECRET}, project_name: p, user_domain_id: d, project_domain_id: d}}\n"
         );
-        let leads = match row.word {
-            "http" => format!("url = \"{url}/\""),
-            _ => "clouds-file = \"DIR/clouds.yaml\"".to_owned(),
-        };
-        let route = format!("[{}.a]\n{leads}\n{}", row.word, row.route.unwrap_or_default());
+        let route = format!("[{}.a]\n{}", row.word, row.route.unwrap_or_default());
+        let route = route.replace("URL", &url).replace("CLOUD", "clouds-file = \"DIR/clouds.yaml\"");
         let route = route.replace("ID", ID).replace("DIR", dir.path().to_str().unwrap());
         for (name, text) in [("clouds.yaml", cloud.as_str()), ("token", SECRET), ("a.toml", &route)] {
             fs::write(dir.path().join(name), text).unwrap();
@@ -182,7 +196,7 @@ impl Scene {
         let file = self.dir.path().join("a.toml");
         let text = fs::read_to_string(&file).unwrap();
         fs::write(&file, format!("{text}\n{more}")).unwrap();
-        let kind = KINDS.iter().find(|kind| kind.word == self.row.word).unwrap();
+        let kind = all().find(|kind| kind.word == self.row.word).unwrap();
         let read = site::read(&file, |mut root| {
             let mut all = root.section(kind.word);
             (kind.configure)(&mut all.named_section("a"))
@@ -274,10 +288,14 @@ async fn request(peer: &mut TcpStream) -> Option<String> {
     }
 }
 
+fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().chain(&[ticket::KIND])
+}
+
 /// S1-17, S1-33: drivers come from one list, their words do not collide, and each has its row here.
 #[test]
 fn every_driver_has_a_word_and_a_row_of_its_own() {
-    let words: Vec<&str> = KINDS.iter().map(|kind| kind.word).collect();
+    let words: Vec<&str> = all().map(|kind| kind.word).collect();
     let rows: Vec<&str> = ROWS.iter().map(|row| row.word).collect();
     assert_eq!(
         rows, words,
