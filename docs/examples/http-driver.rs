@@ -16,7 +16,8 @@ use crate::web::{self, BodySecret, Endpoint, Said};
 use crate::writes::{What, Write};
 
 /// The driver in the registry.
-pub(crate) const KIND: Kind = Kind { word: "ticket", configure, writes: WRITES };
+pub(crate) const KIND: Kind =
+    Kind { word: "ticket", summary: "a ticket at a service that takes JSON", configure, writes: WRITES };
 
 /// What it changes outside of the alerter: a row of `docs/writes.md` each.
 static WRITES: &[Write] = &[Write {

@@ -29,6 +29,8 @@ pub(crate) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 pub struct Kind {
     /// Its word in the configuration: routes are `[WORD.NAME]`.
     pub word: &'static str,
+    /// What it tells by, for people: Markdown, a clause.
+    pub summary: &'static str,
     /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
     pub configure: fn(&mut Section<'_, '_>) -> Option<Arc<dyn Driver>>,
     /// Everything that it changes in the cloud.

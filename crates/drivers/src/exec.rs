@@ -20,7 +20,12 @@ use crate::writes::{What, Write};
 use answer::Words;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "exec", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "exec",
+    summary: "a program of yours, `command`, with JSON on its standard input and its exit code as the answer: `docs/exec-driver.md`",
+    configure,
+    writes: WRITES,
+};
 
 static WRITES: &[Write] = &[Write {
     what: What::Other("`command` is run, with the rights of the alerter"),

@@ -27,7 +27,12 @@ use round::Round;
 pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "heat", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "heat",
+    summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy: `docs/drivers.md`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 pub(super) static MARK: Request =
     Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };

@@ -26,7 +26,12 @@ pub use self::credentials::Credentials;
 use self::signature::SigningKey;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "http", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "http",
+    summary: "one POST of the event to `url`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 static WRITES: &[Write] = &[Write {
     what: What::Other("`POST` or `PUT` to `url`: the event"),

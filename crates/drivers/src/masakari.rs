@@ -33,7 +33,12 @@ use lookup::{Host, Look};
 use row::{Row, Unseen};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "masakari", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "masakari",
+    summary: "a notification to OpenStack's Masakari, with a token of Keystone: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
 static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };

@@ -25,7 +25,12 @@ pub use input::Input;
 pub use template::Template;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "mistral", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "mistral",
+    summary: "a workflow of OpenStack's Mistral, started under the mark's id: `docs/drivers.md`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 static START: Request = Request { method: Method::POST, path: "/executions" };
 

@@ -26,7 +26,12 @@ use change::Change;
 use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "nova", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "nova",
+    summary: "the host's compute service in OpenStack's Nova, forced down: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
 

@@ -24,7 +24,12 @@ pub use body::{Operation, Recovery};
 use body::{Told, Whose};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "senlin",
+    summary: "a recovery of nodes or clusters of OpenStack's Senlin: `docs/drivers.md`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clusters}/ID/actions" };
 

@@ -294,7 +294,7 @@ fn all() -> impl Iterator<Item = &'static Kind> {
 
 /// S1-17, S1-33: drivers come from one list, their words do not collide, and each has its row here.
 #[test]
-fn every_driver_has_a_word_and_a_row_of_its_own() {
+fn contract_every_driver_has_a_word_and_a_row_of_its_own() {
     let words: Vec<&str> = all().map(|kind| kind.word).collect();
     let rows: Vec<&str> = ROWS.iter().map(|row| row.word).collect();
     assert_eq!(
@@ -315,7 +315,7 @@ async fn each<F: Future<Output = ()> + Send + 'static>(test: fn(&'static Row) ->
 
 /// S1-16: no status acknowledges by itself where there is more to say. The broken variant is an outcome that the row does not name.
 #[tokio::test]
-async fn every_status_means_what_the_table_and_the_rows_say() {
+async fn contract_every_status_means_what_the_table_and_the_rows_say() {
     each(answered).await;
 }
 
@@ -338,7 +338,7 @@ async fn answered(row: &'static Row) {
 
 /// What was never sent is told from what may have arrived.
 #[tokio::test]
-async fn an_answer_that_does_not_come_means_the_same_everywhere() {
+async fn contract_an_answer_that_does_not_come_means_the_same_everywhere() {
     each(unanswered).await;
 }
 

@@ -20,7 +20,12 @@ use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "vitrage", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "vitrage",
+    summary: "an event of OPNFV Doctor for OpenStack's Vitrage: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static POST: Request = Request { method: Method::POST, path: "/v1/event" };
 
