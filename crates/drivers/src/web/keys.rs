@@ -14,7 +14,8 @@ use super::url::address;
 /// the url of an endpoint that is the same for everybody.
 pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<Options> {
     let allow_http = table.flag("allow-http").unwrap_or(false);
-    let socket = table.text("socket", absolute);
+    // What is the same for everybody is not on this machine.
+    let socket = if usual.is_none() { table.text("socket", absolute) } else { None };
     // What goes through a socket stays on this machine.
     let plain = allow_http || table.has("socket");
     let url = table.text("url", |text| address(text, plain));
