@@ -19,7 +19,8 @@ use crate::event::{self, TimeFormat};
 use crate::writes::{What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "spool", configure, writes: WRITES };
+pub const KIND: Kind =
+    Kind { word: "spool", summary: "a file for each mark in `directory`", configure, writes: WRITES };
 
 /// What it changes outside of the alerter: a row of `docs/writes.md` each.
 static WRITES: &[Write] = &[Write {

@@ -1,4 +1,5 @@
-//! The manual pages and the completions: whatever is in the code, or in the page of a driver, stands there, and nothing else.
+//! The manual pages, the completions and the tables of drivers: whatever is in the code, or in the page of a driver, stands
+//! there, and nothing else.
 
 mod agent;
 mod commands;
@@ -9,6 +10,7 @@ mod markdown;
 mod ocf;
 mod pages;
 mod roff;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,10 +24,11 @@ pub const PAGES: &str = "packaging/man";
 pub const COMPLETIONS: &str = "packaging/completions";
 
 /// The files that the pages are made of, beside the tables of the code.
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "README.md",
     "docs/drivers.md",
     "docs/exec-driver.md",
+    "docs/writes.md",
     "ocf/nova-host-alerter",
     "packaging/alerter.toml",
     "packaging/examples/crmsh.txt",
@@ -68,5 +71,5 @@ impl Sources {
 pub fn files(sources: &Sources) -> anyhow::Result<BTreeMap<String, String>> {
     let pages = pages::all(sources)?.into_iter().map(|(name, text)| (format!("{PAGES}/{name}"), text));
     let scripts = completions::all().into_iter().map(|(name, text)| (format!("{COMPLETIONS}/{name}"), text));
-    Ok(pages.chain(scripts).collect())
+    Ok(pages.chain(scripts).chain(tables::all(sources)?).collect())
 }

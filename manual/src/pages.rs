@@ -4,7 +4,7 @@ use alerter::cli::Cli;
 use alerter::config::ROUTE_KEYS;
 use anyhow::{Context as _, bail};
 use clap::CommandFactory as _;
-use drivers::KINDS;
+use drivers::{KINDS, Kind};
 use fence_agent::table::Use;
 use pulldown_cmark::HeadingLevel;
 
@@ -39,17 +39,14 @@ pub(crate) fn all(sources: &Sources) -> anyhow::Result<Vec<(String, String)>> {
         .collect::<Vec<_>>()
         .join(", ");
     let own = OWN.iter().map(|template| page(&template.replace("{drivers}", &others), sources));
-    let drivers = KINDS.iter().map(|kind| page(&of_driver(kind.word, sources)?, sources));
+    let drivers = KINDS.iter().map(|kind| page(&of_driver(kind, sources)?, sources));
     own.chain(drivers).collect()
 }
 
 /// The sentences of a driver's page.
-fn of_driver(word: &str, sources: &Sources) -> anyhow::Result<String> {
-    let row = format!("| `[{word}.NAME]` | ");
-    let readme = sources.text("README.md")?;
-    let (_, what) = readme.split_once(&row).with_context(|| format!("README.md has no driver {word}"))?;
-    let what =
-        what.split(" |").next().unwrap_or(what).split(": `docs").next().unwrap_or(what).replace('`', "");
+fn of_driver(kind: &Kind, sources: &Sources) -> anyhow::Result<String> {
+    let word = kind.word;
+    let what = kind.summary.split(": `docs").next().unwrap_or(kind.summary).replace('`', "");
     let keys = tables(sources)?;
     let is_of_a_cloud = of(&keys, &format!("{word}.NAME"))?.names().any(|name| name == "clouds-file");
     let more = match word {

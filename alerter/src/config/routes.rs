@@ -302,8 +302,8 @@ mod tests {
 
     /// Two drivers that take any table and make nothing of it.
     static TWO: [drivers::Kind; 2] = [
-        drivers::Kind { word: "http", configure: |_| None, writes: &[] },
-        drivers::Kind { word: "other", configure: |_| None, writes: &[] },
+        drivers::Kind { word: "http", summary: "", configure: |_| None, writes: &[] },
+        drivers::Kind { word: "other", summary: "", configure: |_| None, writes: &[] },
     ];
 
     fn problems_of(text: &str) -> Vec<String> {

@@ -541,7 +541,7 @@ async fn who_wants_it_insecure_is_warned() {
     assert_eq!(attempt(&driver, 0).await, "acknowledged");
     assert_eq!(driver.warnings().len(), 1);
     let refused = Masakari::new(Options::of(site.options()));
-    assert!(refused.unwrap_err().to_string().contains("insecure = true in this route"));
+    assert!(refused.err().unwrap().to_string().contains("insecure = true in this route"));
 }
 
 /// The compiler's word that exchanges may run beside each other.

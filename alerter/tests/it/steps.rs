@@ -16,6 +16,7 @@ use crate::site::{Alerter, Site, lacks_evidence};
 /// Routes that ask after what they told, and say that a host is back.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
+    summary: "",
     writes: &[],
     configure: |table| {
         table.text("url", |_| Ok(()));

@@ -29,6 +29,8 @@ pub(crate) const LONGEST_WISH: Duration = Duration::from_secs(15 * 60);
 pub struct Kind {
     /// Its word in the configuration: routes are `[WORD.NAME]`.
     pub word: &'static str,
+    /// What it tells by, for people: Markdown, a clause.
+    pub summary: &'static str,
     /// Makes a driver of a route's table. It asks for all its keys, notes what is wrong, and gives none then.
     pub configure: fn(&mut Section<'_, '_>) -> Option<Arc<dyn Driver>>,
     /// Everything that it changes in the cloud.
@@ -50,7 +52,7 @@ pub(crate) fn usable(
 }
 
 /// One endpoint, ready to be told.
-pub trait Driver: Send + Sync + fmt::Debug {
+pub trait Driver: Send + Sync {
     /// The driver's word in the configuration.
     fn kind(&self) -> &'static str;
 
@@ -140,6 +142,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// One exchange. It ends by itself, within the route's time limit once it has begun. Dropped before its end its
     /// outcome is unknown.
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a>;
+}
+
+impl fmt::Debug for dyn Driver + '_ {
+    /// No secret: what people may see of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.kind()).field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
 }
 
 /// What a route does for a mark: each step is a delivery of its own, with its own schedule and its own end.
@@ -255,6 +264,14 @@ impl Outcome {
         }
     }
 
+    /// The same of a question: unlike a message it can be put again without a thought.
+    pub(crate) fn of_a_question(self) -> Self {
+        match self {
+            Self::Unknown(failure) => Self::Retry(failure),
+            other => other,
+        }
+    }
+
     /// The same after something was sent in the exchange: that may have arrived, whatever became of the rest.
     pub(crate) fn left_open(self) -> Self {
         match self {
@@ -277,6 +294,14 @@ impl Outcome {
             | Self::Unknown(failure)
             | Self::Wait(failure) => Some(failure),
         }
+    }
+}
+
+#[cfg(test)]
+impl Outcome {
+    /// Its word, and that of its failure.
+    pub(crate) fn words(&self) -> (&'static str, &'static str) {
+        (self.as_str(), self.failure().map_or("", |failure| failure.kind))
     }
 }
 

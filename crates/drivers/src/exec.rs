@@ -3,7 +3,6 @@
 
 mod answer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,12 @@ use crate::writes::{What, Write};
 use answer::Words;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "exec", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "exec",
+    summary: "a program of yours, `command`, with JSON on its standard input and its exit code as the answer: `docs/exec-driver.md`",
+    configure,
+    writes: WRITES,
+};
 
 static WRITES: &[Write] = &[Write {
     what: What::Other("`command` is run, with the rights of the alerter"),
@@ -108,12 +112,6 @@ impl Driver for Exec {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Exec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exec").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

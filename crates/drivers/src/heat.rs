@@ -8,7 +8,6 @@ mod lookup;
 mod round;
 mod targets;
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -28,7 +27,12 @@ use round::Round;
 pub use targets::{Resource, Stack};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "heat", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "heat",
+    summary: "marking the resources of OpenStack's Heat that lived on the host unhealthy: `docs/drivers.md`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 pub(super) static MARK: Request =
     Request { method: Method::PATCH, path: "/stacks/STACK/ID/resources/RESOURCE" };
@@ -165,11 +169,5 @@ impl Driver for Heat {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Heat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heat").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }

@@ -1,37 +1,37 @@
 //! The `http` driver: the event as one request to an endpoint.
 
-mod answer;
-mod certificate;
 mod credentials;
 mod headers;
 mod keys;
-mod secret;
 mod signature;
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::id::MarkId;
 use marks::mark::Mark;
 use marks::time::Timestamp;
-use reqwest::header::{CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::tls::TlsInfo;
-use reqwest::{Client, Method, RequestBuilder, Response, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use tokio::sync::Semaphore;
 
 use crate::driver::{Check, Driver, Exchange, Failure, Finding, Kind, Message, Named, Outcome};
 use crate::event::{self, TimeFormat, cloudevents, doctor};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, Fault, fault, is_too_large, shown, wish};
+use crate::web::{self, Endpoint, fault, shown, wire};
 use crate::writes::{What, Write};
 
 pub use self::credentials::Credentials;
 use self::signature::SigningKey;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "http", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "http",
+    summary: "one POST of the event to `url`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 static WRITES: &[Write] = &[Write {
     what: What::Other("`POST` or `PUT` to `url`: the event"),
@@ -40,8 +40,6 @@ static WRITES: &[Write] = &[Write {
 }];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// How long an endpoint may take that is only looked at.
-const LOOK: Duration = Duration::from_secs(10);
 /// How much of an answer's body is read, and for how long; nothing depends on it.
 const BODY_BYTES: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(2);
@@ -110,13 +108,9 @@ impl Options {
 /// One `http` route.
 pub struct Http {
     options: Options,
-    /// What the client is given as url.
-    target: Url,
-    clients: Kept<Client>,
+    endpoint: Endpoint,
     signing_keys: Kept<Arc<[SigningKey]>>,
     bodies: Arc<Semaphore>,
-    /// When the certificate ends that the endpoint showed when it was asked last.
-    certificate_end: Mutex<Option<Timestamp>>,
 }
 
 impl Http {
@@ -125,31 +119,12 @@ impl Http {
     /// # Errors
     /// The certificates or secrets cannot be used.
     pub fn new(options: Options) -> Result<Self, Unusable> {
-        let endpoint = shown(&options.client.url);
-        let clients = options.client.clone().client(endpoint.clone())?;
+        let endpoint = Endpoint::new(options.client.clone())?;
         let files = options.secret_files.clone();
-        let secrets = Files { what: "secrets", endpoint, paths: files.clone() };
+        let secrets = Files { what: "secrets", endpoint: shown(&options.client.url), paths: files.clone() };
         let signing_keys = Kept::new(secrets, move || signature::read(&files))?;
         let bodies = Arc::new(Semaphore::new(BODIES));
-        let (target, certificate_end) = (options.client.target(), Mutex::default());
-        Ok(Self { clients, signing_keys, bodies, certificate_end, target, options })
-    }
-
-    /// Whether there is a way to the endpoint: its name, a connection, TLS. `HEAD` without credentials, body and query tells it
-    /// nothing, and whatever it answers, or whether it does, is no matter: then there was a way.
-    async fn reach(&self) -> Option<Fault> {
-        let mut target = self.target.clone();
-        target.set_query(None);
-        let request = self.clients.get().head(target).timeout(LOOK.min(self.options.client.timeout));
-        match request.header(HOST, authority(&self.options.client.url)).send().await {
-            Ok(response) => {
-                let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
-                let end = shown.and_then(certificate::end);
-                *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
-                None
-            }
-            Err(error) => Some(fault::of(&error)).filter(Fault::is_before_sending),
-        }
+        Ok(Self { endpoint, signing_keys, bodies, options })
     }
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
@@ -165,11 +140,11 @@ impl Http {
 
     /// The outcome stands with the header section.
     async fn answered(&self, response: Response) -> Outcome {
-        if is_too_large(response.headers()) {
-            return Fault::TooLarge.outcome();
-        }
-        let asked = wish(text(response.headers(), RETRY_AFTER), text(response.headers(), DATE));
-        let outcome = self.confirmed_later(answer::outcome(response.status().as_u16(), asked));
+        let (status, wish) = match wire::head(&response) {
+            Ok(head) => head,
+            Err(fault) => return fault.outcome(),
+        };
+        let outcome = self.confirmed_later(web::plain(status, wish));
         let place = tokio::time::timeout(BODY_TIME, Arc::clone(&self.bodies).acquire_owned());
         if let Ok(Ok(place)) = place.await {
             tokio::spawn(async move {
@@ -199,27 +174,14 @@ impl Http {
     fn request(&self, message: Message<'_>) -> RequestBuilder {
         let key =
             HeaderValue::try_from(format!("\"{}\"", message.id)).expect("a quoted UUID is a header value");
-        self.clients
-            .get()
-            .request(self.options.method.clone(), self.target.clone())
-            .header(HOST, authority(&self.options.client.url))
+        self.endpoint
+            .request(self.options.method.clone())
             .headers(self.options.headers.clone())
             .headers(signature::headers(&self.signing_keys.get(), message.id, message.body, Timestamp::now()))
             .header(CONTENT_TYPE, event::content_type(message.body))
             .header(IDEMPOTENCY_KEY, key)
             .body(message.body.to_vec())
     }
-}
-
-/// The url's own host, whatever the endpoint is called in TLS.
-fn authority(url: &Url) -> HeaderValue {
-    let host = url.host_str().unwrap_or_default();
-    let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-    HeaderValue::try_from(text).expect("a url's host and port are plain text")
-}
-
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name)?.to_str().ok()
 }
 
 /// Reads a short body to its end, so that the endpoint sees an orderly close. The outcome is known before.
@@ -241,11 +203,7 @@ impl Driver for Http {
     }
 
     fn endpoint(&self) -> String {
-        let url = shown(&self.options.client.url);
-        match &self.options.client.socket {
-            Some(socket) => format!("{url} at {}", socket.display()),
-            None => url,
-        }
+        self.endpoint.shown()
     }
 
     fn body(&self, mark: &Mark) -> Vec<u8> {
@@ -269,7 +227,7 @@ impl Driver for Http {
     }
 
     fn limit(&self) -> Duration {
-        self.options.client.timeout
+        self.endpoint.limit()
     }
 
     fn confirms_later(&self) -> bool {
@@ -279,24 +237,16 @@ impl Driver for Http {
     fn check<'a>(&'a self, _hosts: &'a [Named]) -> Check<'a> {
         Box::pin(async {
             let credentials = self.authorization().err().map(|why| Finding { host: None, why });
-            let fault = self.reach().await;
-            let fault = fault.and_then(|fault| Finding::of(&fault.outcome()));
-            Some(credentials.into_iter().chain(fault).collect())
+            Some(credentials.into_iter().chain(self.endpoint.reach().await).collect())
         })
     }
 
     fn certificate_end(&self) -> Option<Timestamp> {
-        *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
+        self.endpoint.certificate_end()
     }
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Http {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 
@@ -310,6 +260,6 @@ mod tests {
         let url = Url::parse("http://127.0.0.1:8080/v1/x?token=s3kr1t").unwrap();
         let driver = Http::new(Options::to(url)).unwrap();
         assert_eq!(driver.endpoint(), "http://127.0.0.1:8080/v1/x");
-        assert!(!format!("{driver:?}").contains("s3kr1t"));
+        assert!(!format!("{:?}", &driver as &dyn Driver).contains("s3kr1t"));
     }
 }

@@ -9,7 +9,6 @@ mod lookup;
 mod row;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +33,12 @@ use lookup::{Host, Look};
 use row::{Row, Unseen};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "masakari", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "masakari",
+    summary: "a notification to OpenStack's Masakari, with a token of Keystone: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static NOTIFY: Request = Request { method: Method::POST, path: "/notifications" };
 static CLEAR: Request = Request { method: Method::PUT, path: "/segments/ID/hosts/ID" };
@@ -266,12 +270,6 @@ impl Driver for Masakari {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Masakari {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Masakari").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

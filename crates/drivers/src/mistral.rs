@@ -6,7 +6,6 @@ mod input;
 mod keys;
 mod template;
 
-use std::fmt;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -26,7 +25,12 @@ pub use input::Input;
 pub use template::Template;
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "mistral", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "mistral",
+    summary: "a workflow of OpenStack's Mistral, started under the mark's id: `docs/drivers.md`",
+    configure: keys::configure,
+    writes: WRITES,
+};
 
 static START: Request = Request { method: Method::POST, path: "/executions" };
 
@@ -160,12 +164,5 @@ impl Driver for Mistral {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Mistral {
-    /// An input may hold what its workflow shows to others.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mistral").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }

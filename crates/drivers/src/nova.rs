@@ -5,7 +5,6 @@ mod body;
 mod change;
 mod service;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,12 @@ use change::Change;
 use service::{BINARY, Service, VERSION};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "nova", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "nova",
+    summary: "the host's compute service in OpenStack's Nova, forced down: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static CHANGE: Request = Request { method: Method::PUT, path: "/os-services/ID" };
 
@@ -211,12 +215,6 @@ impl Driver for Nova {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Nova {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Nova").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ mod answer;
 mod body;
 mod keys;
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use marks::id::MarkId;
@@ -13,9 +13,10 @@ use marks::terms::{IfReturned, Terms};
 use marks::time::Timestamp;
 use reqwest::Method;
 use serde_json::Value;
+use site::Section;
 use tokio::time::Instant;
 
-use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome};
+use crate::driver::{Check, Driver, Exchange, Kind, Message, Named, Outcome, usable};
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, CLUSTERING, Place, Session, found, is_known, place_of};
 pub use crate::openstack::{ByHost, WhichName};
@@ -23,9 +24,15 @@ use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};
 use body::{Told, Whose};
+pub use keys::{Options, Targets};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "senlin", configure: keys::configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "senlin",
+    summary: "a recovery of nodes or clusters of OpenStack's Senlin: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static RECOVER: Request = Request { method: Method::POST, path: "/v1/{nodes,clusters}/ID/actions" };
 
@@ -37,37 +44,6 @@ static WRITES: &[Write] = &[Write {
 
 /// After this time Senlin, or somebody, may have recovered the host's nodes in another way.
 const STALE: Duration = Duration::from_secs(86_400);
-
-/// What a `senlin` route is made of.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The cloud that Senlin belongs to.
-    pub cloud: openstack::Options,
-    /// Under which of its names Nova knows a host.
-    pub host_name: WhichName,
-    /// What is recovered of each host.
-    pub targets: Targets,
-    /// How.
-    pub recovery: Recovery,
-}
-
-/// What is recovered of each host, by Senlin's ids.
-#[derive(Clone, Debug)]
-pub enum Targets {
-    /// Nodes.
-    Nodes(ByHost<String>),
-    /// Whole clusters.
-    Clusters(ByHost<String>),
-}
-
-impl Targets {
-    fn all(&self) -> (Whose, &ByHost<String>) {
-        match self {
-            Self::Nodes(all) => (Whose::Node, all),
-            Self::Clusters(all) => (Whose::Cluster, all),
-        }
-    }
-}
 
 /// One `senlin` route.
 pub struct Senlin {
@@ -216,8 +192,8 @@ impl Driver for Senlin {
     }
 }
 
-impl fmt::Debug for Senlin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Senlin").field("endpoint", &self.endpoint()).finish_non_exhaustive()
-    }
+/// Reads `[senlin.NAME]`.
+fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+    let options = keys::read(table)?;
+    usable(table, Senlin::new(options))
 }

@@ -2,7 +2,6 @@
 
 mod answer;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,12 @@ use crate::openstack::{self, Ask, ROOT_CAUSE_ANALYSIS, Session};
 use crate::writes::{Request, What, Write};
 
 /// The driver in the registry.
-pub const KIND: Kind = Kind { word: "vitrage", configure, writes: WRITES };
+pub const KIND: Kind = Kind {
+    word: "vitrage",
+    summary: "an event of OPNFV Doctor for OpenStack's Vitrage: `docs/drivers.md`",
+    configure,
+    writes: WRITES,
+};
 
 static POST: Request = Request { method: Method::POST, path: "/v1/event" };
 
@@ -133,12 +137,6 @@ impl Driver for Vitrage {
 
     fn deliver<'a>(&'a self, message: Message<'a>) -> Exchange<'a> {
         Box::pin(self.exchange(message))
-    }
-}
-
-impl fmt::Debug for Vitrage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Vitrage").field("endpoint", &self.endpoint()).finish_non_exhaustive()
     }
 }
 

@@ -70,24 +70,32 @@ fn secrets() -> TempDir {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::default().self_signed(&key).unwrap().pem();
     let key = key.serialize_pem();
-    for (name, text) in [
+    let given = [
         ("api.pem", certificate.as_str()),
         ("api.key", &key),
         ("portal.token", "0123456789abcdef0123456789abcdef\n"),
         ("recovery.secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"),
-        ("recovery.token", "token\n"),
         ("local.password", "password\n"),
         (
             "clouds.yaml",
             "clouds: {my-cloud: {auth: {auth_url: 'https://keystone/v3', user_id: u, project_id: p}}}\n",
         ),
         ("secure.yaml", "clouds: {my-cloud: {auth: {password: password}}}\n"),
-    ] {
+    ];
+    // What is not given is a secret of one word.
+    for (name, text) in named_files().iter().map(|name| (name.as_str(), "token\n")).chain(given) {
         let file = room.path().join(name);
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     }
     room
+}
+
+/// The names of all files that the settings name there.
+fn named_files() -> Vec<String> {
+    let (shipped, begin) = (shipped(), format!("\"{FILES}"));
+    let names = shipped.split(&begin).skip(1).filter_map(|rest| rest.split('"').next());
+    names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
 }
 
 /// The keys of a table, as the program lists them for one that it does not know.

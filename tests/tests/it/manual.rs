@@ -71,6 +71,10 @@ fn committed() -> BTreeMap<String, String> {
             found.insert(format!("{directory}/{name}"), fs::read_to_string(entry.path()).unwrap());
         }
     }
+    // Pages of people with tables of drivers.
+    for page in ["README.md", "docs/writes.md"] {
+        found.insert(page.to_owned(), text(page));
+    }
     found
 }
 
@@ -91,8 +95,8 @@ fn what_is_committed_is_what_the_tables_give() {
     let mut stale = committed();
     stale.insert(format!("{PAGES}/nova-host-alerter-pigeon.5"), String::new());
     assert_eq!(differing(&made, &stale).len(), 1, "a page of nothing must be seen");
-    let changed = sources()
-        .with("docs/drivers.md", text("docs/drivers.md").replace("for each attempt", "for all attempts"));
+    let section = text("docs/drivers.md").replace("\n## http\n", "\n## http\n\nOne sentence more.\n");
+    let changed = sources().with("docs/drivers.md", section);
     let differing = differing(&files(&changed).unwrap(), &committed());
     assert_eq!(differing, BTreeSet::from([format!("{PAGES}/nova-host-alerter-http.5")]));
 }

@@ -49,6 +49,7 @@ const LIMIT: u64 = 10_000;
 /// Routes that tell and, where their address says so, go on behind an acknowledgement.
 static KINDS: [Kind; 1] = [Kind {
     word: "http",
+    summary: "",
     writes: &[],
     configure: |table| {
         let goes_on = table.text("url", |url| Ok(url.ends_with("/on")));

@@ -1,9 +1,10 @@
-//! What Heat's and Nova's answers mean for a mark. Pure: the table is here and nowhere else.
+//! What Heat's and Nova's answers mean for a mark. Pure.
 
 use super::body::{OURS, Told};
 use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
 use crate::openstack::{Answer, told, usual};
+use crate::web::{Meaning, Pause};
 
 /// What is to be done with a resource as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,17 +85,19 @@ impl Tally {
     }
 }
 
+/// Heat locks a resource, or its stack, while it works on it.
+static DELTAS: &[Meaning] = &[Meaning::of(|status| status == 409, Outcome::Retry, "conflict", Pause::Wished)
+    .saying(": the resource is being worked on")];
+
 /// Reads the answer to a PATCH. Its body is `null` where it was taken.
 pub(super) fn of_patch(answer: &Answer) -> Patched {
     match answer.status {
         200..=299 => Patched::Done,
         404 if answer.is_absent() => Patched::Left,
-        409 => {
-            let advice = ": the resource is being worked on";
-            Patched::NotTaken(Outcome::Retry(told("Heat", answer, "conflict", advice).after(answer.wish)))
-        }
-        400 | 413 | 422 => Patched::NotTaken(usual("Heat", answer)),
-        _ => Patched::Ended(usual("Heat", answer)),
+        status => match usual("Heat", answer, DELTAS) {
+            outcome if status == 409 || matches!(outcome, Outcome::Rejected(_)) => Patched::NotTaken(outcome),
+            outcome => Patched::Ended(outcome),
+        },
     }
 }
 
@@ -155,50 +158,30 @@ mod tests {
 
     use super::super::body;
     use super::*;
+    use crate::web::expected as usual;
 
     const GONE: &str = r#"{"code": 404, "title": "Not Found", "explanation": "x", "error": {"type": "EntityNotFound", "traceback": null, "message": "The Resource (x) could not be found in Stack y."}}"#;
     const BUSY: &str = r#"{"code": 409, "title": "Conflict", "error": {"type": "ActionInProgress", "traceback": null, "message": "Stack x already has an action (UPDATE) in progress."}}"#;
 
-    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
-        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
-    }
-
-    fn of(status: u16, body: &str) -> (&'static str, &'static str) {
-        match of_patch(&Answer::of(status, body, None)) {
-            Patched::Done => ("done", ""),
-            Patched::Left => ("left", ""),
-            Patched::NotTaken(outcome) => {
-                (if word(&outcome).0 == "retry" { "busy" } else { "not taken" }, word(&outcome).1)
-            }
-            Patched::Ended(outcome) => word(&outcome),
-        }
-    }
-
-    /// What the table says, written a second time as a table.
-    fn expected(status: u16) -> (&'static str, &'static str) {
-        match status {
-            200..=299 => ("done", ""),
-            300..=399 => ("refused", "redirect"),
-            400 | 413 | 422 => ("not taken", "rejected"),
-            401 => ("refused", "credentials"),
-            403 => ("refused", "forbidden"),
-            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
-            409 => ("busy", "conflict"),
-            429 => ("retry", "throttled"),
-            500 | 502 | 504 => ("unknown", "server-error"),
-            402..=599 => ("refused", "misconfigured"),
-            _ => ("unknown", "protocol"),
-        }
-    }
-
-    /// S2-4, S2-5, S2-6, S2-7: any 2xx is an answer, `null` too, and a stack or a resource that is locked is asked again.
+    /// S2-4, S2-5, S2-6, S2-7: any 2xx is an answer, `null` too; what keeps no other resource waiting, and what does.
     #[test]
-    fn every_status_has_its_outcome() {
+    fn one_that_is_busy_or_not_taken_keeps_no_other_waiting() {
+        let of = |status: u16, body: &str| match of_patch(&Answer::of(status, body, None)) {
+            Patched::Done => ("done", ("", "")),
+            Patched::Left => ("left", ("", "")),
+            Patched::NotTaken(outcome) => ("not taken", outcome.words()),
+            Patched::Ended(outcome) => ("ended", outcome.words()),
+        };
         for status in 0..=1000 {
-            assert_eq!(of(status, "null"), expected(status), "{status}");
+            let expected = match status {
+                200..=299 => ("done", ("", "")),
+                400 | 409 | 413 | 422 => ("not taken", usual(status)),
+                _ => ("ended", usual(status)),
+            };
+            assert_eq!(of(status, "null"), expected, "{status}");
         }
-        assert_eq!(of(404, GONE), ("left", ""), "it vanished meanwhile");
-        assert_eq!(of(409, BUSY), ("busy", "conflict"));
+        assert_eq!(of(404, GONE), ("left", ("", "")), "it vanished meanwhile");
+        assert_eq!(of(409, BUSY), ("not taken", ("retry", "conflict")));
     }
 
     /// All of them, or it is no acknowledgement; what will pass by itself is asked soon.
@@ -229,10 +212,10 @@ mod tests {
     #[test]
     fn what_was_told_is_not_unreachable_any_more() {
         let away = || Outcome::Unreachable(Failure::new("keystone", ""));
-        assert_eq!(word(&left_open(away(), true)), ("unknown", "timeout"));
-        assert_eq!(word(&left_open(away(), false)), ("unknown", "keystone"));
+        assert_eq!(left_open(away(), true).words(), ("unknown", "timeout"));
+        assert_eq!(left_open(away(), false).words(), ("unknown", "keystone"));
         let careless = |outcome: Outcome, _| outcome;
-        assert_eq!(word(&careless(away(), true)), ("unreachable", "keystone"));
+        assert_eq!(careless(away(), true).words(), ("unreachable", "keystone"));
         let busy = || Outcome::Retry(Failure::new("conflict", ""));
         assert_eq!(left_open(busy(), true), busy());
     }

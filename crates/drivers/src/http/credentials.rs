@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
-use super::secret;
+use crate::web::secret;
 
 /// Who the endpoint is told that we are. It holds no secret, only where that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,29 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::{Method, Url};
-use site::{Section, absolute};
+use reqwest::Method;
+use site::Section;
 
 use super::credentials::{self, Credentials};
 use super::{Body, Http, Options, SigningKey, headers};
 use crate::driver::{Driver, usable};
 use crate::event::{TimeFormat, cloudevents};
-use crate::web::{self, LONGEST, address, authorities, both_or_neither, identity, tls_min, without_tls};
+use crate::web::{self, both_or_neither};
 
 /// Where CloudEvents come from, unless the route says it.
 const SOURCE: &str = "/nova-host-alerter";
 
 /// Reads `[http.NAME]`.
 pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
-    let options = options(table);
-    if !table.has("url") {
-        let title = table.title().to_owned();
-        table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
-    }
-    let options = options?;
-    if table.is_sound() {
-        fitting(table, &options.client.url);
-    }
+    let options = options(table)?;
     if !table.is_sound() {
         return None;
     }
@@ -35,38 +27,15 @@ pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> 
 
 /// Asks for every key, so that each is checked whatever is wrong with the others.
 fn options(table: &mut Section<'_, '_>) -> Option<Options> {
-    let allow_http = table.flag("allow-http").unwrap_or(false);
-    let socket = table.text("socket", absolute);
-    // What goes through a socket stays on this machine.
-    let plain = allow_http || table.has("socket");
-    let url = table.text("url", |text| address(text, plain));
+    let client = web::read_options(table, None);
     let method = table.choice("method", &[("POST", Verb::Post), ("PUT", Verb::Put)]).unwrap_or(Verb::Post);
     let headers = headers::read(table.section("headers"));
     let credentials = credentials(table);
     let secret_files = secret_files(table);
-    let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
-    let identity = identity(table);
-    let server_name = table.text("server-name", server_name);
-    let tls_min = tls_min(table);
-    let keep_alive = table.flag("keep-alive").unwrap_or(false);
-    let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
-    let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
     let time_format = table.choice("time-format", &TimeFormat::WORDS).unwrap_or_default();
     let body = body(table);
     let confirmed_within = confirmation(table);
-    let timeout = Duration::from_secs(seconds.into());
-    let client = web::Options {
-        url: url?,
-        socket,
-        ca_file,
-        identity,
-        server_name,
-        tls_min,
-        verify: true,
-        keep_alive,
-        timeout,
-    };
-    let method = method.into();
+    let (client, method) = (client?, method.into());
     Some(Options { client, method, headers, credentials, secret_files, body, time_format, confirmed_within })
 }
 
@@ -118,13 +87,6 @@ fn credentials(table: &mut Section<'_, '_>) -> Option<Credentials> {
     bearer.or_else(|| Some(Credentials::Basic { username: username?, password_file: password_file? }))
 }
 
-/// A DNS name; an address would be verified as the url's host anyway.
-fn server_name(text: &str) -> Result<String, String> {
-    let url = Url::parse(&format!("https://{text}/")).ok();
-    let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
-    name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
-}
-
 /// `secret-files`: the first signs first. What stands in them now is checked too.
 fn secret_files(table: &mut Section<'_, '_>) -> Vec<PathBuf> {
     let key = "secret-files";
@@ -149,15 +111,4 @@ impl From<Verb> for Method {
             Verb::Put => Self::PUT,
         }
     }
-}
-
-/// Says which keys have no meaning with TLS, or without.
-fn fitting(table: &mut Section<'_, '_>, url: &Url) {
-    if url.scheme() == "https" {
-        if table.has("socket") {
-            table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
-        }
-        return;
-    }
-    without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
 }

@@ -12,8 +12,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretSlice};
 use sha2::Sha256;
 
-use super::secret;
 use crate::kept::Unusable;
+use crate::web::secret;
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");

@@ -1,4 +1,4 @@
-//! What Masakari's answer means for a mark. Pure: the table is here and nowhere else.
+//! What Masakari's answer means for a mark. Pure.
 
 use super::body::Told;
 use super::row::{Row, Unseen};
@@ -62,7 +62,7 @@ fn outcome(answer: &Answer, message: &str, told: Option<&Told>) -> Outcome {
         400 if message.starts_with("Malformed request URL") => {
             Outcome::Refused(says("misconfigured", ": check endpoint and project").or_after(LOCKED_OUT))
         }
-        _ => usual("Masakari", answer),
+        _ => usual("Masakari", answer, &[]),
     }
 }
 
@@ -131,24 +131,16 @@ fn why(unseen: Unseen) -> String {
 
 /// What a question that was not answered means.
 pub(super) fn unasked(trouble: &Trouble) -> Outcome {
-    again(trouble.outcome())
+    trouble.outcome().of_a_question()
 }
 
 /// Why a question brought nothing to see. A 401 here is one to a new token, while others of the user are taken: so does
 /// Keystone's middleware answer what the access rules of an application credential leave out.
 pub(super) fn unseen(answer: &Answer) -> Unseen {
-    match again(usual("Masakari", answer)) {
+    match usual("Masakari", answer, &[]).of_a_question() {
         outcome if matches!(answer.status, 401 | 403) => Unseen::Hidden(outcome),
         outcome @ Outcome::Retry(_) => Unseen::NotNow(outcome),
         outcome => Unseen::Never(outcome),
-    }
-}
-
-/// Unlike a notification, a question can be put again without a thought.
-pub(super) fn again(outcome: Outcome) -> Outcome {
-    match outcome {
-        Outcome::Unknown(failure) => Outcome::Retry(failure),
-        other => other,
     }
 }
 
@@ -159,6 +151,7 @@ mod tests {
 
     use super::super::body;
     use super::*;
+    use crate::web::expected as usual;
 
     const DUPLICATE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host compute1 of type COMPUTE_HOST is duplicate."}}"#;
     const MAINTENANCE: &str = r#"{"conflictingRequest": {"code": 409, "message": "Notification received from host maint1 of type 'COMPUTE_HOST' is ignored as the host is already under maintenance."}}"#;
@@ -171,9 +164,7 @@ mod tests {
         match verdict {
             Verdict::Doubt(Doubt::Duplicate) => ("doubt", "duplicate"),
             Verdict::Doubt(Doubt::Maintenance) => ("doubt", "maintenance"),
-            Verdict::Ended(outcome) => {
-                (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
-            }
+            Verdict::Ended(outcome) => outcome.words(),
         }
     }
 
@@ -192,30 +183,6 @@ mod tests {
         json!({"notification": {"notification_uuid": "9b1ebd5c-0000", "status": "new",
             "generated_time": generated, "payload": payload}})
         .to_string()
-    }
-
-    /// What the table says, written a second time as a table.
-    fn expected(status: u16) -> (&'static str, &'static str) {
-        match status {
-            300..=399 => ("refused", "redirect"),
-            400 | 413 | 422 => ("rejected", "rejected"),
-            401 => ("refused", "credentials"),
-            403 => ("refused", "forbidden"),
-            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
-            409 => ("retry", "conflict"),
-            429 => ("retry", "throttled"),
-            500 | 502 | 504 => ("unknown", "server-error"),
-            402..=599 => ("refused", "misconfigured"),
-            _ => ("unknown", "protocol"),
-        }
-    }
-
-    /// S1-16: no status acknowledges by itself.
-    #[test]
-    fn every_status_has_its_outcome() {
-        for status in 0..=1000 {
-            assert_eq!(of(status, ""), expected(status), "{status}");
-        }
     }
 
     #[test]
@@ -285,24 +252,17 @@ mod tests {
     #[test]
     fn a_question_can_always_be_put_again() {
         for status in (0..=1000).filter(|status| *status != 200) {
-            let (seen, expected) = match status {
-                300..=399 => ("never", ("refused", "redirect")),
-                401 => ("hidden", ("refused", "credentials")),
-                403 => ("hidden", ("refused", "forbidden")),
-                400 | 413 | 422 => ("never", ("rejected", "rejected")),
-                408 | 425 | 503 | 507 | 520..=529 => ("not now", ("retry", "unavailable")),
-                500 | 502 | 504 => ("not now", ("retry", "server-error")),
-                409 => ("not now", ("retry", "conflict")),
-                429 => ("not now", ("retry", "throttled")),
-                402..=599 => ("never", ("refused", "misconfigured")),
-                _ => ("not now", ("retry", "protocol")),
+            let expected = match (status, usual(status)) {
+                (401 | 403, outcome) => ("hidden", outcome),
+                (_, ("unknown" | "retry", kind)) => ("not now", ("retry", kind)),
+                (_, outcome) => ("never", outcome),
             };
-            let (when, outcome) = match unseen(&Answer::of(status, "", None)) {
-                Unseen::NotNow(outcome) => ("not now", outcome),
-                Unseen::Hidden(outcome) => ("hidden", outcome),
-                Unseen::Never(outcome) => ("never", outcome),
+            let seen = match unseen(&Answer::of(status, "", None)) {
+                Unseen::NotNow(outcome) => ("not now", outcome.words()),
+                Unseen::Hidden(outcome) => ("hidden", outcome.words()),
+                Unseen::Never(outcome) => ("never", outcome.words()),
             };
-            assert_eq!((when, word(&Verdict::Ended(outcome))), (seen, expected), "{status}");
+            assert_eq!(seen, expected, "{status}");
         }
         let cut_off = Trouble::Fault(crate::web::Fault::Timeout);
         assert_eq!((cut_off.outcome().as_str(), unasked(&cut_off).as_str()), ("unknown", "retry"));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use marks::time::Timestamp;
 
 use super::body::Told;
+use super::confirm;
 use super::lookup::Host;
 use super::row::Row;
-use super::{answer, confirm};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, told, usual};
 
@@ -74,6 +74,6 @@ pub(super) fn cleared(answer: &Answer, host: &Host) -> Outcome {
         404 if message.starts_with("No host") || message.starts_with("No failover segment") => {
             Outcome::Rejected(says("unknown-host", ""))
         }
-        _ => answer::again(usual("Masakari", answer)),
+        _ => usual("Masakari", answer, &[]).of_a_question(),
     }
 }

@@ -1,4 +1,4 @@
-//! What Nova's answers mean for a mark. Pure: the tables are here and nowhere else.
+//! What Nova's answers mean for a mark. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use super::change::Change;
 use super::service::{BINARY, Service, VERSION};
-use crate::driver::{Failure, LOCKED_OUT, Outcome};
+use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, Trouble, told, usual};
+use crate::web::{Meaning, Pause};
 
 /// Evacuations end when nova-compute is started again on the host that they left, and that is asked for again so often.
 const EVACUATIONS: Duration = Duration::from_secs(60);
@@ -75,7 +76,7 @@ pub(super) fn not_looked(trouble: &Trouble) -> Outcome {
 /// It did not say.
 pub(super) fn listed(answer: &Answer) -> Result<List, Outcome> {
     if answer.status != 200 {
-        return Err(not_listed(answer));
+        return Err(usual(WHO, answer, OF_A_LOOK).of_a_question());
     }
     match serde_json::from_slice::<List>(&answer.body) {
         Ok(list) => Ok(list),
@@ -103,17 +104,23 @@ fn says(answer: &Answer, kind: &'static str, advice: &str) -> Failure {
     told(WHO, answer, kind, advice)
 }
 
-fn not_listed(answer: &Answer) -> Outcome {
-    let refused = |advice: &str| Outcome::Refused(says(answer, "misconfigured", advice).or_after(LOCKED_OUT));
-    match usual(WHO, answer) {
-        _ if answer.status == 406 => refused(&format!(": it is too old to speak {VERSION} of the API")),
-        // Nothing in the question was about the host but its name.
-        Outcome::Rejected(_) => refused(": check endpoint and project"),
-        // Nothing was to be changed yet.
-        Outcome::Unknown(failure) => Outcome::Retry(failure),
-        outcome => outcome,
-    }
-}
+static OF_A_LOOK: &[Meaning] = &[
+    Meaning::of(|status| status == 406, Outcome::Refused, "misconfigured", Pause::LockedOut)
+        .saying(": it is too old to speak compute 2.53 of the API"),
+    // Nothing in the question was about the host but its name.
+    Meaning::of(
+        |status| matches!(status, 400 | 413 | 422),
+        Outcome::Refused,
+        "misconfigured",
+        Pause::LockedOut,
+    )
+    .saying(": check endpoint and project"),
+];
+
+/// The service was there when it was looked for.
+static OF_A_CHANGE: &[Meaning] =
+    &[Meaning::of(|status| status == 404, Outcome::Retry, "conflict", Pause::Usual)
+        .saying(" for a service that was there a moment before")];
 
 /// The only service of a host.
 ///
@@ -160,8 +167,7 @@ pub(super) fn changed(answer: &Answer, service: &Service, host: &str, change: &C
         }
         200 => Outcome::Unknown(says(answer, "protocol", " and did not show the service as it was to be")),
         400 if answer.message().starts_with("Unable to force up host") => Outcome::Wait(evacuations()),
-        404 => Outcome::Retry(says(answer, "conflict", " for a service that was there a moment before")),
-        _ => usual(WHO, answer),
+        _ => usual(WHO, answer, OF_A_CHANGE),
     }
 }
 
@@ -181,13 +187,10 @@ mod tests {
 
     use super::*;
     use crate::nova::body::Told;
+    use crate::web::expected as usual;
 
     const ID: &str = "b8f2a9d0-1111-4222-8333-444455556666";
     const OTHER: &str = "b8f2a9d0-1111-4222-8333-444455557777";
-
-    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
-        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
-    }
 
     fn shown(id: &str, host: &str, forced_down: bool, disabled: Option<&str>) -> Value {
         let status = if disabled.is_some() { "disabled" } else { "enabled" };
@@ -211,44 +214,17 @@ mod tests {
         changed(&Answer::of(status, body, None), &service, "h", &Change::of(&told(), &service))
     }
 
-    /// The table of looking, written a second time: nothing about it is ambiguous, and nothing about the host.
-    fn expected_of_looking(status: u16) -> (&'static str, &'static str) {
-        match status {
-            200 => ("retry", "protocol"),
-            300..=399 => ("refused", "redirect"),
-            401 => ("refused", "credentials"),
-            403 => ("refused", "forbidden"),
-            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
-            409 => ("retry", "conflict"),
-            429 => ("retry", "throttled"),
-            500 | 502 | 504 => ("retry", "server-error"),
-            400..=599 => ("refused", "misconfigured"),
-            _ => ("retry", "protocol"),
-        }
-    }
-
-    /// The table of changing.
-    fn expected_of_changing(status: u16) -> (&'static str, &'static str) {
-        match status {
-            300..=399 => ("refused", "redirect"),
-            400 | 413 | 422 => ("rejected", "rejected"),
-            401 => ("refused", "credentials"),
-            403 => ("refused", "forbidden"),
-            404 | 409 => ("retry", "conflict"),
-            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
-            429 => ("retry", "throttled"),
-            500 | 502 | 504 => ("unknown", "server-error"),
-            402..=599 => ("refused", "misconfigured"),
-            _ => ("unknown", "protocol"),
-        }
-    }
-
-    /// S1-16: no status acknowledges by itself.
+    /// The table of looking: nothing about it is ambiguous, and nothing about the host.
     #[test]
-    fn every_status_has_its_outcome() {
+    fn a_look_leaves_nothing_open() {
         for status in 0..=1000 {
-            assert_eq!(word(&listed(status, "").unwrap_err()), expected_of_looking(status), "{status}");
-            assert_eq!(word(&put(status, "")), expected_of_changing(status), "{status}");
+            let expected = match (status, usual(status)) {
+                (200, _) => ("retry", "protocol"),
+                (_, ("rejected", _)) => ("refused", "misconfigured"),
+                (_, ("unknown", kind)) => ("retry", kind),
+                (_, expected) => expected,
+            };
+            assert_eq!(listed(status, "").unwrap_err().words(), expected, "{status}");
         }
     }
 
@@ -278,11 +254,11 @@ mod tests {
         let mut old = shown(ID, "h", false, None);
         old["id"] = 7.into();
         for body in [json!({ "services": [old] }).to_string(), "{}".into(), "null".into()] {
-            assert_eq!(word(&listed(200, &body).unwrap_err()), ("refused", "misconfigured"), "{body}");
+            assert_eq!(listed(200, &body).unwrap_err().words(), ("refused", "misconfigured"), "{body}");
         }
         let why = listed(406, "").unwrap_err().failure().unwrap().detail.clone();
         assert!(why.contains("compute 2.53"), "{why}");
-        assert_eq!(word(&listed(200, "{\"services\": [").unwrap_err()), ("retry", "protocol"));
+        assert_eq!(listed(200, "{\"services\": [").unwrap_err().words(), ("retry", "protocol"));
     }
 
     #[test]
@@ -294,9 +270,9 @@ mod tests {
             disabled_reason: None,
         };
         assert_eq!(the_one(vec![service(ID)]).unwrap().id, ID);
-        assert_eq!(word(&the_one(vec![]).unwrap_err()), ("rejected", "unknown-host"));
+        assert_eq!(the_one(vec![]).unwrap_err().words(), ("rejected", "unknown-host"));
         let two = the_one(vec![service(ID), service(OTHER)]).unwrap_err();
-        assert_eq!(word(&two), ("rejected", "several-services"));
+        assert_eq!(two.words(), ("rejected", "several-services"));
     }
 
     /// The broken variant takes each 200 for the change.
@@ -306,7 +282,7 @@ mod tests {
         assert_eq!(put(200, &body(ID, "h", true)), Outcome::Acknowledged { reference: Some(ID.into()) });
         let careless = |_: &str| "acknowledged";
         for body in [body(ID, "h", false), body(OTHER, "h", true), body(ID, "other", true), "{".into()] {
-            assert_eq!(word(&put(200, &body)), ("unknown", "protocol"), "{body}");
+            assert_eq!(put(200, &body).words(), ("unknown", "protocol"), "{body}");
             assert_ne!(careless(&body), put(200, &body).as_str());
         }
     }
@@ -318,9 +294,9 @@ mod tests {
             "Unable to force up host h as `done` evacuation migration records remain associated with the host.",
         );
         let wait = put(400, &done);
-        assert_eq!(word(&wait), ("wait", "evacuations"));
+        assert_eq!(wait.words(), ("wait", "evacuations"));
         assert_eq!(wait.failure().unwrap().after, Some(EVACUATIONS));
         let unexpected = said("Additional properties are not allowed ('forced_down' was unexpected)");
-        assert_eq!(word(&put(400, &unexpected)), ("rejected", "rejected"));
+        assert_eq!(put(400, &unexpected).words(), ("rejected", "rejected"));
     }
 }

@@ -17,7 +17,6 @@ mod tokens;
 mod trouble;
 mod usual;
 mod which;
-mod wire;
 mod words;
 
 pub use by_host::ByHost;

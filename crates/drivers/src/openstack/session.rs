@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use super::auth::Token;
 use super::catalog::{self, Service};
+use super::client;
 use super::cloud::{Cloud, Options};
 use super::tokens::{Site, Tokens};
 use super::trouble::Trouble;
-use super::{client, wire};
 use crate::kept::{Files, Kept, Unusable};
-use crate::web::{self, fault};
+use crate::web::{self, fault, wire};
 use crate::writes::Request;
 
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");

@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use super::auth::{self, Token, Unread};
 use super::cloud::Cloud;
 use super::trouble::{self, Trouble};
-use super::wire::{self, Cut};
 use crate::driver::Outcome;
+use crate::web::wire::{self, Cut};
 use crate::web::{Fault, fault};
 
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::said::{message, shown};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
-use crate::web::{Fault, SHORTEST_THROTTLE};
+use crate::web::{Fault, Meaning, Pause, meaning};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,32 +56,34 @@ fn away(fault: &Fault) -> Outcome {
     }
 }
 
+/// Where Keystone differs from the table: nothing was sent to the service yet, so nothing is open, and no mark is at fault.
+static KEYSTONE: &[Meaning] = &[
+    Meaning::of(|status| matches!(status, 401 | 403), Outcome::Refused, "credentials", Pause::LockedOut)
+        .saying(": check user, password or application credential, project and domains"),
+    Meaning::of(
+        |status| matches!(status, 408 | 425 | 500..=599),
+        Outcome::Unreachable,
+        "keystone",
+        Pause::Wished,
+    ),
+    Meaning::of(|status| status != 429, Outcome::Refused, "misconfigured", Pause::LockedOut)
+        .saying(": check auth_url"),
+];
+
 /// What Keystone's answer without a token means: nothing was sent to the service yet.
 pub(super) fn no_token(status: u16, body: &[u8], wish: Option<Duration>, secret: &str) -> Outcome {
+    let row = meaning(KEYSTONE, status);
     let said = shown(&message(body), &[secret]);
-    let says = |kind, advice: &str| Failure::new(kind, &format!("Keystone answered {status}{advice}{said}"));
-    match status {
-        401 | 403 => {
-            let refusal =
-                says("credentials", ": check user, password or application credential, project and domains");
-            Outcome::Refused(refusal.or_after(LOCKED_OUT).unsent())
-        }
-        429 => {
-            let pause = wish.unwrap_or_default().max(SHORTEST_THROTTLE);
-            Outcome::Retry(says("throttled", "").after(Some(pause)).unsent())
-        }
-        408 | 425 | 500..=599 => Outcome::Unreachable(says("keystone", "").after(wish)),
-        _ => Outcome::Refused(says("misconfigured", ": check auth_url").or_after(LOCKED_OUT).unsent()),
+    match row.outcome(&format!("Keystone answered {status}{}{said}", row.advice), wish) {
+        Outcome::Refused(failure) => Outcome::Refused(failure.unsent()),
+        Outcome::Retry(failure) => Outcome::Retry(failure.unsent()),
+        outcome => outcome,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn word(outcome: &Outcome) -> (&'static str, &'static str) {
-        (outcome.as_str(), outcome.failure().map_or("", |failure| failure.kind))
-    }
 
     /// Whether it counts as no arrival.
     fn is_unsent(outcome: &Outcome) -> bool {
@@ -100,15 +102,15 @@ mod tests {
                 _ => ("refused", "misconfigured"),
             };
             let outcome = no_token(status, b"", None, "");
-            assert_eq!(word(&outcome), expected, "{status}");
+            assert_eq!(outcome.words(), expected, "{status}");
             assert!(is_unsent(&outcome) && !is_unsent(&outcome.left_open()), "{status}");
         }
         assert!(is_unsent(&Trouble::Nowhere("x".into()).outcome()));
-        assert_eq!(word(&Trouble::Away(Fault::Timeout).outcome()), ("unreachable", "keystone"));
-        assert_eq!(word(&Trouble::Late.outcome()), ("unreachable", "keystone"));
-        assert_eq!(word(&Trouble::Over.outcome()), ("unknown", "timeout"));
-        assert_eq!(word(&Trouble::Nowhere("x".into()).outcome()), ("refused", "catalog"));
-        assert_eq!(word(&Trouble::Fault(Fault::Timeout).outcome()), ("unknown", "timeout"));
+        assert_eq!(Trouble::Away(Fault::Timeout).outcome().words(), ("unreachable", "keystone"));
+        assert_eq!(Trouble::Late.outcome().words(), ("unreachable", "keystone"));
+        assert_eq!(Trouble::Over.outcome().words(), ("unknown", "timeout"));
+        assert_eq!(Trouble::Nowhere("x".into()).outcome().words(), ("refused", "catalog"));
+        assert_eq!(Trouble::Fault(Fault::Timeout).outcome().words(), ("unknown", "timeout"));
     }
 
     #[test]

@@ -1,18 +1,47 @@
 //! The keys of `[senlin.NAME]`.
 
-use std::sync::Arc;
-
 use site::Section;
 
-use super::{ByHost, Operation, Options, Recovery, Senlin, Targets, WhichName};
-use crate::driver::{Driver, usable};
-use crate::openstack;
+use super::body::{Operation, Recovery, Whose};
+use crate::openstack::{self, ByHost, WhichName};
 
 /// The longest that a deletion may take, in seconds.
 const LONGEST: u32 = 3600;
 
+/// What a `senlin` route is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cloud that Senlin belongs to.
+    pub cloud: openstack::Options,
+    /// Under which of its names Nova knows a host.
+    pub host_name: WhichName,
+    /// What is recovered of each host.
+    pub targets: Targets,
+    /// How.
+    pub recovery: Recovery,
+}
+
+/// What is recovered of each host, by Senlin's ids.
+#[derive(Clone, Debug)]
+pub enum Targets {
+    /// Nodes.
+    Nodes(ByHost<String>),
+    /// Whole clusters.
+    Clusters(ByHost<String>),
+}
+
+impl Targets {
+    /// All of them, and what they are.
+    pub(super) fn all(&self) -> (Whose, &ByHost<String>) {
+        match self {
+            Self::Nodes(all) => (Whose::Node, all),
+            Self::Clusters(all) => (Whose::Cluster, all),
+        }
+    }
+}
+
 /// Reads the route's table.
-pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> {
+pub(super) fn read(table: &mut Section<'_, '_>) -> Option<Options> {
     let cloud = openstack::read_options(table);
     let host_name = table.choice("host-name", &WhichName::WORDS).unwrap_or_default();
     let targets = targets(table);
@@ -24,7 +53,7 @@ pub(super) fn configure(table: &mut Section<'_, '_>) -> Option<Arc<dyn Driver>> 
     }
     let (Some(targets), Some(operation), true) = (targets, operation, table.is_sound()) else { return None };
     let recovery = Recovery { operation, check, check_capacity };
-    usable(table, Senlin::new(Options { cloud, host_name, targets, recovery }))
+    Some(Options { cloud, host_name, targets, recovery })
 }
 
 /// `nodes` or `clusters`, whichever names something.

@@ -7,20 +7,20 @@ use reqwest::header::HeaderMap;
 use crate::driver::LONGEST_WISH;
 
 /// However short, an endpoint that says "too many" gets this pause.
-pub(crate) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
+pub(super) const SHORTEST_THROTTLE: Duration = Duration::from_secs(5);
 
 /// A larger header section is no answer that an endpoint of ours gives; the client itself stops reading at 408 KiB.
 const HEADER_BYTES: usize = 16 * 1024;
 
 /// Whether an answer's header section is larger than is taken.
-pub(crate) fn is_too_large(headers: &HeaderMap) -> bool {
+pub(super) fn is_too_large(headers: &HeaderMap) -> bool {
     let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
     fields.sum::<usize>() > HEADER_BYTES
 }
 
 /// Reads `Retry-After`: whole seconds, or a date, which is compared with the answer's own `Date` because the clocks may
 /// differ. What cannot be read is as if it were not there.
-pub(crate) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
+pub(super) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Duration> {
     let text = retry_after?.trim();
     let wanted = match text.bytes().all(|b| b.is_ascii_digit()) {
         true => text.parse().ok().map(Duration::from_secs)?,

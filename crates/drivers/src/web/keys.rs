@@ -1,9 +1,60 @@
 //! The keys of a client that are the same wherever one is configured.
 
-use reqwest::tls;
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::{Url, tls};
 use site::{Section, absolute};
 
-use super::identity::IdentityFiles;
+use super::client::{LONGEST, Options};
+use super::identity::{IdentityFiles, authorities};
+use super::url::address;
+
+/// Where a route leads, and how: asks for every key, so that each is checked whatever is wrong with the others. `usual` is
+/// the url of an endpoint that is the same for everybody.
+pub fn read(table: &mut Section<'_, '_>, usual: Option<&str>) -> Option<Options> {
+    let allow_http = table.flag("allow-http").unwrap_or(false);
+    // What is the same for everybody is not on this machine.
+    let socket = if usual.is_none() { table.text("socket", absolute) } else { None };
+    // What goes through a socket stays on this machine.
+    let plain = allow_http || table.has("socket");
+    let url = table.text("url", |text| address(text, plain));
+    let ca_file = table.text("ca-file", |text| authorities(Path::new(text)).map(|_| text.into()));
+    let identity = identity(table);
+    let server_name = table.text("server-name", server_name);
+    let tls_min = tls_min(table);
+    let keep_alive = table.flag("keep-alive").unwrap_or(false);
+    let longest = u32::try_from(LONGEST.as_secs()).expect("half a minute");
+    let seconds = table.number("timeout", 1..=longest).unwrap_or(longest);
+    if !table.has("url") && usual.is_none() {
+        let title = table.title().to_owned();
+        table.missing(format!("[{title}] has no url: set it to the address of the recovery controller"));
+    }
+    let url = url.or_else(|| usual.filter(|_| !table.has("url"))?.parse().ok())?;
+    if table.is_sound() {
+        fitting(table, &url);
+    }
+    let timeout = Duration::from_secs(seconds.into());
+    Some(Options { url, socket, ca_file, identity, server_name, tls_min, verify: true, keep_alive, timeout })
+}
+
+/// A DNS name; an address would be verified as the url's host anyway.
+fn server_name(text: &str) -> Result<String, String> {
+    let url = Url::parse(&format!("https://{text}/")).ok();
+    let name = url.as_ref().and_then(Url::domain).filter(|name| name.eq_ignore_ascii_case(text));
+    name.map(str::to_owned).ok_or_else(|| "must be the DNS name in the endpoint's certificate".to_owned())
+}
+
+/// Says which keys have no meaning with TLS, or without.
+fn fitting(table: &mut Section<'_, '_>, url: &Url) {
+    if url.scheme() == "https" {
+        if table.has("socket") {
+            table.complain("socket", "a socket carries plain http: use an http url, or remove socket");
+        }
+        return;
+    }
+    without_tls(table, &["ca-file", "certificate-file", "key-file", "server-name", "tls-min"]);
+}
 
 /// The oldest TLS that is spoken.
 pub fn tls_min(table: &mut Section<'_, '_>) -> tls::Version {

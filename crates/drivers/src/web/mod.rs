@@ -2,18 +2,30 @@
 //! all of it.
 
 mod answer;
+mod certificate;
 mod client;
+mod endpoint;
 /// Exchanges without an answer.
 pub mod fault;
 mod identity;
 mod keys;
+mod plain;
+/// Files that hold one secret each.
+pub(crate) mod secret;
+mod status;
 mod url;
+pub(crate) mod wire;
 
-pub(crate) use answer::{SHORTEST_THROTTLE, is_too_large, wish};
 pub use client::Options;
-pub(crate) use client::{LONGEST, careful};
+pub(crate) use client::careful;
+pub use endpoint::{Endpoint, Said};
 pub use fault::Fault;
 pub use identity::{IdentityFiles, authorities};
 pub(crate) use keys::both_or_neither;
-pub use keys::{identity, tls_min, without_tls};
+pub use keys::{identity, read as read_options, tls_min, without_tls};
+pub(crate) use plain::plain;
+pub use secret::BodySecret;
+#[cfg(test)]
+pub(crate) use status::tests::expected;
+pub(crate) use status::{Meaning, Pause, meaning};
 pub use url::{address, host, shown};

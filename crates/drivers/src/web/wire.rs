@@ -1,4 +1,4 @@
-//! What requests and answers have in common, whoever of a cloud is asked.
+//! What requests and answers have in common, whoever is asked.
 
 use std::time::Duration;
 
@@ -6,14 +6,15 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderV
 use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, timeout_at};
 
-use crate::web::{Fault, is_too_large, wish};
+use super::answer::{is_too_large, wish};
+use super::fault::Fault;
 
 /// A catalog of many regions fits; more is no answer.
-pub(super) const BODY_BYTES: usize = 1024 * 1024;
+pub(crate) const BODY_BYTES: usize = 1024 * 1024;
 
 /// Why a body is not whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// It did not come in time.
     Late,
     /// The connection ended.
@@ -23,7 +24,7 @@ pub(super) enum Cut {
 }
 
 /// The request with its body, if there is one; JSON.
-pub(super) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
+pub(crate) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> RequestBuilder {
     let json = HeaderValue::from_static("application/json");
     let request = request.header(ACCEPT, json.clone());
     match body {
@@ -36,7 +37,7 @@ pub(super) fn with_body(request: RequestBuilder, body: Option<&[u8]>) -> Request
 ///
 /// # Errors
 /// It is.
-pub(super) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault> {
+pub(crate) fn head(response: &Response) -> Result<(u16, Option<Duration>), Fault> {
     let headers = response.headers();
     if is_too_large(headers) {
         return Err(Fault::TooLarge);
@@ -50,7 +51,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 
 /// As much of a body as comes in time, and why it is not whole where HTTP can tell. Many a body ends with its connection, so
 /// that its own form has to be looked at too.
-pub(super) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
+pub(crate) async fn read(mut response: Response, end: Instant) -> (Vec<u8>, Option<Cut>) {
     let mut body = Vec::new();
     loop {
         let cut = match timeout_at(end, response.chunk()).await {

@@ -1,0 +1,129 @@
+//! One endpoint over plain HTTP: all that a driver has to know of it is what it sends, and what an answer means.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use marks::time::Timestamp;
+use reqwest::header::{HOST, HeaderValue};
+use reqwest::tls::TlsInfo;
+use reqwest::{Client, Method, RequestBuilder, Url};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::client::Options;
+use super::{certificate, fault, plain, shown, wire};
+use crate::driver::{Finding, Outcome};
+use crate::kept::{Kept, Unusable};
+
+/// How long an endpoint may take that is only looked at.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// The endpoint of a route.
+pub struct Endpoint {
+    options: Options,
+    /// What the client is given as url.
+    target: Url,
+    clients: Kept<Client>,
+    /// When the certificate ends that it showed when it was asked last.
+    certificate_end: Mutex<Option<Timestamp>>,
+}
+
+/// An answer.
+pub struct Said {
+    /// Its status.
+    pub status: u16,
+    wish: Option<Duration>,
+    /// As much of its body as came in time.
+    pub body: Vec<u8>,
+}
+
+impl Said {
+    /// What the status says; each 2xx acknowledges.
+    pub fn outcome(&self) -> Outcome {
+        plain(self.status, self.wish)
+    }
+
+    /// Its body; null where it is no JSON, or not whole.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+impl Endpoint {
+    /// Makes the client.
+    ///
+    /// # Errors
+    /// The certificates cannot be used.
+    pub fn new(options: Options) -> Result<Self, Unusable> {
+        let clients = options.clone().client(shown(&options.url))?;
+        let (target, certificate_end) = (options.target(), Mutex::default());
+        Ok(Self { options, target, clients, certificate_end })
+    }
+
+    /// For people: its query may be a token.
+    pub fn shown(&self) -> String {
+        let url = shown(&self.options.url);
+        match &self.options.socket {
+            Some(socket) => format!("{url} at {}", socket.display()),
+            None => url,
+        }
+    }
+
+    /// Limit of a whole exchange.
+    pub fn limit(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// A request to it.
+    pub fn request(&self, method: Method) -> RequestBuilder {
+        self.ask(method, self.target.clone())
+    }
+
+    fn ask(&self, method: Method, target: Url) -> RequestBuilder {
+        self.clients.get().request(method, target).header(HOST, authority(&self.options.url))
+    }
+
+    /// Sends JSON, and reads the answer.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn post(&self, body: &[u8]) -> Result<Said, Outcome> {
+        let end = Instant::now() + self.limit();
+        let sent = wire::with_body(self.request(Method::POST), Some(body)).send().await;
+        let response = sent.map_err(|error| fault::of(&error).outcome())?;
+        let (status, wish) = wire::head(&response).map_err(|fault| fault.outcome())?;
+        let (body, _) = wire::read(response, end).await;
+        Ok(Said { status, wish, body })
+    }
+
+    /// Whether there is a way to it: its name, a connection, TLS. `HEAD` without credentials, body and query tells it
+    /// nothing, and whatever it answers, or whether it does, is no matter: then there was a way.
+    pub async fn reach(&self) -> Option<Finding> {
+        let mut target = self.target.clone();
+        target.set_query(None);
+        match self.ask(Method::HEAD, target).timeout(LOOK.min(self.limit())).send().await {
+            Ok(response) => {
+                let shown = response.extensions().get::<TlsInfo>().and_then(TlsInfo::peer_certificate);
+                let end = shown.and_then(certificate::end);
+                *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner) = end;
+                None
+            }
+            Err(error) => {
+                let fault = Some(fault::of(&error)).filter(fault::Fault::is_before_sending)?;
+                Finding::of(&fault.outcome())
+            }
+        }
+    }
+
+    /// When its certificate ends, as it was at the last [`Self::reach`].
+    pub fn certificate_end(&self) -> Option<Timestamp> {
+        *self.certificate_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The url's own host, whatever the endpoint is called in TLS.
+fn authority(url: &Url) -> HeaderValue {
+    let host = url.host_str().unwrap_or_default();
+    let text = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    HeaderValue::try_from(text).expect("a url's host and port are plain text")
+}

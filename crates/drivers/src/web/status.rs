@@ -1,0 +1,132 @@
+//! What a status means for a mark: one table for all who answer. A driver states where its controller differs, and why. Pure.
+
+use std::time::Duration;
+
+use super::answer::SHORTEST_THROTTLE;
+use crate::driver::{Failure, LOCKED_OUT, Outcome};
+
+/// How long an endpoint is left alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pause {
+    /// As the alerter sees fit.
+    Usual,
+    /// For as long as it wishes.
+    Wished,
+    /// The same, and never too shortly.
+    Throttled,
+    /// Somebody has to let us in, and does not say so here.
+    LockedOut,
+}
+
+/// Statuses that mean the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meaning {
+    holds: fn(u16) -> bool,
+    end: fn(Failure) -> Outcome,
+    /// The word for machines.
+    pub(crate) word: &'static str,
+    pause: Pause,
+    /// What people are told behind the status. Where it is empty, whoever asked has it by the word.
+    pub(crate) advice: &'static str,
+}
+
+impl Meaning {
+    /// What these statuses come to: an outcome, its word, and for how long.
+    pub(crate) const fn of(
+        holds: fn(u16) -> bool,
+        end: fn(Failure) -> Outcome,
+        word: &'static str,
+        pause: Pause,
+    ) -> Self {
+        Self { holds, end, word, pause, advice: "" }
+    }
+
+    /// The same with this advice.
+    pub(crate) const fn saying(self, advice: &'static str) -> Self {
+        Self { advice, ..self }
+    }
+
+    /// The outcome, told to people as `detail`. `wish` is what the endpoint says of a repetition.
+    pub(crate) fn outcome(&self, detail: &str, wish: Option<Duration>) -> Outcome {
+        let failure = Failure::new(self.word, detail);
+        (self.end)(match self.pause {
+            Pause::Usual => failure,
+            Pause::Wished => failure.after(wish),
+            Pause::Throttled => failure.after(Some(wish.unwrap_or_default().max(SHORTEST_THROTTLE))),
+            Pause::LockedOut => failure.or_after(LOCKED_OUT),
+        })
+    }
+}
+
+/// The table. None of it acknowledges: which status does, and with what body, its driver knows.
+static USUAL: &[Meaning] = &[
+    Meaning::of(|status| matches!(status, 400 | 413 | 422), Outcome::Rejected, "rejected", Pause::Usual),
+    Meaning::of(|status| status == 401, Outcome::Refused, "credentials", Pause::LockedOut),
+    Meaning::of(|status| status == 403, Outcome::Refused, "forbidden", Pause::LockedOut),
+    Meaning::of(|status| status == 409, Outcome::Retry, "conflict", Pause::Wished),
+    Meaning::of(|status| status == 429, Outcome::Retry, "throttled", Pause::Throttled),
+    Meaning::of(
+        |status| matches!(status, 408 | 425 | 503 | 507 | 520..=529),
+        Outcome::Retry,
+        "unavailable",
+        Pause::Wished,
+    ),
+    // It may be done all the same.
+    Meaning::of(|status| matches!(status, 500 | 502 | 504), Outcome::Unknown, "server-error", Pause::Wished),
+    Meaning::of(|status| matches!(status, 300..=399), Outcome::Refused, "redirect", Pause::Usual),
+    Meaning::of(|status| matches!(status, 400..=599), Outcome::Refused, "misconfigured", Pause::Usual),
+];
+/// Whatever it is, it is no refusal that anybody knows.
+static PROTOCOL: Meaning = Meaning::of(|_| true, Outcome::Unknown, "protocol", Pause::Usual);
+
+/// What a status means where `deltas` differ from the table.
+pub(crate) fn meaning(deltas: &[Meaning], status: u16) -> Meaning {
+    *deltas.iter().chain(USUAL).find(|row| (row.holds)(status)).unwrap_or(&PROTOCOL)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What the table says, written a second time as a table.
+    pub(crate) fn expected(status: u16) -> (&'static str, &'static str) {
+        match status {
+            300..=399 => ("refused", "redirect"),
+            400 | 413 | 422 => ("rejected", "rejected"),
+            401 => ("refused", "credentials"),
+            403 => ("refused", "forbidden"),
+            408 | 425 | 503 | 507 | 520..=529 => ("retry", "unavailable"),
+            409 => ("retry", "conflict"),
+            429 => ("retry", "throttled"),
+            500 | 502 | 504 => ("unknown", "server-error"),
+            402..=599 => ("refused", "misconfigured"),
+            _ => ("unknown", "protocol"),
+        }
+    }
+
+    /// S1-16: no status acknowledges by itself, and a delta says no more than its own.
+    #[test]
+    fn every_status_has_its_outcome() {
+        let gone = [Meaning::of(|status| status == 410, Outcome::Rejected, "gone", Pause::Usual)];
+        for status in 0..=1000 {
+            let words = |deltas| meaning(deltas, status).outcome("", None).words();
+            assert_eq!(words(&[]), expected(status), "{status}");
+            let delta = if status == 410 { ("rejected", "gone") } else { expected(status) };
+            assert_eq!(words(&gone), delta, "{status}");
+        }
+    }
+
+    #[test]
+    fn each_pause_has_its_reason() {
+        let pause = |status, wish: Option<u64>| {
+            let outcome = meaning(&[], status).outcome("", wish.map(Duration::from_secs));
+            outcome.failure().and_then(|failure| failure.after).map(|after| after.as_secs())
+        };
+        for status in [409, 500, 503] {
+            assert_eq!((pause(status, None), pause(status, Some(7))), (None, Some(7)), "{status}");
+        }
+        assert_eq!([None, Some(1), Some(60)].map(|wish| pause(429, wish)), [Some(5), Some(5), Some(60)]);
+        assert_eq!([401, 403].map(|status| pause(status, Some(7))), [Some(60); 2]);
+        assert_eq!([302, 400, 404, 200].map(|status| pause(status, Some(7))), [None; 4]);
+    }
+}
