@@ -53,7 +53,7 @@ const BUDGETS: &[Budget] = &[
     },
     Budget {
         name: "system calls of one off",
-        limits: [400; 2],
+        limits: [260; 2],
         unit: "calls",
         why: "each is one more that can hang or fail while a host is being fenced",
         measure: || Ok(count(&calls_of_one_off()?, " = ")),
@@ -67,7 +67,7 @@ const BUDGETS: &[Budget] = &[
     },
     Budget {
         name: "own memory with many open marks",
-        limits: [12 * 1024, 12 * 1024],
+        limits: [12 * 1024, 8 * 1024],
         unit: "KiB",
         why: "an endpoint that is dead for a week must not be a controller's trouble",
         measure: || memory(many(), "RssAnon:"),
