@@ -1,6 +1,6 @@
 # nova-host-alerter. `make help` lists what there is; `make demo` and `make test` are where to begin.
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
+.PHONY: help deps build test test-releases roots test-cluster test-openstack simulate mutants man budgets bench bench-deps bench-cluster bench-drivers demo lint deny requirements drill test-bare \
 	deb rpm vendor static install package-deps test-packages
 
 CARGO ?= cargo
@@ -23,7 +23,7 @@ deps: ## install what the tests need (tried on Debian 12); starts and enables no
 build: ## build all programs
 	$(CARGO) build --locked --workspace --bins
 
-test: deps build ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites too
+test: deps ## all tests, those of the real cluster too (as root); RELEASES="bookworm trixie": on Pacemaker of which Debian suites too
 	@CARGO=$(CARGO) RELEASES="$(RELEASES)" tests/all.sh
 
 test-releases: deps package-deps ## every scenario on Pacemaker of RELEASES, else of all that tests/roots.sh knows, and docs/releases.md (as root; hours)
@@ -45,8 +45,14 @@ simulate: ## hours of a cloud at virtual time, from seeds (SEEDS=1000 HOURS=10; 
 	@SEED=$(SEED) SEEDS=$(or $(SEEDS),1000) FIRST=$(FIRST) HOURS=$(or $(HOURS),10) HOSTS=10000 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=8 \
 	$(CARGO) test --locked --release --quiet -p alerter --test it -- --exact simulator::simulate --nocapture
 
-mutants: ## every old rule that broke the promise is put back and must be found by a test (some minutes); ONLY=age chooses
+mutants: ## every old rule that broke the promise is put back, and every pure rule is changed by cargo-mutants: a test must find each (half an hour); ONLY=age chooses old rules
 	$(CARGO) run --locked --quiet -p tests --bin mutants -- $(ONLY)
+	@[ -n "$(ONLY)" ] || command -v cargo-mutants >/dev/null || $(CARGO) install cargo-mutants --locked
+	@[ -n "$(ONLY)" ] || $(CARGO) mutants -p marks --output $${CARGO_TARGET_DIR:-target}
+
+budgets: ## memory, size, wake-ups, flushes and system calls of a release build, each with its limit
+	$(CARGO) build --locked --release -p alerter -p fence-agent --bins
+	NHA_BUILT=$$(realpath $${CARGO_TARGET_DIR:-target})/release $(CARGO) test --locked -p tests --test it budgets -- --nocapture
 
 bench: ## speed and memory, as ratios to floors and peers; ONLY='drain memory' chooses
 	$(CARGO) build --locked --release --workspace --bins

@@ -1,7 +1,7 @@
 #!/bin/sh
-# All tests (`make test`). What mostly waits for its cluster, its services or its browser runs beside the others, in as many lines as there
-# are kinds of such, and is shown behind them. On each other release of RELEASES, a name of tests/roots.sh, the cluster list is run, and the
-# scenarios that would make a false mark.
+# All tests (`make test`). What mostly waits for its cluster, its services or its browser runs beside the others, in lines that take about
+# as long as each other, and is shown behind them with what it took. On each other release of RELEASES, a name of tests/roots.sh, the cluster
+# list is run, and the scenarios that would make a false mark.
 set -eu
 cargo=${CARGO:-cargo}
 # shellcheck source=/dev/null
@@ -21,39 +21,63 @@ said=$(mktemp -d)
 running=
 trap 'kill $running 2>/dev/null || :; rm -rf "$said"' EXIT
 echo 'building the tests'
-"$cargo" test --locked --workspace --no-run >"$said/built" 2>&1 || { cat "$said/built" && exit 1; }
+# All in one: cargo would build programs alone with other features of what they share with the tests, and all of it twice.
+"$cargo" build --locked --workspace --bins --tests
+"$cargo" test --locked --workspace --no-run --quiet --message-format=json >"$said/built" || exit 1
 wait "$roots"
 
-# lists NAME ...: lists of scenarios, on this machine's release or on that of NHA_RELEASE. Their programs are run as they are: cargo would
-# have them wait for whoever else builds here.
+# program LIST: what cargo has built of that test of this package. It is run as it is: cargo would have it wait for whoever else builds here.
+program() {
+    sed -n 's|.*"manifest_path":"[^"]*/tests/Cargo.toml".*"name":"'"$1"'".*"executable":"\([^"]*\)".*|\1|p' "$said/built"
+}
+
+# lists NAME ...: lists of scenarios, on this machine's release or on that of NHA_RELEASE; all of each, or its NHA_PART.
 lists() {
     ended=0
     for list in "$@"; do
-        program=$(sed -n "s|^ *Executable tests/$list/main.rs (\(.*\))$|\1|p" "$said/built")
-        case $program in /*) ;; *) program=$PWD/$program ;; esac
-        echo "     Running $list ($program)"
+        name="$list${NHA_PART:+ $NHA_PART}${NHA_SCENARIOS:+, $NHA_SCENARIOS}${NHA_RELEASE:+, Pacemaker of $NHA_RELEASE}" begun=$(date +%s)
+        program=$(program "$list")
+        echo "== $name ($program)"
         (cd tests && exec "$program") || ended=$?
+        echo "== $name: $(($(date +%s) - begun)) s"
     done
     return "$ended"
 }
 
+# line COMMAND ...: beside the others.
+line() {
+    lines=$((lines + 1))
+    "$@" >"$said/$lines" 2>&1 &
+    running="$running $!"
+}
+
+# others LIST: on each other release.
 others() {
-    ended=0
+    result=0
     for release in $releases; do
-        [ "$release" != "$own" ] || continue
-        echo "== Pacemaker of $release"
-        NHA_RELEASE=$release lists cluster || ended=$?
-        NHA_RELEASE=$release NHA_SCENARIOS=false-marks lists failover || ended=$?
+        [ "$release" = "$own" ] || NHA_RELEASE=$release lists "$1" || result=$?
     done
-    return "$ended"
+    return "$result"
 }
 
-lists failover >"$said/1" 2>&1 & running="$running $!"
-others >"$said/2" 2>&1 & running="$running $!"
-lists cluster page openstack >"$said/3" 2>&1 & running="$running $!"
+part() { NHA_PART=$1 lists failover; }
+false_marks() { NHA_SCENARIOS=false-marks others failover; }
 
-result=0
-NHA_BESIDE='failover cluster page openstack' "$cargo" test --locked --workspace --no-fail-fast || result=$?
-for line in $running; do wait "$line" || result=$?; done
-cat "$said"/[0-9]
+lines=0
+line part 1/2
+line part 2/2
+line lists cluster page openstack
+line others cluster
+line false_marks
+line lists it
+
+result=0 begun=$(date +%s)
+NHA_BESIDE='failover cluster page openstack it' "$cargo" test --locked --workspace --no-fail-fast || result=$?
+echo "== the other tests: $(($(date +%s) - begun)) s"
+for one in $running; do wait "$one" || result=$?; done
+number=0
+while [ "$number" -lt "$lines" ]; do
+    number=$((number + 1))
+    cat "$said/$number"
+done
 exit "$result"

@@ -126,7 +126,8 @@ make_versions() {
 # Controllers of a real cluster that are a Debian of that suite each.
 cluster() {
     case " $clusters " in *" $suite "*) ;; *) return 0 ;; esac
-    "${CARGO:-cargo}" build --locked --quiet -p tests --bin packaged
+    # Beside programs that are built already it is too.
+    [ -n "${NHA_BUILT:-}" ] || "${CARGO:-cargo}" build --locked --quiet -p tests --bin packaged
     "$target/debug/packaged" "$target/package/$suite/controller" "$packages"/*.deb "$versions/newer.deb" "$versions/killing.deb"
 }
 

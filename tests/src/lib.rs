@@ -2,6 +2,7 @@
 
 pub mod apart;
 pub mod audit;
+pub mod backlog;
 pub mod browser;
 pub mod clock;
 pub mod faults;
@@ -10,6 +11,7 @@ pub mod lab;
 mod left_out;
 pub mod mutants;
 pub mod openstack;
+pub mod process;
 pub mod programs;
 pub mod receiver;
 pub mod releases;

@@ -21,14 +21,17 @@ use crate::apart::Apart;
 const RUNNING: i32 = 0;
 const DEGRADED: i32 = 190;
 
-/// A program built beside the running one: `target/PROFILE/NAME`, from a test `target/PROFILE/deps/…` too.
+/// A program built beside the running one: `target/PROFILE/NAME`, from a test `target/PROFILE/deps/…` too. `NHA_BUILT` is another directory.
 ///
 /// # Errors
 /// It is not built.
 pub fn built(name: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("this program has no path")?;
-    let found =
-        own.ancestors().skip(1).take(2).map(|directory| directory.join(name)).find(|path| path.is_file());
+    let beside = own.ancestors().skip(1).take(2).map(Path::to_path_buf);
+    let found = match std::env::var_os("NHA_BUILT") {
+        Some(directory) => Some(Path::new(&directory).join(name)).filter(|path| path.is_file()),
+        None => beside.map(|directory| directory.join(name)).find(|path| path.is_file()),
+    };
     found.with_context(|| format!("{name} is not built beside this program: run `make build`"))
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
@@ -27,12 +28,18 @@ macro_rules! trials {
 /// Runs the tests as the command line asks. Those that cannot run are ignored, each with its reason; with `CI=true` they fail.
 #[must_use]
 pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
+    if is_played_beside() {
+        return ExitCode::SUCCESS;
+    }
     let trials = groups.into_iter().flat_map(|group| {
         let cannot = group.cannot;
         group.tests.into_iter().map(move |(name, test)| trial(name, test, cannot.clone()))
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
 }
+
+/// So many scenarios of a list are said to have taken long.
+const LONGEST: usize = 8;
 
 /// A scenario's name and its function, which gets what all scenarios share.
 pub type Scenario<T> = (&'static str, fn(&mut T) -> anyhow::Result<()>);
@@ -69,7 +76,8 @@ impl<T> Clone for Stage<T> {
 
 impl<T> Copy for Stage<T> {}
 
-/// Runs scenarios one after the other, as often as `NHA_REPEAT` says. Where what they need cannot be had they are ignored,
+/// Runs scenarios one after the other, as often as `NHA_REPEAT` says; of them every second one where `NHA_PART` is `1/2` or `2/2`, so that
+/// two processes with a stage each play a list in half the time. Where what they need cannot be had they are ignored,
 /// each with the reason; with `CI=true`, or `NHA_REQUIRE_CLUSTER=1` and the like, that is a failure instead.
 #[must_use]
 pub fn play<T: Send + 'static>(
@@ -83,13 +91,14 @@ pub fn play<T: Send + 'static>(
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let shared = Arc::new(Mutex::new(None));
+    let (shared, took) = (Arc::new(Mutex::new(None)), Took::default());
+    let part = std::env::var("NHA_PART").unwrap_or_else(|_| "1/1".to_owned());
     let mut trials = beside;
     for round in 1..=rounds() {
-        let of_round = scenarios.iter().map(|(name, scenario)| {
+        let of_round = part_of(scenarios, &part).map(|(name, scenario)| {
             let name = named(name, round);
             cannot.map_or_else(
-                || in_turn(&name, *scenario, stage, &shared),
+                || in_turn(&name, *scenario, stage, (&shared, &took)),
                 |reason| refused(&name, reason, stage.need),
             )
         });
@@ -98,7 +107,31 @@ pub fn play<T: Send + 'static>(
     let conclusion = libtest_mimic::run(&arguments, trials);
     // What they share ends before the process does.
     drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
+    say_longest(&took);
     conclusion.exit_code()
+}
+
+/// The scenarios of a part: of `2/3` the second, the fifth and so on.
+///
+/// # Panics
+/// There is no such part: nothing would be played, or not all.
+fn part_of<'s, S>(scenarios: &'s [S], part: &str) -> impl Iterator<Item = &'s S> + use<'s, S> {
+    let numbers = part.split_once('/').and_then(|(one, of)| Some((one.parse().ok()?, of.parse().ok()?)));
+    let (one, of): (usize, usize) =
+        numbers.filter(|(one, of)| (1..=*of).contains(one)).expect("NHA_PART is like 1/2");
+    scenarios.iter().skip(one - 1).step_by(of)
+}
+
+/// How long each scenario took.
+type Took = Arc<Mutex<Vec<(Duration, String)>>>;
+
+/// Where a list's time went.
+fn say_longest(took: &Took) {
+    let mut took = took.lock().unwrap_or_else(PoisonError::into_inner);
+    took.sort();
+    for (time, name) in took.iter().rev().take(LONGEST) {
+        println!("{:>5} s {name}", time.as_secs());
+    }
 }
 
 /// Whether another process plays this list at this time (`tests/all.sh`), and this one is to leave it alone: `NHA_BESIDE` names such
@@ -129,17 +162,20 @@ fn in_turn<T: Send + 'static>(
     name: &str,
     scenario: fn(&mut T) -> anyhow::Result<()>,
     stage: Stage<T>,
-    shared: &Arc<Mutex<Option<T>>>,
+    (shared, took): (&Arc<Mutex<Option<T>>>, &Took),
 ) -> Trial {
-    let shared = Arc::clone(shared);
+    let (shared, took, own) = (Arc::clone(shared), Arc::clone(took), name.to_owned());
     Trial::test(name, move || {
+        let begun = Instant::now();
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.is_none() {
             *shared = Some((stage.set_up)().map_err(|error| Failed::from(format!("{error:#}")))?);
         }
         let Some(shared) = shared.as_mut() else { return Err(Failed::without_message()) };
         // Said at once too: the list is long, and a run may be cut off.
-        scenario(shared).map_err(|error| {
+        let played = scenario(shared);
+        took.lock().unwrap_or_else(PoisonError::into_inner).push((begun.elapsed(), own));
+        played.map_err(|error| {
             let said = format!("{error:#}\n{}", (stage.on_failure)(shared));
             eprintln!("\n{said}");
             Failed::from(said)
@@ -172,4 +208,24 @@ fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {
         leave_out(&reason);
         Ok(Completion::ignored_with(reason))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The broken variants: a scenario in no part or in two, and a word that would leave all of them out.
+    #[test]
+    fn every_scenario_is_in_one_part() {
+        let all: Vec<u8> = (0..7).collect();
+        for of in 1..9 {
+            let parts = (1..=of).flat_map(|one| part_of(&all, &format!("{one}/{of}")).copied());
+            let mut played: Vec<u8> = parts.collect();
+            played.sort_unstable();
+            assert_eq!(played, all, "{of} parts");
+        }
+        for word in ["", "1", "0/2", "3/2", "1/0", "a/b"] {
+            assert!(std::panic::catch_unwind(|| part_of(&all, word).count()).is_err(), "{word:?}");
+        }
+    }
 }

@@ -45,20 +45,19 @@ pub struct Unaccounted {
 /// # Errors
 /// As any read.
 pub fn look(journal: &Journal, base: &Base, accounts: &Accounts, now: Moment) -> Result<(), JournalError> {
-    let records = journal.records(now.wall - base.settings().intake.horizon)?;
+    let mut records = without_end(journal, now.wall - base.settings().intake.horizon, now.instant)?;
     let mut account = lock(accounts);
-    let undecided = records.iter().filter(|record| record.trace == Trace::Nothing);
+    let undecided: Vec<Record> = records.extract_if(.., |record| record.trace == Trace::Nothing).collect();
     let undecided =
-        undecided.filter_map(|record| Some((record.key.clone(), record.node.as_ref()?, record.at?)));
+        undecided.iter().filter_map(|record| Some((record.key.clone(), record.node.as_ref()?, record.at?)));
     account.ledger.note_undecided(undecided, now.instant);
-    account.journal = of_themselves(records, now.instant);
+    account.journal = records;
     Ok(())
 }
 
-/// Those that have no end, whatever the intake says: rows of the journal alone.
-fn of_themselves(mut records: Vec<Record>, now: Instant) -> Vec<Record> {
-    records.retain(|record| record.trace != Trace::Nothing && end_of(record, now).is_err());
-    records
+/// The journal's records that have no end by themselves; some of them the intake has not decided about yet.
+fn without_end(journal: &Journal, since: Timestamp, now: Instant) -> Result<Vec<Record>, JournalError> {
+    journal.records(since, |record| end_of(record, now).is_err())
 }
 
 /// What does not add up now, by what is in memory: [`look`] looks at the journal. While the alerter may not act every record
@@ -92,7 +91,9 @@ pub fn of_journal(
     now: Timestamp,
 ) -> Result<Vec<Unaccounted>, JournalError> {
     let instant = Instant::now();
-    Ok(gaps(of_themselves(journal.records(now - horizon)?, instant).iter(), instant))
+    let mut records = without_end(journal, now - horizon, instant)?;
+    records.retain(|record| record.trace != Trace::Nothing);
+    Ok(gaps(records.iter(), instant))
 }
 
 /// Both, for those who look at each step: the journal where it has changed.

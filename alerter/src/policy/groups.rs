@@ -85,20 +85,26 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Counts. `nodes` are the nodes with open marks, and how many each has. It may wait for the journal's thread, and is
-    /// for a thread of its own.
-    pub fn count(&mut self, policy: Policy<'_>, nodes: &BTreeMap<String, u64>) -> Vec<GroupFigures> {
+    /// Counts. It may wait for the journal's thread, and is for a thread of its own.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn count(
+        &mut self,
+        policy: Policy<'_>,
+        journal: &Journal,
+    ) -> Result<Vec<GroupFigures>, JournalError> {
         let settings = policy.base.settings();
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
             *self = Self { roster: Roster::default(), settings: Some(Arc::clone(&settings)) };
         }
         self.roster.look(policy.base, &settings);
         let mut marks = vec![0; settings.groups.len()];
-        for (node, count) in nodes {
+        journal.nodes_with_open_marks(|node, count| {
             if let Ok(node) = HostName::parse(node) {
                 marks[self.roster.group_of(&settings, &node)] += count;
             }
-        }
+        })?;
         let hosts = self.roster.sizes(settings.groups.len(), &State::new(Vec::new()));
         let groups = settings.groups.iter().zip(hosts).zip(marks);
         let figures = groups.map(|((group, hosts), marks)| GroupFigures {
@@ -116,7 +122,7 @@ impl Groups {
             (figures.hosts, figures.down) = (count(group.size), count(group.unhealthy()));
             figures.storm_since = group.storm().since();
         }
-        figures
+        Ok(figures)
     }
 }
 

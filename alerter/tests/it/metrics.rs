@@ -9,7 +9,7 @@ use alerter::policy::Hold;
 use alerter::state::counters::OUTCOMES;
 use alerter::surface::metrics::catalogue::{ALL, Kind, Metric};
 use alerter::surface::metrics::{Form, counting, write};
-use journal::{HeldMark, Room, Turned, Verdict};
+use journal::{HeldMark, Journal, Role, Room, Turned, Verdict};
 use marks::delivery::State;
 use marks::id::MarkId;
 use marks::time::Timestamp;
@@ -173,7 +173,8 @@ fn a_scrape_waits_for_no_disk() {
     let asked = Arc::clone(&shared);
     thread::spawn(move || {
         let mut all = alerter::policy::groups::Groups::default();
-        counted.send(all.count(asked.policy(), &BTreeMap::new()).len()).unwrap();
+        let journal = Journal::open(&asked.base.settings().store.path, Role::Reader).unwrap();
+        counted.send(all.count(asked.policy(), &journal).unwrap().len()).unwrap();
     });
     assert!(groups.try_recv().is_err(), "nobody has let go of the plan");
     free.send(()).unwrap();

@@ -67,6 +67,8 @@ const AGENT_BUSY: Duration = Duration::from_secs(5);
 const ALERTER_BUSY: Duration = Duration::from_secs(2);
 /// The alerter moves the log into the database when it has so many pages: half of what the agent tolerates.
 const CHECKPOINT: i32 = 512;
+/// What a reader keeps of the file, in KiB, which SQLite writes with a minus: it goes through all of it, and keeps the rest for nothing.
+const READER_CACHE: i32 = -512;
 /// Above this size the agent checkpoints after the mark is safe: nobody else does it where no alerter runs.
 const WAL_LIMIT: u64 = 4 << 20;
 /// The journal's own statements are fewer: none is compiled twice.
@@ -186,19 +188,33 @@ impl Agent {
         parameters: impl Params,
         decode: impl Fn(&Row<'_>) -> Checked<T>,
     ) -> Result<Rows<T>, JournalError> {
+        let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+        self.each(sql, parameters, |row| {
+            match decode(row) {
+                Ok(row) => sound.push(row),
+                Err(damage) => damaged.push(damage),
+            }
+            Ok(())
+        })?;
+        Ok(Rows { sound, damaged })
+    }
+
+    /// Hands on row after row, for whoever keeps but a few of many.
+    fn each(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        mut take: impl FnMut(&Row<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
             let mut found = query.query(parameters)?;
-            let (mut sound, mut damaged) = (Vec::new(), Vec::new());
             while let Some(row) = found.next()? {
-                match decode(row) {
-                    Ok(row) => sound.push(row),
-                    Err(damage) => damaged.push(damage),
-                }
+                take(row).map_err(Fault::Journal)?;
             }
-            Ok(Rows { sound, damaged })
+            Ok(())
         };
-        self.sqlite(read())
+        read().map_err(|fault: Fault| fault.at(&self.place.file))
     }
 
     fn wal(&self) -> PathBuf {
@@ -342,6 +358,9 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !alerter)?;
     connection.execute_batch("PRAGMA synchronous=FULL; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON;")?;
+    if role == Role::Reader {
+        connection.pragma_update(None, "cache_size", READER_CACHE)?;
+    }
     let frames = if alerter { CHECKPOINT } else { 0 };
     connection.pragma_update(None, "wal_autocheckpoint", frames)
 }

@@ -158,6 +158,69 @@ pub struct Attempt {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+    fn delivery(route: &str) -> Delivery {
+        Delivery {
+            mark: crate::id::FencingId::generate().into(),
+            route: route.to_owned(),
+            required: true,
+            chain: None,
+            failure_time: NOW,
+            state: State::Pending,
+            body: Vec::new(),
+            attempts: 0,
+            ambiguous: 0,
+            arrivals: Arrivals::default(),
+            released_at: None,
+            next_due: NOW,
+            last: None,
+            reference: None,
+            ended_at: None,
+        }
+    }
+
+    /// The broken variants know a target twice, or forget where an attempt may have arrived.
+    #[test]
+    fn where_attempts_may_have_arrived_is_known_until_none_can_have() {
+        let mut arrivals = Arrivals::default();
+        ["a", "b", "a"].iter().for_each(|target| arrivals.begin(target));
+        assert_eq!((arrivals.attempts, arrivals.targets.join(" ").as_str()), (3, "b a"));
+        arrivals.take_back();
+        arrivals.take_back();
+        assert_eq!((arrivals.attempts, arrivals.targets.len()), (1, 2));
+        arrivals.take_back();
+        assert_eq!(arrivals, Arrivals::default());
+    }
+
+    #[test]
+    fn a_route_of_its_own_has_to_take_a_mark_and_a_step_of_a_chain_has_not() {
+        let link = crate::chain::Link { step: 1, timeout: std::time::Duration::ZERO };
+        let of = |required, chain| Delivery { required, chain, ..delivery("recovery") }.has_to();
+        assert!(of(true, None));
+        assert!(!of(false, None) && !of(true, Some(Step::new(link))) && !of(false, Some(Step::new(link))));
+    }
+
+    #[test]
+    fn a_name_says_what_a_delivery_is() {
+        let is = |route| (delivery(route).is_step(), delivery(route).is_return());
+        let shown = ["recovery", "recovery.confirm", "recovery.return"].map(is);
+        assert_eq!(shown, [(false, false), (true, false), (true, true)]);
+    }
+
+    /// The broken variants take what its route refuses, or what waits for its next attempt, for a mark that was rejected.
+    #[test]
+    fn a_mark_is_rejected_that_is_parked_with_a_time_of_its_own() {
+        let is = |state, next_due| {
+            let last = Attempt { at: NOW, kind: "rejected".to_owned(), detail: "no".to_owned() };
+            Delivery { state, next_due, last: Some(last), ..delivery("recovery") }.is_rejected()
+        };
+        let later = NOW + std::time::Duration::from_secs(1);
+        assert!(is(State::Parked, later));
+        assert!(!is(State::Parked, NOW) && !is(State::Pending, later) && !is(State::Pending, NOW));
+        assert!(!Delivery { state: State::Parked, ..delivery("recovery") }.is_rejected(), "nobody was asked");
+    }
+
     /// S2-23: nobody can set an arbitrary state.
     #[test]
     fn no_way_leads_out_of_a_final_state() {

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod api;
+mod budgets;
 mod chains;
 mod clock;
 mod confinement;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
     trials::run([
         addresses::group(),
         api::group(),
+        budgets::group(),
         chains::group(),
         clock::group(),
         confinement::group(),

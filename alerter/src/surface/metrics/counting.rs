@@ -130,7 +130,7 @@ impl Counting {
         let counted = self.count_journal(journal, shared)?;
         let damage = shared.base.damages.known();
         shared.base.damages.put(&damage, &journal.still_damaged(&damage)?);
-        let groups = self.groups.count(shared.policy(), &counted.nodes);
+        let groups = self.groups.count(shared.policy(), journal)?;
         Ok(Figures { journal: counted, groups })
     }
 

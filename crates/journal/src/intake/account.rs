@@ -17,13 +17,19 @@ use marks::rule::Rule;
 use marks::time::Timestamp;
 
 impl Journal {
-    /// Each fencing and each sighting of `since` or later, and every fencing of which no row says what became of it.
+    /// Each fencing and each sighting of `since` or later, and every fencing of which no row says what became of it: those of them
+    /// that `is_wanted`.
     ///
     /// # Errors
     /// As any read.
-    pub fn records(&self, since: Timestamp) -> Result<Vec<Record>, JournalError> {
+    pub fn records(
+        &self,
+        since: Timestamp,
+        is_wanted: impl Fn(&Record) -> bool,
+    ) -> Result<Vec<Record>, JournalError> {
         let mut marks = Marks { journal: self, known: HashMap::new() };
         let mut records = Vec::new();
+        let mut take = |record| records.extend(Some(record).filter(&is_wanted));
         // What is young by either clock is looked at.
         let sql = format!(
             "SELECT {}, g.mark, g.rule, g.fencing IS NOT NULL FROM fencing f LEFT JOIN folded g
@@ -31,20 +37,16 @@ impl Journal {
              WHERE f.asked_at >= ?1 OR f.committed_at >= ?1 OR g.fencing IS NULL",
             fencings::COLUMNS
         );
-        let rows = self.rows(&sql, [since.0], folded)?;
-        for (fencing, fold) in rows.sound {
-            let trace = fold.map_or(Ok(Trace::Nothing), |fold| marks.trace(fold))?;
-            let (node, at) = (Some(fencing.node), Some(fencing.asked_at));
-            records.push(Record { key: key_of(fencing.id), node, at, trace });
-        }
-        records.extend(rows.damaged.into_iter().map(damaged));
+        self.each(&sql, [since.0], |row| {
+            take(folded(row).map_or_else(|damage| Ok(damaged(damage)), |one| marks.of_fencing(one))?);
+            Ok(())
+        })?;
         let sql = format!("SELECT {} FROM sighting s WHERE s.at >= ?1", sightings::COLUMNS);
-        let rows = self.rows(&sql, [since.0], sightings::decode)?;
-        for KeptSighting { sighting, mark, rule } in rows.sound {
-            let (key, trace) = (sighting.key(), marks.trace((mark, rule))?);
-            records.push(Record { key, node: Some(sighting.node), at: Some(sighting.at), trace });
-        }
-        records.extend(rows.damaged.into_iter().map(damaged));
+        self.each(&sql, [since.0], |row| {
+            let kept = sightings::decode(row);
+            take(kept.map_or_else(|damage| Ok(damaged(damage)), |one| marks.of_sighting(one))?);
+            Ok(())
+        })?;
         Ok(records)
     }
 }
@@ -74,19 +76,37 @@ fn folded(row: &Row<'_>) -> Checked<(Fencing, Option<End>)> {
     Ok((fencing, Some((mark, rule(row, 13)))))
 }
 
-/// What stands under the marks' ids, each read once: a mark has several records.
+/// So many marks are remembered, since a mark has several records: all of them would be as many as the journal has.
+const REMEMBERED: usize = 1000;
+
+/// What stands under the marks' ids.
 struct Marks<'j> {
     journal: &'j Journal,
     known: HashMap<MarkId, Option<Marked>>,
 }
 
 impl Marks<'_> {
+    fn of_fencing(&mut self, (fencing, end): (Fencing, Option<End>)) -> Result<Record, JournalError> {
+        let trace = end.map_or(Ok(Trace::Nothing), |end| self.trace(end))?;
+        let (node, at) = (Some(fencing.node), Some(fencing.asked_at));
+        Ok(Record { key: key_of(fencing.id), node, at, trace })
+    }
+
+    fn of_sighting(&mut self, kept: KeptSighting) -> Result<Record, JournalError> {
+        let KeptSighting { sighting, mark, rule } = kept;
+        let (key, trace) = (sighting.key(), self.trace((mark, rule))?);
+        Ok(Record { key, node: Some(sighting.node), at: Some(sighting.at), trace })
+    }
+
     fn trace(&mut self, (mark, rule): End) -> Result<Trace, JournalError> {
         let Some(mark) = mark else { return Ok(Trace::Kept(rule)) };
         let found = match self.known.get(&mark) {
             Some(known) => known.clone(),
             None => self.journal.find_mark(mark)?.map(marked),
         };
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+        }
         self.known.insert(mark, found.clone());
         Ok(Trace::Joined(mark, rule, found))
     }
@@ -113,7 +133,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(24 * 3600);
 
     fn ends(journal: &Journal) -> Vec<Result<End, Gap>> {
-        let records = journal.records(NOW - DAY).unwrap();
+        let records = journal.records(NOW - DAY, |_| true).unwrap();
         records.iter().map(|record| end_of(record, Instant::now())).collect()
     }
 

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Params;
 use rusqlite::types::FromSql;
+use rusqlite::{Params, Row};
 
 use crate::intake::marks::{HELD, NO_FQDN};
 use crate::queue::deliveries::{UNDER_WAY, WAITING};
@@ -78,8 +78,6 @@ pub struct Figures {
     pub exhausted: u64,
     /// Open marks that have a name, and of which no open delivery is left on a route that was asked for.
     pub without_route: u64,
-    /// Open marks by the node of their host.
-    pub nodes: BTreeMap<String, u64>,
     /// The size of the journal with its log, in bytes.
     pub bytes: u64,
     /// How much of it is in use, without its log, in bytes.
@@ -130,12 +128,12 @@ impl Journal {
 
     fn count_open(&self, now: Timestamp) -> Result<Figures, JournalError> {
         let (deliveries, in_chain) = self.count_deliveries()?;
-        let (nodes, oldest_open) = self.count_nodes()?;
+        let (open, oldest_open) = self.count_of_open()?;
         let exhausted =
             format!("SELECT count(*) FROM delivery d INDEXED BY delivery_exhausted WHERE {EXHAUSTED}");
         Ok(Figures {
             at: Some(now),
-            marks: self.count_marks(nodes.values().sum())?,
+            marks: self.count_marks(open)?,
             oldest_open,
             oldest_waiting: self.oldest_waiting(oldest_open)?,
             deliveries,
@@ -143,7 +141,6 @@ impl Journal {
             holds: self.count_holds()?,
             exhausted: self.one(&exhausted)?,
             without_route: 0,
-            nodes,
             bytes: self.size(),
             used: self.used()?,
         })
@@ -201,12 +198,29 @@ impl Journal {
         self.sqlite(read())
     }
 
-    fn count_nodes(&self) -> Result<(BTreeMap<String, u64>, Option<Timestamp>), JournalError> {
-        let sql = "SELECT node, count(*), min(failure_time) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
-        let rows: Vec<(String, u64, i64)> =
-            self.counted(sql, [], |row| Ok((text(row)?, count(row, 1)?, row.get(2)?)))?;
-        let oldest = rows.iter().map(|(.., at)| Timestamp(*at)).min();
-        Ok((rows.into_iter().map(|(node, count, _)| (node, count)).collect(), oldest))
+    fn count_of_open(&self) -> Result<(u64, Option<Timestamp>), JournalError> {
+        let sql =
+            "SELECT count(*), min(failure_time) FROM mark INDEXED BY mark_open WHERE settlement IS NULL";
+        let read = |row: &Row<'_>| Ok((count(row, 0)?, row.get::<_, Option<i64>>(1)?.map(Timestamp)));
+        self.sqlite(self.connection.prepare_cached(sql).and_then(|mut query| query.query_row([], read)))
+    }
+
+    /// Hands on each node with open marks, and how many it has: as many names as that are in no memory.
+    ///
+    /// # Errors
+    /// As any read.
+    pub fn nodes_with_open_marks(&self, mut take: impl FnMut(&str, u64)) -> Result<(), JournalError> {
+        let sql =
+            "SELECT node, count(*) FROM mark INDEXED BY mark_open WHERE settlement IS NULL GROUP BY node";
+        let mut read = || {
+            let mut query = self.connection.prepare_cached(sql)?;
+            let mut found = query.query([])?;
+            while let Some(row) = found.next()? {
+                take(&text(row)?, count(row, 1)?);
+            }
+            Ok(())
+        };
+        self.sqlite(read())
     }
 
     /// Of the open marks only those are looked at that do not just wait.
@@ -311,7 +325,7 @@ impl Journal {
         &self,
         sql: &str,
         parameters: impl Params,
-        decode: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+        decode: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, JournalError> {
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
@@ -322,11 +336,11 @@ impl Journal {
 }
 
 /// The first column; what damage has made of it is no text, and counts under no name.
-fn text(row: &rusqlite::Row<'_>) -> rusqlite::Result<String> {
+fn text(row: &Row<'_>) -> rusqlite::Result<String> {
     Ok(row.get_ref(0).ok().and_then(|value| String::column_result(value).ok()).unwrap_or_default())
 }
 
-fn count(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<u64> {
+fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
 }
 
@@ -352,6 +366,12 @@ mod tests {
 
     fn figures(journal: &Journal) -> Figures {
         journal.figures(&routes(), None, NOW).unwrap()
+    }
+
+    fn by_node(journal: &Journal) -> u64 {
+        let mut sum = 0;
+        journal.nodes_with_open_marks(|_, count| sum += count).unwrap();
+        sum
     }
 
     fn verdict(state: State) -> Verdict {
@@ -437,7 +457,7 @@ mod tests {
             (State::Cancelled, 1),
         ];
         assert_eq!(wanted.map(|(state, _)| (state, marks.of(state))), wanted);
-        assert_eq!((marks.open(), counted.nodes.values().sum::<u64>()), (8, 8));
+        assert_eq!((marks.open(), by_node(&journal)), (8, 8));
         assert_eq!(counted.oldest_open, Some(NOW));
         assert_eq!(counted.bytes, journal.size());
         let parked = |route: &str| counted.of_route(route).of(State::Parked);
@@ -571,7 +591,7 @@ mod tests {
             let known = figures(journal);
             let between = busy();
             assert_eq!(journal.figures(&routes(), Some(&known), NOW).unwrap(), known);
-            assert_eq!(known.nodes.values().sum::<u64>(), known.marks.open());
+            assert_eq!(by_node(journal), known.marks.open());
             println!("{what}: {:.1} ms, of what is open {:.1} ms", between - begun, busy() - between);
         };
         counted(&journal, "waiting");

@@ -43,6 +43,30 @@ fn the_clock_begins_when_the_mark_may_go_and_stands_while_it_is_held() {
     assert_eq!(next(&steps, true, much_later + LIMIT / 2), escalate(0, 1, Why::TimeOut));
 }
 
+/// The broken variants let a step run that had all its time, or after which a route has come back.
+#[test]
+fn a_step_that_is_over_gets_no_more_time() {
+    let pending = current(1, State::Pending, None);
+    for over in [Step { left: Some(Duration::ZERO), ..step(1) }, Step { exhausted_at: Some(NOW), ..step(1) }]
+    {
+        let steps = [Seen { step: over, ..pending }, waiting(2)];
+        assert_eq!(next(&steps, true, NOW), escalate(0, 1, Why::TimeOut), "{over:?}");
+    }
+}
+
+#[test]
+fn a_clock_shows_when_it_began_and_runs_no_longer_than_its_step() {
+    let mut step = Step { exhausted_at: Some(NOW), ..step(1) };
+    assert_eq!(step.since(), None);
+    step.run(NOW);
+    assert_eq!(step.since(), Some(NOW));
+    let later = NOW + LIMIT / 2;
+    step.leave(later);
+    assert_eq!((step.until, step.left, step.exhausted_at), (Some(later), None, None));
+    step.leave(NOW + LIMIT * 2);
+    assert_eq!(step.until, Some(later), "it had ended before");
+}
+
 /// S0-26: the broken variants are a moment too early, and a failure that is no refusal.
 #[test]
 fn the_next_step_comes_after_a_refusal_or_the_time_limit_and_not_before() {

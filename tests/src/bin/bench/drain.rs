@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::ensure;
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Rates, line, ratio};
 use crate::ledger::{Ledger, Progress};
 use crate::peers::{self, Connections, Nginx};

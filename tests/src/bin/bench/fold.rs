@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
+use tests::process::resident;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
 use crate::ledger::Ledger;
-use crate::process::{Disk, resident};
+use crate::process::Disk;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// What takes longer is cut off, and its rate taken so far.

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
 use crate::neighbours::tell;
 use crate::route::{USUAL_IN_FLIGHT, tables};

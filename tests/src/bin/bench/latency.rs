@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use ::tests::backlog::Backlog;
 use ::tests::programs::Site;
 use ::tests::sink::{Arrival, Manner, Sink};
 use anyhow::ensure;
 use nix::sys::signal::Signal;
 
-use crate::backlog::Backlog;
 use crate::figures::{line, ratio};
 use crate::peers::{self, Connections};
 use crate::route::tables_with;

@@ -5,7 +5,6 @@
 //! without a reason, or out of order.
 
 mod agent;
-mod backlog;
 mod drain;
 mod figures;
 mod fold;

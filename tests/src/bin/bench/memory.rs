@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
+use tests::process::resident;
 use tests::programs::Site;
 use tests::sink::{Arrival, Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
-use crate::process::resident;
 use crate::route::{TOLD_AGAIN, USUAL_IN_FLIGHT, tables};
 
 const MARKS: usize = 100_000;

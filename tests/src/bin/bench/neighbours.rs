@@ -6,12 +6,12 @@ use std::{array, thread};
 use anyhow::ensure;
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
+use tests::backlog::{Backlog, fencing};
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
-use crate::path::{fencing, record};
+use crate::path::record;
 use crate::route::{USUAL_IN_FLIGHT, tables};
 
 /// Open marks that the hostile endpoint has not taken yet.

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{line, ratio};
 use crate::ledger::Ledger;
 use crate::route::{USUAL_IN_FLIGHT, tables};

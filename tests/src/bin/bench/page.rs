@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
+use tests::backlog::Backlog;
 use tests::browser::{self, Browser};
 use tests::lab::wait;
 use tests::programs::Site;
 use tests::sink::{Manner, Sink};
 
-use crate::backlog::Backlog;
 use crate::figures::{Times, line, ratio};
 use crate::route::{USUAL_IN_FLIGHT, tables};
 

@@ -5,16 +5,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use journal::{Journal, Role};
-use marks::fencing::{Fencing, Origin};
-use marks::host::HostName;
-use marks::id::FencingId;
+use marks::fencing::Fencing;
 use marks::time::Timestamp;
 use nix::sys::signal::Signal;
+use tests::backlog::fencing;
+use tests::process::{resident, switches};
 use tests::programs::Site;
 use tests::receiver::Receiver;
 
 use crate::figures::{Times, line, ratio};
-use crate::process::{resident, switches};
 
 const ROUNDS: usize = 200;
 const ARRIVAL: Duration = Duration::from_secs(5);
@@ -61,23 +60,6 @@ pub(crate) fn settled(site: &Site) -> anyhow::Result<()> {
         thread::yield_now();
     }
     Ok(())
-}
-
-/// A fencing as `fence_mark` would record it at that time.
-pub(crate) fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
-    Ok(Fencing {
-        id: FencingId::generate(),
-        node: HostName::parse(host)?,
-        plug: None,
-        asked_at: at,
-        committed_at: at,
-        seen_by: "bench".into(),
-        origin: Origin::Shell,
-        incarnation: None,
-        already_down: None,
-        given_domain: None,
-        given_shared_storage: None,
-    })
 }
 
 /// Memory and wake-ups of an alerter with nothing to do.

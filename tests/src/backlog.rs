@@ -6,18 +6,18 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ::tests::programs::Site;
-use ::tests::sink::Arrival;
 use anyhow::{Context as _, ensure};
 use journal::{DueDelivery, Ended, Journal, NewDelivery, Role, Room, Taken, Verdict};
-use marks::fencing::Fencing;
+use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
+use marks::id::FencingId;
 use marks::mark::{MarkRow, Proof, Source, Standing};
 use marks::time::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::path::fencing;
+use crate::programs::Site;
+use crate::sink::Arrival;
 
 /// A file system in memory, where there is one.
 const MEMORY: &str = "/dev/shm";
@@ -29,31 +29,31 @@ const TOGETHER: usize = 256;
 const TWICE: usize = 10;
 
 /// A journal of fencings, or of the marks that were made of them.
-pub(crate) struct Backlog {
+pub struct Backlog {
     directory: TempDir,
     /// How many of either.
-    pub(crate) count: usize,
+    pub count: usize,
     /// The bodies to be told by their ids, with their place in the order.
     told: HashMap<String, (usize, Vec<u8>)>,
 }
 
 /// What has come of a backlog.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Came {
+pub struct Came {
     /// How many of its marks.
-    pub(crate) marks: usize,
+    pub marks: usize,
     /// How many requests beyond one for each of them.
-    pub(crate) again: usize,
+    pub again: usize,
 }
 
 impl Backlog {
     /// Fencings of which no mark was made yet.
-    pub(crate) fn of_fencings(count: usize) -> anyhow::Result<Self> {
+    pub fn of_fencings(count: usize) -> anyhow::Result<Self> {
         Self::fill(count, &[])
     }
 
     /// Open marks that were never told, on each of the routes.
-    pub(crate) fn of_marks(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
+    pub fn of_marks(count: usize, routes: &[&str]) -> anyhow::Result<Self> {
         Self::fill(count, routes)
     }
 
@@ -76,7 +76,7 @@ impl Backlog {
     }
 
     /// As if one of its routes had taken every mark.
-    pub(crate) fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
+    pub fn acknowledge(&self, route: &str) -> anyhow::Result<()> {
         let mut journal = Journal::open(&self.file(), Role::Alerter)?;
         let (room, mut ended) = ([Room::of(route, TOGETHER)], Vec::new());
         loop {
@@ -96,7 +96,7 @@ impl Backlog {
     }
 
     /// Copies the journal to a site whose alerter does not run.
-    pub(crate) fn lay_into(&self, site: &Site) -> anyhow::Result<()> {
+    pub fn lay_into(&self, site: &Site) -> anyhow::Result<()> {
         // Makes the directory and the file as they have to be.
         drop(Journal::open(&site.journal(), Role::Alerter)?);
         fs::copy(self.file(), site.journal())?;
@@ -104,7 +104,7 @@ impl Backlog {
     }
 
     /// How many hosts there are.
-    pub(crate) fn hosts(&self) -> usize {
+    pub fn hosts(&self) -> usize {
         hosts(self.count)
     }
 
@@ -112,7 +112,7 @@ impl Backlog {
     ///
     /// # Errors
     /// A body that is none of these marks', or a host's mark behind a later one.
-    pub(crate) fn check(&self, arrivals: &[Arrival]) -> anyhow::Result<Came> {
+    pub fn check(&self, arrivals: &[Arrival]) -> anyhow::Result<Came> {
         let (mut came, mut newest) = (vec![0_usize; self.count], vec![0; self.hosts()]);
         for arrival in arrivals {
             let number = self.number_of(&arrival.body)?;
@@ -135,6 +135,26 @@ impl Backlog {
     fn file(&self) -> PathBuf {
         self.directory.path().join("state/marks.db")
     }
+}
+
+/// A fencing as `fence_mark` would record it at that time.
+///
+/// # Errors
+/// A host of that name cannot be.
+pub fn fencing(host: &str, at: Timestamp) -> anyhow::Result<Fencing> {
+    Ok(Fencing {
+        id: FencingId::generate(),
+        node: HostName::parse(host)?,
+        plug: None,
+        asked_at: at,
+        committed_at: at,
+        seen_by: "bench".into(),
+        origin: Origin::Shell,
+        incarnation: None,
+        already_down: None,
+        given_domain: None,
+        given_shared_storage: None,
+    })
 }
 
 fn hosts(count: usize) -> usize {

@@ -1,0 +1,215 @@
+//! The budgets: what the programs may cost, each a count. A program without optimization is larger, and has limits of its own:
+//! `make budgets` measures a release build, which is what is wanted.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use tests::backlog::Backlog;
+use tests::installed;
+use tests::process;
+use tests::programs::{Site, built};
+use tests::receiver::Receiver;
+use tests::sink::{Manner, Sink};
+use tests::trials::Group;
+
+/// How many marks are many: where nothing is optimized more of them take minutes to write.
+fn many() -> usize {
+    if is_release() { 100_000 } else { 20_000 }
+}
+
+fn is_release() -> bool {
+    built("nova-host-alerter").is_ok_and(|path| path.parent().is_some_and(|place| place.ends_with("release")))
+}
+
+/// What a program may cost.
+struct Budget {
+    name: &'static str,
+    /// Of a release build, and of one without optimization.
+    limits: [u64; 2],
+    unit: &'static str,
+    why: &'static str,
+    measure: fn() -> anyhow::Result<u64>,
+}
+
+/// All of them.
+const BUDGETS: &[Budget] = &[
+    Budget {
+        name: "wake-ups of an idle alerter",
+        limits: [0; 2],
+        unit: "in 5 s",
+        why: "a controller's processors are for its services, and who polls has missed an event",
+        measure: idle_wakeups,
+    },
+    Budget {
+        name: "flushes of one off",
+        limits: [2; 2],
+        unit: "syncs",
+        why: "of the log and of the directory: a fencing waits for the disk no longer than a mark needs",
+        measure: || Ok(count(&calls_of_one_off()?, "sync(")),
+    },
+    Budget {
+        name: "system calls of one off",
+        limits: [260; 2],
+        unit: "calls",
+        why: "each is one more that can hang or fail while a host is being fenced",
+        measure: || Ok(count(&calls_of_one_off()?, " = ")),
+    },
+    Budget {
+        name: "own memory of an idle alerter",
+        limits: [2 * 1024, 4 * 1024],
+        unit: "KiB",
+        why: "it is there on every controller, for years",
+        measure: || memory(0, "RssAnon:"),
+    },
+    Budget {
+        name: "own memory with many open marks",
+        limits: [12 * 1024, 8 * 1024],
+        unit: "KiB",
+        why: "an endpoint that is dead for a week must not be a controller's trouble",
+        measure: || memory(many(), "RssAnon:"),
+    },
+    // The program's own pages are most of it: wanted are 10 MiB, and 16 with many open marks.
+    Budget {
+        name: "resident memory of an idle alerter",
+        limits: [15 * 1024, 32 * 1024],
+        unit: "KiB",
+        why: "pages of the program count too, though the kernel may drop them",
+        measure: || memory(0, "VmRSS:"),
+    },
+    Budget {
+        name: "the most memory while many open marks are taken up",
+        limits: [25 * 1024, 40 * 1024],
+        unit: "KiB",
+        why: "what is read all at once grows with what there is",
+        measure: || memory(many(), "VmHWM:"),
+    },
+    Budget {
+        name: "fence_mark",
+        limits: [4096, 10 * 1024],
+        unit: "KiB",
+        why: "it is read from the disk while a host is being fenced",
+        measure: || size("fence_mark"),
+    },
+    Budget {
+        name: "alert_mark",
+        limits: [512, 2048],
+        unit: "KiB",
+        why: "Pacemaker starts it for each alert, on every controller",
+        measure: || size("alert_mark"),
+    },
+    Budget {
+        name: "nova-host-alerter",
+        limits: [17 * 1024, 60 * 1024],
+        unit: "KiB",
+        why: "a dependency that is larger than its use shows here",
+        measure: || size("nova-host-alerter"),
+    },
+];
+
+/// Its tests, and why they cannot run here, if they cannot.
+pub(crate) fn group() -> Group {
+    let tests = tests::trials![every_budget_is_kept, what_exceeds_its_budget_is_said];
+    Group { cannot: installed::cannot(&["strace"]), tests }
+}
+
+impl Budget {
+    fn limit(&self) -> u64 {
+        self.limits[usize::from(!is_release())]
+    }
+
+    /// Why a figure is too much.
+    fn excess(&self, figure: u64) -> Option<String> {
+        let (Self { name, unit, why, .. }, limit) = (self, self.limit());
+        (figure > limit).then(|| format!("{name}: {figure} {unit} instead of {limit}, and {why}"))
+    }
+}
+
+fn every_budget_is_kept() {
+    let measured = BUDGETS.iter().map(|budget| (budget, (budget.measure)().unwrap()));
+    let excesses: Vec<String> = measured
+        .inspect(|(budget, figure)| {
+            println!("{}: {figure} of {} {}", budget.name, budget.limit(), budget.unit);
+        })
+        .filter_map(|(budget, figure)| budget.excess(figure))
+        .collect();
+    assert!(excesses.is_empty(), "{excesses:#?}");
+}
+
+/// The broken variants: programs that cost one more each, and measures of nothing.
+fn what_exceeds_its_budget_is_said() {
+    for budget in BUDGETS {
+        assert_eq!(budget.excess(budget.limit()), None);
+        assert!(budget.excess(budget.limit() + 1).unwrap().contains(budget.why), "{}", budget.name);
+    }
+    let calls = calls_of_one_off().unwrap();
+    assert!(count(&calls, "sync(") > 0 && count(&calls, " = ") > count(&calls, "pwrite64("), "{calls}");
+    assert!(
+        built("no-such-program").is_err() && process::kibibytes(std::process::id(), "VmRSS:").unwrap() > 0
+    );
+}
+
+/// Lines that hold a word.
+fn count(calls: &str, word: &str) -> u64 {
+    calls.lines().filter(|line| line.contains(word)).count() as u64
+}
+
+fn size(program: &str) -> anyhow::Result<u64> {
+    Ok(fs::metadata(built(program)?)?.len() / 1024)
+}
+
+fn idle_wakeups() -> anyhow::Result<u64> {
+    let receiver = Receiver::on_loopback()?;
+    let mut site = Site::new(receiver.address())?;
+    let pid = site.start()?;
+    at_rest(|| process::switches(pid))?;
+    let before = process::switches(pid)?;
+    thread::sleep(Duration::from_secs(5));
+    Ok(process::switches(pid)? - before)
+}
+
+/// Of an alerter whose endpoint is dead, when it has taken up so many open marks.
+fn memory(marks: usize, name: &str) -> anyhow::Result<u64> {
+    let mut sink = Sink::on_loopback(1, Manner::After(Duration::ZERO))?;
+    let mut site = Site::new(sink.address())?;
+    sink.down();
+    if marks > 0 {
+        Backlog::of_marks(marks, &["recovery"])?.lay_into(&site)?;
+    }
+    let pid = site.start()?;
+    at_rest(|| process::kibibytes(pid, "VmRSS:"))?;
+    process::kibibytes(pid, name)
+}
+
+/// Waits until a figure stays the same for two seconds.
+fn at_rest(look: impl Fn() -> anyhow::Result<u64>) -> anyhow::Result<()> {
+    let (limit, mut since, mut last) = (Instant::now() + Duration::from_secs(60), Instant::now(), look()?);
+    while since.elapsed() < Duration::from_secs(2) {
+        ensure!(Instant::now() < limit, "it does not come to rest");
+        thread::sleep(Duration::from_millis(100));
+        let now = look()?;
+        if now != last {
+            (since, last) = (Instant::now(), now);
+        }
+    }
+    Ok(())
+}
+
+/// The second `off` of a journal, as strace tells it: the first one made the journal.
+fn calls_of_one_off() -> anyhow::Result<String> {
+    let receiver = Receiver::on_loopback()?;
+    let site = Site::new(receiver.address())?;
+    site.fence("compute1")?;
+    let log = site.directory().join("calls");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o"]).arg(&log).arg(built("fence_mark")?);
+    let mut agent = command.stdin(Stdio::piped()).spawn()?;
+    let mut stdin = agent.stdin.take().context("no pipe to the agent")?;
+    stdin.write_all(site.stdin_of_the_fencer("compute2").as_bytes())?;
+    drop(stdin);
+    ensure!(agent.wait()?.success(), "the agent does not mark");
+    Ok(fs::read_to_string(log)?)
+}
