@@ -4,13 +4,14 @@ use journal::Journal;
 use marks::fencing::Origin;
 use marks::host::HostName;
 use marks::id::MarkId;
+use marks::outage;
 use marks::time::Timestamp;
 
 use super::account::Accounts;
 use super::coverage::{self, Coverage};
 use super::made::Done;
 use super::pass::Intake;
-use super::{outage, register};
+use super::register;
 use crate::base::Base;
 use crate::cluster::{self, View};
 use crate::moment::Moment;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use journal::Outage;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
+use marks::outage::{self, Connections, Joined, Outage, Reach};
 use marks::register::KEPT;
 use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
@@ -16,7 +16,6 @@ use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
-use super::outage::{self, Connections, Joined, Reach};
 use crate::config::{self, Group, HostRules, IntakeRules};
 
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
