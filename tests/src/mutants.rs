@@ -143,6 +143,15 @@ pub const MUTANTS: &[Mutant] = &[
         tests: &["without_a_register_a_fencing"],
     },
     Mutant {
+        name: "B9: fenced again a day later has ended with what was told, says the agent",
+        changes: &[Change {
+            file: "crates/marks/src/outage/told.rs",
+            today: "(!is_over(joined.outage, fencing.asked_at, reach)).then_some",
+            before: "(!is_over(joined.outage, fencing.asked_at, reach) || true).then_some",
+        }],
+        tests: &["what_comes_after_a_return_or_long_after_the_end_has_not_ended"],
+    },
+    Mutant {
         name: "D: whoever is no controller ends a mark",
         changes: &[Change {
             file: "alerter/src/intake/credible.rs",

@@ -13,7 +13,7 @@ use super::made::Done;
 use super::pass::Intake;
 use super::register;
 use crate::base::Base;
-use crate::cluster::{self, View};
+use crate::cluster::View;
 use crate::moment::Moment;
 
 /// Takes in everything that is new: the journal's fencings, and with a cluster also what its register, its alerts, its
@@ -45,7 +45,7 @@ pub fn take_in_at(
     let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));
     intake.look_first(&cib)?;
-    intake.around.forgotten = cluster::forgotten(entries, settings.intake.horizon, now.wall);
+    intake.around.forgotten = outage::forgotten(entries, settings.intake.horizon, now.wall);
     intake.register = Some(entries);
     intake.refused = sifted.refused;
     intake.take_in_register(entries)?;

@@ -9,7 +9,7 @@ use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, MarkRow, Proof, Standing};
-use marks::outage::{self, Outage};
+use marks::outage::{self, Outage, Traces};
 use marks::register::{Entries, Key};
 use marks::rule::Rule;
 use marks::time::{CLOCK_SKEW, Timestamp};
@@ -216,7 +216,8 @@ impl<'a> Intake<'a> {
             // What the agent has noted of an end that nobody believes is no end.
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
-            self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
+            let traces = Traces { registered, published, ended };
+            self.fold_fencing(&Known { fencing, imported, traces })?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())

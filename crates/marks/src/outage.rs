@@ -1,5 +1,7 @@
 //! One outage or two (design, section 6): the one set of rules, for the daemon, the commands and the agent.
 
+mod told;
+
 use std::cmp::Ordering;
 use std::time::Duration;
 
@@ -13,6 +15,13 @@ use crate::time::{CLOCK_SKEW, Timestamp};
 /// What one clock says of one moment differs by less than this: it counts whole seconds, and is asked a moment later. A host
 /// needs longer to come back and to fail again.
 pub const GRAIN: Duration = Duration::from_secs(5);
+
+pub use told::{Told, Traces, forgotten, is_twice, taken_in};
+
+/// Records of a host within this are one outage, where nothing better is known: `[intake] coalesce` where it is not set.
+pub const COALESCE: Duration = Duration::from_secs(180);
+/// What is found later than this may have been told: `[intake] horizon` where it is not set.
+pub const HORIZON: Duration = Duration::from_secs(86_400);
 
 /// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -402,8 +411,6 @@ mod tests {
     use crate::id::FencingId;
 
     use super::*;
-
-    const COALESCE: Duration = Duration::from_secs(180);
 
     fn second(second: i64) -> Timestamp {
         Timestamp::from_seconds(second)
