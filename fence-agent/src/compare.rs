@@ -1,9 +1,13 @@
 //! What the register says of this controller's fencings, and what it has lost of them. Pure.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use marks::fencing::Fencing;
-use marks::id::MarkId;
-use marks::register::{Entries, Entry, Key, SETTLED_MAX};
-use marks::time::{CLOCK_SKEW, Timestamp};
+use marks::id::FencingId;
+use marks::outage::Told;
+use marks::register::{Entries, Key, SETTLED_MAX};
+use marks::time::Timestamp;
 
 /// What became of fencings that have stood in the register.
 #[derive(Debug, Default)]
@@ -15,37 +19,24 @@ pub(crate) struct Compared {
 }
 
 /// Compares the fencings with the register. Where so many marks have ended that the oldest left it, nothing is lost.
-pub(crate) fn compare(fencings: Vec<Fencing>, found: &Entries, now: Timestamp) -> Compared {
+pub(crate) fn compare(
+    fencings: Vec<Fencing>,
+    found: &Entries,
+    coalesce: Duration,
+    now: Timestamp,
+) -> Compared {
     let mut compared = Compared::default();
+    let told = Told::of(found, &fencings, coalesce, now);
+    let done: BTreeSet<FencingId> = fencings.iter().map(|f| f.id).filter(|id| told.is_done(*id)).collect();
     let ends = found.sound.keys().filter(|key| matches!(key, Key::Settled(_))).count();
     for fencing in fencings {
-        if has_ended(&fencing, found, now) {
+        if done.contains(&fencing.id) {
             compared.ended.push(Key::Settled(fencing.id.into()).to_string());
         } else if ends < SETTLED_MAX && !stands(&fencing, found) {
             compared.lost.push(fencing);
         }
     }
     compared
-}
-
-/// Whether its own mark has ended, or that of the outage that it surely belongs to.
-fn has_ended(fencing: &Fencing, found: &Entries, now: Timestamp) -> bool {
-    let is_settled = |mark: MarkId| {
-        let end = found.sound.get(&Key::Settled(mark));
-        matches!(end, Some(Entry::Settled(end)) if end.at <= now + CLOCK_SKEW)
-    };
-    let is_of = |entry: &Entry| match entry {
-        Entry::Mark(entry) => {
-            // A host that was not fenced since it was connected may have had a connection that is forgotten.
-            let is_same = fencing.incarnation.is_some()
-                && entry.incarnation == fencing.incarnation
-                && fencing.already_down != Some(false);
-            let is_earlier = entry.mark.failure_time <= fencing.asked_at;
-            entry.mark.node == fencing.node && is_same && is_earlier && is_settled(entry.mark.id)
-        }
-        _ => false,
-    };
-    is_settled(fencing.id.into()) || found.sound.values().any(is_of)
 }
 
 fn stands(fencing: &Fencing, found: &Entries) -> bool {
@@ -56,13 +47,11 @@ fn stands(fencing: &Fencing, found: &Entries) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use marks::fencing::{Incarnation, Origin};
     use marks::host::HostName;
-    use marks::id::FencingId;
     use marks::mark::{Mark, Settlement, Source};
-    use marks::register::{MarkEntry, Settled};
+    use marks::outage::COALESCE;
+    use marks::register::{Entry, MarkEntry, Returned, Settled};
 
     use super::*;
 
@@ -107,7 +96,7 @@ mod tests {
     }
 
     fn compared(fencing: &Fencing, entries: Vec<Entry>) -> (usize, usize) {
-        let Compared { ended, lost } = compare(vec![fencing.clone()], &found(entries), NOW);
+        let Compared { ended, lost } = compare(vec![fencing.clone()], &found(entries), COALESCE, NOW);
         (ended.len(), lost.len())
     }
 
@@ -139,6 +128,22 @@ mod tests {
             (0, 1),
             "the host was back in between"
         );
+    }
+
+    /// What is called ended makes no mark here any more. Of these the intake makes one: the host was back in between, or nobody
+    /// knows, so long after. The broken variants are a repetition before the return, and one moments after the end.
+    #[test]
+    fn what_comes_after_a_return_or_long_after_the_end_has_not_ended() {
+        let second = |back: u64| NOW - Duration::from_secs(back);
+        let compared = |asked: u64, returned: Option<u64>| {
+            let (first, again) = (fencing(second(3000)), fencing(second(asked)));
+            let back = |at| Returned { mark: first.id.into(), at: second(at), by: "ctl2".into() };
+            let returned = returned.map(|at| Entry::Returned(back(at)));
+            let entries = [mark(&first), end(&first, second(2999))].into_iter().chain(returned).collect();
+            compared(&again, entries)
+        };
+        assert_eq!((compared(2900, Some(2950)), compared(2950, Some(2900))), ((0, 1), (1, 0)));
+        assert_eq!((compared(2699, None), compared(2700, None)), ((0, 1), (1, 0)));
     }
 
     /// Of so many the oldest were removed: to write them again would let the register grow without end.

@@ -75,7 +75,8 @@ pub(crate) fn catch_up(call: &Call, settings: &Settings, journal: &Agent) -> Res
 /// Compares the fencings of which nothing is known here but that they stood in the register with what stands there now.
 fn write_again(call: &Call, settings: &Settings, journal: &Agent, found: &Entries) -> Result<(), Failure> {
     let (register, now) = (settings.register(), Timestamp::now());
-    let Compared { ended, lost } = compare(journal.unsettled(register, now - KEPT)?.sound, found, now);
+    let fencings = journal.unsettled(register, now - KEPT)?.sound;
+    let Compared { ended, lost } = compare(fencings, found, settings.coalesce, now);
     let entries: Vec<Entry> = lost.into_iter().take(BATCH).map(Entry::Again).collect();
     if entries.is_empty() {
         note(call, settings, ended);

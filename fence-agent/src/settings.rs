@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use marks::host::{HostName, HostNameError, HostPatternError, HostPatterns};
+use marks::outage::COALESCE;
 use marks::register::Register;
 use site::Site;
 
@@ -81,6 +82,8 @@ pub struct Settings {
     pub shared_storage: Option<bool>,
     /// How long to wait before the mark.
     pub delay: Duration,
+    /// Records of a host within this are one outage, where nothing better is known.
+    pub coalesce: Duration,
     /// Hosts that may be marked.
     pub hosts: HostPatterns,
 }
@@ -114,6 +117,7 @@ impl Settings {
                 .map_or(Some(Register::default()), |word| Register::parse(&word)),
             domain: text("domain").or_else(|| text("compute_domain")).or(site.domain),
             shared_storage: given.flag("no_shared_storage").map(|without| !without),
+            coalesce: site.coalesce.unwrap_or(COALESCE),
             delay: Duration::from_secs(given.get("delay").and_then(whole).unwrap_or(0).into()),
             hosts: hosts(given)?,
         })
@@ -193,8 +197,8 @@ mod tests {
 
     #[test]
     fn options_override_the_site() {
-        let site =
-            Site { store: "/site.db".into(), register: Some("attrd".into()), domain: Some("site".into()) };
+        let (register, domain) = (Some("attrd".into()), Some("site".into()));
+        let site = Site { store: "/site.db".into(), register, domain, ..Site::default() };
         let own = given(&[
             ("store", "/own.db"),
             ("register", "none"),

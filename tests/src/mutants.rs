@@ -62,12 +62,12 @@ pub const MUTANTS: &[Mutant] = &[
         name: "B3: clocks that differ by more than five seconds prove nothing",
         changes: &[
             Change {
-                file: "alerter/src/intake/outage.rs",
+                file: "crates/marks/src/outage.rs",
                 today: "let is_near = claimed <= sighting.at + CLOCK_SKEW;",
                 before: "let is_near = claimed <= sighting.at + GRAIN;",
             },
             Change {
-                file: "alerter/src/intake/outage.rs",
+                file: "crates/marks/src/outage.rs",
                 today: "joined.rule.is_sure() || is_near",
                 before: "joined.rule.is_sure() && false || is_near",
             },
@@ -102,7 +102,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B5: an outage that nothing proves takes in what comes much later",
         changes: &[Change {
-            file: "alerter/src/intake/outage.rs",
+            file: "crates/marks/src/outage.rs",
             today: "(is_believed(outage) || is_within(at, outage, reach.widest()))",
             before: "(is_believed(outage) || is_within(at, outage, reach.widest()) || true)",
         }],
@@ -127,7 +127,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B7: fenced again a day later joins what was told",
         changes: &[Change {
-            file: "alerter/src/intake/outage.rs",
+            file: "crates/marks/src/outage.rs",
             today: "outage.settled.is_some() && at.since(outage.newest) > reach.widest()",
             before: "outage.settled.is_some() && at.since(outage.newest) > reach.widest() && false",
         }],
@@ -136,11 +136,20 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B8: without a register a fencing joins what was acknowledged",
         changes: &[Change {
-            file: "alerter/src/intake/outage.rs",
+            file: "crates/marks/src/outage.rs",
             today: "&& !(reach.alone && is_told())",
             before: "&& !(reach.alone && is_told() && false)",
         }],
         tests: &["without_a_register_a_fencing"],
+    },
+    Mutant {
+        name: "B9: fenced again a day later has ended with what was told, says the agent",
+        changes: &[Change {
+            file: "crates/marks/src/outage/told.rs",
+            today: "(!is_over(joined.outage, fencing.asked_at, reach)).then_some",
+            before: "(!is_over(joined.outage, fencing.asked_at, reach) || true).then_some",
+        }],
+        tests: &["what_comes_after_a_return_or_long_after_the_end_has_not_ended"],
     },
     Mutant {
         name: "D: whoever is no controller ends a mark",
@@ -154,7 +163,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "D: what was seen before a host was back proves a fencing after it",
         changes: &[Change {
-            file: "alerter/src/intake/outage.rs",
+            file: "crates/marks/src/outage.rs",
             today: "is_near && !connections.show_return(joined.outage, sighting.at, claimed)",
             before: "is_near && (!connections.show_return(joined.outage, sighting.at, claimed) || true)",
         }],

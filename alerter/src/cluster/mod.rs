@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 pub(crate) use audit::sentence as missed_sentence;
 pub use seen::Seen;
 pub use trust::Trust;
-pub use upkeep::{KEPT, bounded, forgotten, missing, over};
+pub use upkeep::{KEPT, bounded, missing, over};
 pub use view::{Fault, Matter, POLL, Part, View};
 pub use waiting::{Waited, Waiting};
 

@@ -25,19 +25,6 @@ pub fn bounded(wanted: Vec<Entry>) -> Vec<Entry> {
     wanted.into_iter().filter(|entry| ends.of_what(entry) != Some(LONG_AGO)).collect()
 }
 
-/// What had ended before this has left the register: by its age, or since so many have ended since then. Nobody can make what
-/// happened within the horizon look as if it had.
-pub fn forgotten(found: &Entries, horizon: Duration, now: Timestamp) -> Timestamp {
-    let ends = found.sound.values().filter_map(|entry| match entry {
-        Entry::Settled(end) => Some(end.at),
-        _ => None,
-    });
-    let mut ends: Vec<Timestamp> = ends.collect();
-    ends.sort_unstable();
-    let oldest = ends.iter().rev().nth(SETTLED_MAX - 1).map_or(now - KEPT, |oldest| *oldest);
-    oldest.clamp(now - KEPT, now - horizon.min(KEPT))
-}
-
 /// What should stand in the register and does not.
 pub fn missing(wanted: &[Entry], found: &Entries) -> Vec<Entry> {
     let lacking = wanted.iter().filter(|entry| !found.sound.contains_key(&entry.key()));

@@ -10,19 +10,15 @@ use marks::fencing::Fencing;
 use marks::id::{FencingId, MarkId, NoteId};
 use marks::mark::MarkRow;
 use marks::register::{Acknowledgement, Decision, Entries, Entry, Key, MarkEntry, Register, Settled};
-use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::register::Tools;
 
 use super::delivery::DeliveryReport;
-use crate::cluster;
 
 /// A look takes about 20 ms. Nobody waits longer for what works without it too.
 pub(super) const LIMIT: Duration = Duration::from_secs(2);
 /// The alerter as the CIB names it.
 const ALERTER: &str = "ocf:openstack:nova-host-alerter";
-/// Of a fencing and a mark whose connections are not both known: one outage (the default of `coalesce`).
-const COALESCE: Duration = Duration::from_secs(180);
 
 /// The answer is the whole cluster's.
 pub(super) const CLUSTER: &str = "cluster";
@@ -93,11 +89,11 @@ impl Look {
         self.entries.as_ref().ok().filter(|_| self.register != Register::None)
     }
 
-    fn entry(&self, key: &Key) -> Option<&Entry> {
+    pub(super) fn entry(&self, key: &Key) -> Option<&Entry> {
         self.entries()?.sound.get(key)
     }
 
-    fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
         self.entries().into_iter().flat_map(|entries| entries.sound.values())
     }
 
@@ -238,83 +234,25 @@ pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: 
     delivery.ended_at = Some(at);
 }
 
-/// Fencings without a mark, oldest first.
-pub(super) struct Unmarked {
-    /// In this journal: they wait for the daemon.
-    pub(super) here: Vec<Fencing>,
-    /// In the register alone: their alerter has not come to them yet, or holds their mark.
-    pub(super) elsewhere: Vec<Fencing>,
-}
-
-/// The fencings that no mark covers, neither here nor in the register.
-///
-/// # Errors
-/// As any read.
-pub(super) fn unmarked(
-    journal: Option<&Journal>,
-    unfolded: Vec<Fencing>,
-    look: &Look,
-    controller: &str,
-    now: Timestamp,
-) -> Result<Unmarked, JournalError> {
-    let told: Vec<MarkRow> = look.marks().collect();
-    let is_told = |fencing: &Fencing| look.settled(fencing.id.into()).is_some() || is_covered(fencing, &told);
-    // What the register knows no more may have been told by another controller.
-    let is_current =
-        |fencing: &Fencing| look.entries().is_none() || now.since(fencing.asked_at) <= cluster::KEPT;
-    let here: Vec<Fencing> = unfolded.into_iter().filter(|f| !is_told(f) && is_current(f)).collect();
-    let mut elsewhere = Vec::new();
-    for entry in look.all() {
-        if let Some(fencing) = entry.fencing()
-            && !is_told(fencing)
-            && now.since(fencing.asked_at) <= cluster::KEPT
-            && !is_known(journal, fencing, controller)?
-        {
-            elsewhere.push(fencing.clone());
-        }
-    }
-    elsewhere.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
-    Ok(Unmarked { here, elsewhere })
-}
-
-/// What the journal has made of a fencing counts here, whatever that is.
-fn is_known(journal: Option<&Journal>, fencing: &Fencing, controller: &str) -> Result<bool, JournalError> {
-    let Some(journal) = journal else { return Ok(false) };
-    Ok(fencing.seen_by == controller
-        || journal.is_imported(fencing.id)?
-        || journal.mark_of(fencing.id)?.is_some()
-        || is_covered(fencing, &journal.marks_of(&fencing.node)?.sound))
-}
-
-/// Whether one of the marks is that of the fencing's outage, as far as the two alone can tell.
-fn is_covered(fencing: &Fencing, marks: &[MarkRow]) -> bool {
-    let near = |mark: &MarkRow| mark.failure_time.distance(fencing.asked_at) <= COALESCE;
-    let covers = |mark: &MarkRow| match (&mark.incarnation, &fencing.incarnation) {
-        _ if mark.id == fencing.id.into() => true,
-        (Some(one), Some(other)) => one == other && (fencing.already_down != Some(false) || near(mark)),
-        _ => near(mark),
-    };
-    marks.iter().any(|mark| mark.node == fencing.node && covers(mark))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::fs;
     use std::path::Path;
 
     use marks::chain::Link;
-    use marks::fencing::{Incarnation, Origin};
+    use marks::fencing::Origin;
     use marks::host::HostName;
 
     use journal::{Ended, NewDelivery, Role, Room, Taken, Verdict};
     use marks::mark::{Mark, Proof, Settlement, Source, Standing};
     use marks::register::About;
+    use marks::time::Timestamp;
 
     use super::*;
     use crate::commands::report::{report, unfinished};
     use crate::commands::text;
 
-    const NOW: Timestamp = Timestamp(1_800_000_000_000);
+    pub(in crate::commands) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
     pub(in crate::commands) fn fencing(node: &str, seen_by: &str) -> Fencing {
         Fencing {
@@ -350,7 +288,7 @@ pub(super) mod tests {
         Entry::Acknowledged(Acknowledgement { mark, route, at: NOW, by: "ctl2".into() })
     }
 
-    fn settled(fencing: &Fencing, how: Settlement) -> Entry {
+    pub(in crate::commands) fn settled(fencing: &Fencing, how: Settlement) -> Entry {
         Entry::Settled(Settled { mark: fencing.id.into(), how, at: NOW, by: "ctl2".into() })
     }
 
@@ -376,7 +314,7 @@ pub(super) mod tests {
     }
 
     /// A journal with one open mark, made of this fencing.
-    fn journal(directory: &Path, first: &Fencing) -> Journal {
+    pub(in crate::commands) fn journal(directory: &Path, first: &Fencing) -> Journal {
         let mut journal = Journal::open(&directory.join("state/marks.db"), Role::Alerter).unwrap();
         journal.append_fencing(first).unwrap();
         let row =
@@ -523,66 +461,6 @@ pub(super) mod tests {
             assert!(found(None, &look).is_empty());
         }
         assert_eq!(look(vec![]).view(), CLUSTER);
-    }
-
-    #[test]
-    fn a_fencing_without_a_mark_is_seen_from_everywhere() {
-        let dir = tempfile::tempdir().unwrap();
-        let (marked, lonely) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
-        let journal = journal(dir.path(), &marked);
-        let again = Fencing { id: FencingId::generate(), ..marked.clone() };
-        let look = look(vec![
-            Entry::Fencing(marked.clone()),
-            Entry::Fencing(again),
-            Entry::Fencing(lonely.clone()),
-            Entry::Mark(entry(&marked, "ctl1")),
-        ]);
-        let elsewhere = |journal: Option<&Journal>, controller: &str, now: Timestamp| {
-            unmarked(journal, vec![], &look, controller, now).unwrap().elsewhere
-        };
-        assert_eq!(elsewhere(Some(&journal), "ctl1", NOW), std::slice::from_ref(&lonely));
-        assert_eq!(elsewhere(None, "ctl3", NOW), std::slice::from_ref(&lonely));
-        let late = NOW + cluster::KEPT + Duration::from_secs(1);
-        assert!(elsewhere(None, "ctl3", late).is_empty(), "it gets no mark any more");
-        let known = Journal::open(&dir.path().join("state2/marks.db"), Role::Alerter).unwrap();
-        assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");
-    }
-
-    /// The alerter on another controller has told what `fence_mark` recorded here.
-    #[test]
-    fn a_fencing_that_was_told_from_elsewhere_does_not_wait() {
-        let first =
-            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
-        let later = Fencing {
-            id: FencingId::generate(),
-            incarnation: Some(Incarnation::new("ctl1", 5, 9)),
-            ..first.clone()
-        };
-        let waiting = |look: &Look, now: Timestamp| {
-            unmarked(None, vec![first.clone(), later.clone()], look, "ctl1", now).unwrap().here
-        };
-        let told = look(vec![Entry::Mark(entry(&first, "ctl2"))]);
-        assert_eq!(waiting(&told, NOW), std::slice::from_ref(&later), "another connection, another outage");
-        let ended =
-            look(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
-        assert!(waiting(&ended, NOW).is_empty());
-        let old = NOW + cluster::KEPT + Duration::from_secs(1);
-        assert_eq!(waiting(&alone(), old).len(), 2, "where nobody else can have told it");
-        assert!(waiting(&look(vec![]), old).is_empty());
-    }
-
-    /// The same connection covers it no longer where the CIB said that the host was up in between.
-    #[test]
-    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_told() {
-        let told =
-            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
-        let look = look(vec![Entry::Mark(entry(&told, "ctl2"))]);
-        let asked_at = NOW + COALESCE + Duration::from_secs(1);
-        for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
-            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..told.clone() };
-            let here = unmarked(None, vec![late], &look, "ctl1", asked_at).unwrap().here;
-            assert_eq!(here.len(), waiting, "{already_down:?}");
-        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod story;
 mod terminal;
 mod text;
 mod trouble;
+mod unmarked;
 mod verdict;
 mod watch;
 
@@ -125,10 +126,10 @@ fn register_of(site: &Site) -> Register {
 struct Sources {
     /// None where nothing was marked on this controller yet.
     journal: Option<Journal>,
-    path: PathBuf,
     look: Look,
     /// This controller.
     controller: String,
+    site: Site,
     /// Whether a daemon runs here; else what its policy held is of the time when one did.
     is_daemon_here: bool,
 }
@@ -139,23 +140,23 @@ impl Sources {
         let site = site(cli);
         let look = Look::take(register_of(&site), &Tools::default());
         say_fault(&look);
-        Self::with(&site, look)
+        Self::with(site, look)
     }
 
     /// The same for one who looks by the way, and has nothing to complain of.
     fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
         let look = Look::take(register_of(&site), &Tools::default());
-        Self::with(&site, look)
+        Self::with(site, look)
     }
 
-    fn with(site: &Site, look: Look) -> anyhow::Result<Self> {
+    fn with(site: Site, look: Look) -> anyhow::Result<Self> {
         let journal = match Journal::open(&site.store, Role::Reader) {
             Err(JournalError::Missing { .. }) if look.entries().is_some() => None,
             opened => Some(opened.context("the journal cannot be read")?),
         };
         let is_daemon_here = matches!(Lock::holder(&site.store), Ok(Some(_)));
-        Ok(Self { journal, path: site.store.clone(), look, controller: controller(), is_daemon_here })
+        Ok(Self { journal, look, controller: controller(), site, is_daemon_here })
     }
 
     /// The reports of marks that were found.

@@ -14,6 +14,7 @@ use super::merged::{self, Found};
 use super::near::Near;
 use super::origin::{self, Record, Witnesses};
 use super::report::{self, MarkReport, Story};
+use super::unmarked::{self, Rules};
 use super::{Sources, print_json, println_all, reader, say, terminal, text};
 use crate::cli::{self, Cli};
 
@@ -62,7 +63,13 @@ fn unmarked(sources: &Sources, filter: &Filter) -> anyhow::Result<Vec<Vec<String
     }
     let journal = sources.journal.as_ref();
     let unfolded = sound(journal.map(Journal::unfolded_fencings).transpose()?);
-    let mut new = merged::unmarked(journal, unfolded, &sources.look, &sources.controller, Timestamp::now())?;
+    let mut new = unmarked::unmarked(
+        journal,
+        unfolded,
+        &sources.look,
+        (&sources.controller, Rules::of(&sources.site)),
+        Timestamp::now(),
+    )?;
     for fencings in [&mut new.here, &mut new.elsewhere] {
         fencings.retain(|fencing| filter.takes(&fencing.node, fencing.asked_at));
     }
@@ -196,7 +203,7 @@ fn story(sources: &Sources, found: &Found, report: MarkReport) -> Result<Story, 
     };
     let filter = HistoryFilter { mark: Some(mark), ..HistoryFilter::default() };
     let history = journal.map(|journal| journal.history(&filter)).transpose()?;
-    let path = sources.path.display().to_string();
+    let path = sources.site.store.display().to_string();
     Ok(Story {
         report,
         came_from: origin::came_from(found, &witnesses, &sources.controller),

@@ -7,7 +7,7 @@ use marks::delivery::{Delivery, State};
 use marks::fencing::Fencing;
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::register::Acknowledgement;
+use marks::register::{Acknowledgement, Cause};
 use marks::time::Timestamp;
 use serde::Serialize;
 
@@ -41,6 +41,8 @@ pub(super) struct MarkReport {
 pub(super) struct HeldReport {
     /// One sentence.
     pub(super) why: String,
+    #[serde(skip)]
+    pub(super) cause: Cause,
     pub(super) since: Timestamp,
     /// When it ends by itself, where that is known.
     pub(super) until: Option<Timestamp>,
@@ -136,8 +138,8 @@ impl MarkReport {
         let Some(held) = held else { return };
         self.holds.extend(held.words.iter().filter_map(|word| Hold::parse(word)));
         self.state = "held";
-        self.held =
-            Some(HeldReport { why: held.why, since: held.since, until: held.until, as_of_last_run: false });
+        let HeldMark { why, cause, since, until, .. } = held;
+        self.held = Some(HeldReport { why, cause, since, until, as_of_last_run: false });
     }
 
     /// Says of what the policy holds whether it is of a daemon that does not run any more.

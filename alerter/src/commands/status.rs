@@ -13,9 +13,10 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use site::Site;
 
-use super::merged::{self, Look};
+use super::merged::Look;
 use super::report::{self, MarkReport};
 use super::trouble::{self, Sight};
+use super::unmarked::{Rules, unmarked};
 use super::{
     controller, decide, journal_path, print_json, println_all, register_of, screen, site, terminal, wait_for,
     watch,
@@ -32,8 +33,6 @@ use crate::problem::{Level, Limits, Place, Problem};
 const USUAL_RESOURCE: &str = "alerter";
 /// A monitor must answer within a second.
 const OCF_PATIENCE: Duration = Duration::from_millis(800);
-/// Where no daemon says what does not add up, the journal's last day is looked at.
-const HORIZON: Duration = Duration::from_secs(24 * 3600);
 const OCF_NOT_RUNNING: u8 = 7;
 const OCF_DEGRADED: u8 = 190;
 
@@ -281,7 +280,7 @@ fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Re
     reports.iter_mut().for_each(|report| report.is_of_former_daemon(!is_daemon_here));
     let (settled, open): (Vec<MarkReport>, Vec<MarkReport>) =
         reports.into_iter().partition(|report| report.mark.settled.is_some());
-    let new = merged::unmarked(journal, unfolded, look, controller, now)?;
+    let new = unmarked(journal, unfolded, look, (controller, Rules::of(site)), now)?;
     Ok(Read {
         open,
         settled: settled.len(),
@@ -289,7 +288,7 @@ fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Re
         elsewhere: new.elsewhere,
         damaged,
         unaccounted: journal
-            .map(|journal| account::of_journal(journal, HORIZON, now))
+            .map(|journal| account::of_journal(journal, Rules::of(site).horizon, now))
             .transpose()?
             .unwrap_or_default(),
         orders: decide::in_force(journal, look, now)?,

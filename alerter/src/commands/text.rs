@@ -113,8 +113,8 @@ fn held(report: &MarkReport) -> String {
     }
     let words: Vec<&str> = report.holds.iter().map(|hold| hold.as_str()).collect();
     out += &format!("  held by         {}\n", words.join(", "));
-    let why = report.held.as_ref().filter(|_| !first.is_doubt()).map(|held| held.why.as_str());
-    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string(), why))
+    let scope = report.held.as_ref().filter(|_| !first.is_doubt()).and_then(|held| held.cause.scope.as_ref());
+    out + &format!("  what to do      {}\n", first.advice(&report.mark.id.to_string(), scope))
 }
 
 /// A step's place in its chain, and its time.

@@ -14,7 +14,7 @@ use super::text::{span, time};
 use crate::control::api::Daemon;
 use crate::control::client;
 use crate::intake::account::Unaccounted;
-use crate::policy::{Hold, why};
+use crate::policy::Hold;
 use crate::problem::{
     self, Kind, Level, Limits, NAMED, Place, Problem, named, named_up_to, typeable, unaccounted,
 };
@@ -235,11 +235,13 @@ struct Alike {
     routes: Vec<String>,
     /// A sentence about all of them, or about one.
     why: String,
+    /// Whom it is about that holds them.
+    scope: Option<Scope>,
 }
 
 impl Alike {
     fn of(kind: Kind) -> Self {
-        Self { kind, routes: Vec::new(), why: String::new() }
+        Self { kind, routes: Vec::new(), why: String::new(), scope: None }
     }
 }
 
@@ -317,7 +319,8 @@ fn hold(report: &MarkReport) -> Option<(Alike, Timestamp, Option<Timestamp>)> {
     let held = report.held.as_ref().filter(|_| !first.is_doubt());
     let why = held.map_or_else(String::new, |held| held.why.clone());
     let (since, until) = held.map_or((report.mark.made_at, None), |held| (held.since, held.until));
-    Some((Alike { why, ..Alike::of(Kind::Held(*first)) }, since, until))
+    let scope = held.and_then(|held| held.cause.scope.clone());
+    Some((Alike { why, scope, ..Alike::of(Kind::Held(*first)) }, since, until))
 }
 
 fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Problem> {
@@ -339,7 +342,7 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Proble
         (None, Hold::Pause) => ", until `resume`".to_owned(),
         (None, _) => String::new(),
     };
-    let down = down_now(sight, &why);
+    let down = if hold == Hold::Storm { down_now(sight, alike.scope.as_ref()) } else { String::new() };
     let what = format!("{named} {is} held ({}) since {since}{until}: {why}{down}", alike.kind);
     let advice = hold_advice(hold, several, alike, sight);
     Some(Problem {
@@ -353,9 +356,11 @@ fn of_hold(alike: &Alike, several: &Several, sight: &Sight<'_>) -> Option<Proble
 }
 
 /// How many hosts of a stormy group are down at the moment.
-fn down_now(sight: &Sight<'_>, why: &str) -> String {
-    let stormy = why::stormy_group(why).zip(sight.daemon);
-    let group = stormy.and_then(|(name, daemon)| daemon.groups.iter().find(|group| group.name == name));
+fn down_now(sight: &Sight<'_>, scope: Option<&Scope>) -> String {
+    let stormy = scope.zip(sight.daemon);
+    let is_it = |scope: &Scope, name: &str| *scope == Scope::Group(name.to_owned());
+    let group =
+        stormy.and_then(|(scope, daemon)| daemon.groups.iter().find(|group| is_it(scope, &group.name)));
     group.map(|group| format!("; {} of {} are down now", group.unhealthy, group.size)).unwrap_or_default()
 }
 
@@ -368,7 +373,7 @@ fn hold_advice(hold: Hold, several: &Several, alike: &Alike, sight: &Sight<'_>) 
             sight.place.file
         ),
         _ => {
-            let advice = hold.advice(host, Some(&alike.why));
+            let advice = hold.advice(host, alike.scope.as_ref());
             advice
                 .replace("unmark HOST --reason TEXT`", &format!("unmark {host} --reason TEXT`"))
                 .replace("end HOST`", &format!("end {host}`"))
@@ -526,9 +531,8 @@ fn of_new(sight: &Sight<'_>) -> Option<Problem> {
 fn of_orders(sight: &Sight<'_>) -> Vec<Problem> {
     let pauses = sight.orders.iter().filter(|order| matches!(order.about, About::Pause { .. }));
     let holds = |order: &Decision| {
-        let why = why::of_decision(order);
-        let is_why = |held: &HeldReport| why.as_deref().is_some_and(|why| why::is_of(&held.why, why));
-        sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_why))
+        let is_it = |held: &HeldReport| held.cause.decision == Some(order.id);
+        sight.open.iter().any(|report| report.held.as_ref().is_some_and(is_it))
     };
     pauses.filter(|order| !holds(order)).map(|order| of_pause(order, sight.now)).collect()
 }
@@ -588,9 +592,9 @@ pub(super) mod tests {
     use marks::host::HostName;
     use marks::id::{FencingId, NoteId};
     use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
+    use marks::register::Cause;
 
     use super::*;
-    use crate::config::rules::Rules;
     use crate::control::api::Health;
     use crate::policy;
 
@@ -695,7 +699,11 @@ pub(super) mod tests {
     }
 
     fn held(host: &str, hold: Hold, why: &str, until: Option<Timestamp>) -> MarkReport {
-        let held = HeldReport { why: why.into(), since: NOW - MINUTE, until, as_of_last_run: false };
+        held_by(host, hold, why, until, Cause::default())
+    }
+
+    fn held_by(host: &str, hold: Hold, why: &str, until: Option<Timestamp>, cause: Cause) -> MarkReport {
+        let held = HeldReport { why: why.into(), cause, since: NOW - MINUTE, until, as_of_last_run: false };
         MarkReport { holds: vec![hold], state: "held", held: Some(held), ..proven(host, MINUTE * 60) }
     }
 
@@ -824,10 +832,14 @@ pub(super) mod tests {
             "{}",
             all[0].what
         );
-        let open = [held("c1", Hold::Pause, "group rack1 is paused by alice: move", None)];
+        let open = [held_by("c1", Hold::Pause, "group rack1 is paused by alice: move", None, by(&orders[0]))];
         let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause")]);
         assert!(all[0].then.contains("`nova-host-alerter resume --group rack1`"), "{}", all[0].then);
+    }
+
+    fn by(order: &Decision) -> Cause {
+        Cause { scope: order.about.scope(), decision: Some(order.id) }
     }
 
     fn decision(about: About, reason: &str) -> Decision {
@@ -842,11 +854,11 @@ pub(super) mod tests {
     /// The broken variant names the first order, or the first storm, that there is: both lines would say the same.
     #[test]
     fn the_command_is_that_of_the_order_or_the_group_that_holds_these_marks() {
-        let of = |hold, why: &str| {
-            let open = [held("c1", hold, why, None)];
+        let of = |hold, scope: Option<Scope>| {
+            let open = [held_by("c1", hold, "of it", None, Cause { scope, decision: None })];
             problems(&sight(Some(&daemon()), &open)).remove(0).then
         };
-        let paused = |order: &Decision| of(Hold::Pause, &why::of_decision(order).unwrap());
+        let paused = |order: &Decision| of(Hold::Pause, order.about.scope());
         let (one, other) = (pause("rack1", "move"), pause("rack2", "move"));
         assert!(paused(&one).contains("`nova-host-alerter resume --group rack1`"), "{}", paused(&one));
         assert!(paused(&other).contains("`nova-host-alerter resume --group rack2`"), "{}", paused(&other));
@@ -854,13 +866,13 @@ pub(super) mod tests {
         assert!(paused(&all).contains("`nova-host-alerter resume`"), "{}", paused(&all));
         let worked_on = |scope| {
             let order = decision(About::Maintenance { scope, until: NOW + MINUTE }, "disk");
-            of(Hold::Maintenance, &why::of_decision(&order).unwrap())
+            of(Hold::Maintenance, order.about.scope())
         };
         let of_group = worked_on(Scope::Group("rack1".into()));
         assert!(of_group.contains("`nova-host-alerter maintenance end --group rack1`"), "{of_group}");
         let of_host = worked_on(Scope::Host(HostName::parse("c9").unwrap()));
         assert!(of_host.contains("`nova-host-alerter maintenance end c9`"), "{of_host}");
-        let storm = of(Hold::Storm, &why::of_storm("rack2", &Rules::default(), 9));
+        let storm = of(Hold::Storm, Some(Scope::Group("rack2".into())));
         assert!(storm.contains("`nova-host-alerter release --group rack2 --reason TEXT`"), "{storm}");
     }
 
@@ -868,13 +880,13 @@ pub(super) mod tests {
     #[test]
     fn a_pause_that_holds_nothing_is_said_beside_one_that_does() {
         let orders = [pause("rack1", "move"), pause("rack2", "remove the old ones")];
-        let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
+        let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
         let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
         assert!(all[1].what.starts_with("group rack1 paused by alice"), "{}", all[1].what);
-        // Nor is it the one whose reason only begins so: `held.why.starts_with(why)` took it for that.
-        let orders = [pause("rack1", "move"), pause("rack1", "move the rest")];
-        let open = [held("c1", Hold::Pause, &why::of_decision(&orders[1]).unwrap(), None)];
+        // Nor is it another one of the same words: who reads the sentence takes it for that.
+        let orders = [pause("rack1", "move"), pause("rack1", "move")];
+        let open = [held_by("c1", Hold::Pause, "of it", None, by(&orders[1]))];
         let all = problems(&Sight { orders: &orders, ..sight(Some(&daemon()), &open) });
         assert_eq!(kinds(&all), [(Level::Warning, "pause"), (Level::Warning, "paused")]);
     }
@@ -1025,8 +1037,7 @@ pub(super) mod tests {
                 "{then}"
             );
         }
-        let open = ["c1", "c2"]
-            .map(|host| held(host, Hold::Storm, &why::of_storm("rack1", &Rules::default(), 9), None));
+        let open = ["c1", "c2"].map(|host| held(host, Hold::Storm, "too many hosts", None));
         let storm = problems(&sight(Some(&running), &open)).remove(0).then;
         assert!(storm.contains("unmark c1 --reason TEXT`") && !storm.contains("HOST"), "{storm}");
     }

@@ -4,15 +4,16 @@ use journal::Journal;
 use marks::fencing::Origin;
 use marks::host::HostName;
 use marks::id::MarkId;
+use marks::outage;
 use marks::time::Timestamp;
 
 use super::account::Accounts;
 use super::coverage::{self, Coverage};
 use super::made::Done;
 use super::pass::Intake;
-use super::{outage, register};
+use super::register;
 use crate::base::Base;
-use crate::cluster::{self, View};
+use crate::cluster::View;
 use crate::moment::Moment;
 
 /// Takes in everything that is new: the journal's fencings, and with a cluster also what its register, its alerts, its
@@ -44,7 +45,7 @@ pub fn take_in_at(
     let entries = sifted.entries.as_ref();
     let mut intake = Intake::new(journal, (base, accounts, &settings), now, Some(&cib));
     intake.look_first(&cib)?;
-    intake.around.forgotten = cluster::forgotten(entries, settings.intake.horizon, now.wall);
+    intake.around.forgotten = outage::forgotten(entries, settings.intake.horizon, now.wall);
     intake.register = Some(entries);
     intake.refused = sifted.refused;
     intake.take_in_register(entries)?;

@@ -3,15 +3,13 @@
 
 use std::fmt;
 
-use journal::Outage;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
 use marks::mark::MarkRow;
+use marks::outage::{GRAIN, Outage};
 use marks::register::{Entry, MarkEntry};
 use marks::time::{CLOCK_SKEW, Timestamp};
 use pacemaker::cib::Cib;
-
-use super::outage::GRAIN;
 
 /// What must be known beside the entry that is looked at.
 pub(super) struct Around<'a> {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use journal::Outage;
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
+use marks::outage::{self, Connections, Joined, Outage, Reach, Traces};
 use marks::register::KEPT;
 use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
@@ -16,7 +16,6 @@ use pacemaker::cib::Cib;
 
 use super::coverage::{self, Coverage};
 use super::naming::{Clash, Names, Naming};
-use super::outage::{self, Connections, Joined, Reach};
 use crate::config::{self, Group, HostRules, IntakeRules};
 
 /// How long before its confirmation by hand a host must have been lost, by the clock of one controller. More than the moment in
@@ -48,12 +47,7 @@ pub(super) struct Known<'a> {
     pub(super) fencing: &'a Fencing,
     /// It was read from the register, and no journal here vouches for it.
     pub(super) imported: bool,
-    /// It stands in the register, and was not lost from it: whoever told of it would have left a trace beside it.
-    pub(super) registered: bool,
-    /// It stood in the register.
-    pub(super) published: bool,
-    /// The register says, or said, that its mark has ended.
-    pub(super) ended: bool,
+    pub(super) traces: Traces,
 }
 
 /// A sighting, and what is known around it.
@@ -92,11 +86,13 @@ impl Circumstances<'_> {
         }
         match outage::of_fencing(fencing, outages, self.reach()) {
             Some(same) if outage::is_over(same.outage, fencing.asked_at, self.reach()) => {
-                self.mark_of_fencing(known, Standing::Doubtful(Doubt::FencedAgain))
+                self.mark_of_fencing(fencing, known.imported, Standing::Doubtful(Doubt::FencedAgain))
             }
             Some(same) => Fate::Join(same.outage.mark, same.rule),
-            None if self.is_past(known) => Fate::Past,
-            None => self.mark_of_fencing(known, self.standing_of(known)),
+            None if self.cib.is_some() && known.traces.are_past(fencing.asked_at, self.forgotten) => {
+                Fate::Past
+            }
+            None => self.mark_of_fencing(fencing, known.imported, self.standing_of(known)),
         }
     }
 
@@ -160,20 +156,11 @@ impl Circumstances<'_> {
         self.cib.is_some() && at < self.forgotten
     }
 
-    /// Whether it is known that an alerter had it. Age alone ends nothing: what never stood in the register is still to be
-    /// notified.
-    fn is_past(&self, known: &Known<'_>) -> bool {
-        let is_cleared = self.is_forgotten(known.fencing.asked_at);
-        let has_left = known.published && is_cleared && !known.registered;
-        self.cib.is_some() && (has_left || (known.ended && (is_cleared || !known.registered)))
-    }
-
     fn is_old(&self, at: Timestamp) -> bool {
         self.now.since(at) > self.rules.horizon
     }
 
-    pub(super) fn mark_of_fencing(&self, known: &Known<'_>, standing: Standing) -> Fate {
-        let fencing = known.fencing;
+    pub(super) fn mark_of_fencing(&self, fencing: &Fencing, imported: bool, standing: Standing) -> Fate {
         let row = MarkRow {
             // Where nobody said so: a controller that is told "shared" and finds otherwise refuses; the opposite
             // rebuilds the disks from their images.
@@ -186,7 +173,7 @@ impl Circumstances<'_> {
             incarnation: fencing.incarnation.clone(),
             ..self.mark(fencing.id.into(), &fencing.node, Source::Fencing, standing)
         };
-        named(row, self.names.of_fencing(fencing, known.imported))
+        named(row, self.names.of_fencing(fencing, imported))
     }
 
     fn mark_of_sighting(&self, seen: &Seen<'_>, doubt: Option<Doubt>) -> Fate {
@@ -238,7 +225,7 @@ impl Circumstances<'_> {
         if self.cib.is_none() {
             return Standing::Proven(Proof::Alone);
         }
-        let late = || self.is_late(fencing.committed_at, &fencing.node, known.registered);
+        let late = || self.is_late(fencing.committed_at, &fencing.node, known.traces.registered);
         match fencing.origin {
             _ if known.imported && late() => Standing::Doubtful(Doubt::OutcomeUnknown),
             _ if known.imported => Standing::Doubtful(Doubt::Unproven),
@@ -406,7 +393,8 @@ mod tests {
 
         fn of(&self, fencing: &Fencing, imported: bool, registered: bool) -> Fate {
             let (published, ended) = (registered, false);
-            let known = Known { fencing, imported, registered, published, ended };
+            let traces = Traces { registered, published, ended };
+            let known = Known { fencing, imported, traces };
             self.at(NOW, |around| around.fate_of_fencing(&known, &[]))
         }
 
@@ -576,7 +564,8 @@ mod tests {
     fn what_the_alerter_of_its_time_had_is_past() {
         let old = fencing("compute1", NOW - 9501, Origin::Fencer);
         let fate = |published, ended, fencing: &Fencing| {
-            let known = Known { fencing, imported: false, registered: false, published, ended };
+            let traces = Traces { registered: false, published, ended };
+            let known = Known { fencing, imported: false, traces };
             Scene::back().at(NOW, |around| around.fate_of_fencing(&known, &[]))
         };
         assert_eq!(fate(true, false, &old), Fate::Past);
@@ -706,8 +695,11 @@ mod tests {
         let scene = Scene::gone();
         let fate = |outage: Outage, origin, imported| {
             let fencing = fencing("compute1", NOW, origin);
-            let known =
-                Known { fencing: &fencing, imported, registered: true, published: true, ended: false };
+            let known = Known {
+                fencing: &fencing,
+                imported,
+                traces: Traces { registered: true, published: true, ended: false },
+            };
             scene.at(NOW, |around| around.fate_of_fencing(&known, &[outage]))
         };
         for (origin, imported) in [(Origin::Fencer, false), (Origin::Fencer, true), (Origin::Operator, true)]
@@ -746,8 +738,7 @@ mod tests {
     #[test]
     fn without_a_cluster_a_fencing_after_its_mark_was_told_makes_one() {
         let again = Fencing { incarnation: None, ..fencing("compute1", NOW, Origin::Fencer) };
-        let known =
-            Known { fencing: &again, imported: false, registered: false, published: false, ended: false };
+        let known = Known { fencing: &again, imported: false, traces: Traces::default() };
         let outages = [Outage { incarnations: Vec::new(), ..told(NOW - 83) }];
         let fate = |scene: Scene| scene.at(NOW, |around| around.fate_of_fencing(&known, &outages));
         assert_eq!(standing(fate(Scene::alone())), Some("alone"));

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use journal::Outage;
 use marks::fencing::Incarnation;
 use marks::host::HostName;
+use marks::outage::Outage;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use pacemaker::evidence::FoundJoin;

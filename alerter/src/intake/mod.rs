@@ -1,5 +1,5 @@
 //! Which fencings and sightings are one outage, whether they may be believed, and under which name it is told. Pure are
-//! `coverage`, `credible`, `fold`, `ledger`, `naming`, `outage` and `roll`; the others write down what these decide.
+//! `coverage`, `credible`, `fold`, `ledger`, `naming` and `roll`; the others write down what these decide.
 
 pub mod account;
 pub mod apply;
@@ -11,7 +11,6 @@ mod ledger;
 mod made;
 mod members;
 mod naming;
-mod outage;
 mod pass;
 mod register;
 pub mod roll;

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::Instant;
 
-use journal::{Damage, Journal, Outage, Taken, key_of};
+use journal::{Damage, Journal, Taken, key_of};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::{Doubt, MarkRow, Proof, Standing};
+use marks::outage::{self, Outage, Traces};
 use marks::register::{Entries, Key};
 use marks::rule::Rule;
 use marks::time::{CLOCK_SKEW, Timestamp};
@@ -22,8 +23,8 @@ use super::fold::{Circumstances, Fate, Known};
 use super::ledger::{Left, Source};
 use super::made::{Done, announce, deliveries, has_ended};
 use super::naming::{Clash, Names};
+use super::roll;
 use super::start::{self, Serving};
-use super::{outage, roll};
 use crate::base::Base;
 use crate::cluster;
 use crate::config::Settings;
@@ -215,7 +216,8 @@ impl<'a> Intake<'a> {
             // What the agent has noted of an end that nobody believes is no end.
             let is_refused = self.refused.contains_key(&Key::Settled(mark));
             let ended = stands(Key::Settled(mark)) || (!is_refused && self.was_seen(&Key::Settled(mark))?);
-            self.fold_fencing(&Known { fencing, imported, registered, published, ended })?;
+            let traces = Traces { registered, published, ended };
+            self.fold_fencing(&Known { fencing, imported, traces })?;
         }
         lock(self.accounts).ledger.end(Source::Fencings);
         Ok(())

@@ -14,7 +14,7 @@ use pacemaker::cib::Cib;
 use tracing::{info, warn};
 
 use super::credible::{Around, Known, Reason, What, credible, is_ahead};
-use super::fold::{self, Fate, is_surely_down};
+use super::fold::{Fate, is_surely_down};
 use super::made::{Done, has_ended};
 use super::naming::Clash;
 use super::pass::Intake;
@@ -365,8 +365,7 @@ impl Intake<'_> {
         let mut clash = None;
         if let Some(fencing) = unfolded.iter().find(is_first).or_else(|| registered().find(is_first)) {
             let imported = !unfolded.contains(fencing) || self.journal.is_imported(fencing.id)?;
-            let known = fold::Known { fencing, imported, registered: true, published: true, ended: false };
-            if let Fate::Mark(ours, why) = self.around.mark_of_fencing(&known, row.standing) {
+            if let Fate::Mark(ours, why) = self.around.mark_of_fencing(fencing, imported, row.standing) {
                 (row, clash) = (*ours, why);
             }
         } else {

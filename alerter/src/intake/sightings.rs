@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use journal::{Outage, Taken};
+use journal::Taken;
 use marks::host::HostName;
 use marks::id::MarkId;
+use marks::outage::{self, Connection, Connections, Outage};
 use marks::rule::Rule;
 use marks::sighting::{Sighting, Witness};
 use marks::time::{CLOCK_SKEW, Timestamp};
@@ -16,7 +17,6 @@ use super::files;
 use super::fold::{self, Fate};
 use super::ledger::{Left, Source};
 use super::made::Done;
-use super::outage::{self, Connection, Connections};
 use super::pass::{Intake, before};
 use crate::cluster::View;
 use crate::lock::lock;

@@ -7,7 +7,8 @@ use journal::{Journal, LeftRoute, NewDelivery, PAGE, Position, Resolved};
 use marks::delivery::{Delivery, State};
 use marks::id::MarkId;
 use marks::mark::{Doubt, Mark, MarkRow, Proof, Settlement, Standing};
-use marks::register::{Decision, Ending, Entries, Entry, Key, MarkEntry, Register};
+use marks::outage;
+use marks::register::{Decision, Ending, Entries, Entry, Key, Register};
 use marks::time::Timestamp;
 use tracing::{error, warn};
 
@@ -238,23 +239,17 @@ fn doubt(journal: &mut Journal, base: &Base, register: Register, mut row: MarkRo
     Ok(())
 }
 
-/// A mark that another alerter made of the same outage: the same connection of the same host, at about the same time. Far
-/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both. The
-/// register's word alone is not enough: it was acknowledged, or something here proves it, so that it goes out.
+/// A mark that another alerter made of the same outage. The register's word alone is not enough: it was acknowledged, or
+/// something here proves it, so that it goes out.
 fn taken_over(
     journal: &Journal,
     row: &MarkRow,
     entries: &Entries,
     coalesce: Duration,
 ) -> Done<Option<MarkId>> {
-    let same = |entry: &MarkEntry| {
-        let same_connection = entry.incarnation.is_some() && entry.incarnation == row.incarnation;
-        let is_near = entry.mark.failure_time.distance(row.failure_time) <= coalesce;
-        entry.mark.node == row.node && same_connection && is_near && entry.made_by != row.made_by
-    };
     for entry in entries.sound.values() {
         let Entry::Mark(entry) = entry else { continue };
-        if same(entry)
+        if outage::is_twice(row, entry, coalesce)
             && let Some(Ok(other)) = journal.find_mark(entry.mark.id)?
             && is_notified(&other)
         {

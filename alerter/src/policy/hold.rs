@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use marks::mark::{Doubt, MarkRow};
-use marks::register::Scope;
+use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 use serde::Serialize;
-
-use super::why;
 
 /// How long Pacemaker's word on a fencing may take: the mark is not the last step of one, behind it the power is switched on, and
 /// some boards take a minute for that.
@@ -96,8 +94,9 @@ impl Hold {
         self <= Self::FencedAgain
     }
 
-    /// What a person can do about it. `target` is a mark or its host; `why` is the sentence of what holds it, where it is known.
-    pub fn advice(self, target: &str, why: Option<&str>) -> String {
+    /// What a person can do about it. `target` is a mark or its host; `scope` is whom it is about that holds it, where
+    /// that is known.
+    pub fn advice(self, target: &str, scope: Option<&Scope>) -> String {
         let release = format!("run `nova-host-alerter release {target} --reason TEXT`");
         let unmark = format!("`nova-host-alerter unmark {target} --reason TEXT`");
         match self {
@@ -120,16 +119,22 @@ impl Hold {
             Self::Skip => format!("remove the host's node attribute {SKIP}, or {release}"),
             Self::Maintenance => format!(
                 "it ends by itself, and the host is told then; to have it told now, run {}; if it was switched off for the work alone, {unmark}",
-                end_of_maintenance(why)
+                end_of_maintenance(scope)
             ),
             Self::Pause => {
-                format!("when the reason is gone, run {}: what waits is told at once then", end_of_pause(why))
+                format!(
+                    "when the reason is gone, run {}: what waits is told at once then",
+                    end_of_pause(scope)
+                )
             }
             Self::Confirm => {
                 format!("the host answers: if it is off all the same, {release}; if it lives, {unmark}")
             }
             Self::Storm => {
-                let group = why.and_then(why::stormy_group).unwrap_or("NAME");
+                let group = match scope {
+                    Some(Scope::Group(name)) => name,
+                    _ => "NAME",
+                };
                 format!(
                     "look for a common cause (power, switch); only if you have seen that they are off, run `nova-host-alerter release --group {group} --reason TEXT`, else `nova-host-alerter unmark HOST --reason TEXT`"
                 )
@@ -157,16 +162,16 @@ impl Hold {
 }
 
 /// A pause of all groups ends with all pauses.
-fn end_of_pause(why: Option<&str>) -> String {
-    match why.and_then(why::scope) {
+fn end_of_pause(scope: Option<&Scope>) -> String {
+    match scope {
         Some(Scope::Group(name)) => format!("`nova-host-alerter resume --group {name}`"),
         Some(_) => "`nova-host-alerter resume`".to_owned(),
         None => "`nova-host-alerter resume`, or `nova-host-alerter resume --group NAME`".to_owned(),
     }
 }
 
-fn end_of_maintenance(why: Option<&str>) -> String {
-    match why.and_then(why::scope) {
+fn end_of_maintenance(scope: Option<&Scope>) -> String {
+    match scope {
         Some(Scope::Group(name)) => format!("`nova-host-alerter maintenance end --group {name}`"),
         Some(Scope::Host(host)) => format!("`nova-host-alerter maintenance end {host}`"),
         _ => "`nova-host-alerter maintenance end HOST`, or `nova-host-alerter maintenance end --group NAME`"
@@ -203,6 +208,8 @@ pub struct Held {
     pub until: Option<Timestamp>,
     /// One sentence, the same for all marks that one thing holds.
     pub why: Arc<str>,
+    /// Whom it is about, and whose decision it is.
+    pub cause: Cause,
 }
 
 #[cfg(test)]

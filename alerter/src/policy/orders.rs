@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use journal::{Journal, JournalError};
-use marks::register::{About, Decision, Scope};
+use marks::register::{About, Cause, Decision, Scope};
 use marks::time::Timestamp;
 
 use crate::base::damage::Damages;
@@ -82,7 +82,8 @@ impl Orders {
                 }
             },
         };
-        Some(Order { whom, until, why: why.into() })
+        let cause = Cause { scope: Some(scope.clone()), decision: Some(decision.id) };
+        Some(Order { whom, until, why: why.into(), cause })
     }
 
     /// Whether there is none that holds anything.

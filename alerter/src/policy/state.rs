@@ -8,6 +8,7 @@ use std::time::Duration;
 use marks::host::HostName;
 use marks::id::MarkId;
 use marks::mark::Settlement;
+use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
 use super::hold::{Held, Hold, SKIP};
@@ -81,6 +82,8 @@ pub struct Order {
     pub until: Option<Timestamp>,
     /// One sentence, with owner and reason.
     pub why: Arc<str>,
+    /// Which decision it is, as it was made.
+    pub cause: Cause,
 }
 
 /// Whom an order is about.
@@ -443,7 +446,7 @@ impl State {
 }
 
 fn say(hold: Hold, until: Option<Timestamp>, why: String) -> Held {
-    Held { hold, until, why: why.into() }
+    Held { hold, until, why: why.into(), cause: Cause::default() }
 }
 
 fn doubted(doubt: Hold) -> Held {
@@ -455,7 +458,7 @@ fn first<'o>(orders: &'o [Order], subject: &Subject, now: Timestamp) -> Option<&
 }
 
 fn ordered(hold: Hold, order: &Order) -> Held {
-    Held { hold, until: order.until, why: Arc::clone(&order.why) }
+    Held { hold, until: order.until, why: Arc::clone(&order.why), cause: order.cause.clone() }
 }
 
 fn unconfirmed(subject: &Subject) -> Option<Held> {
@@ -494,12 +497,14 @@ fn stormy(subject: &Subject, group: &GroupState, now: Timestamp) -> Option<Held>
     let is_released = group.released_at.is_some_and(|at| subject.known_at <= at);
     let is_held = group.storm().holds() && !is_released;
     let why = Arc::clone(&group.storm_sentence);
-    is_held.then_some(Held { hold: Hold::Storm, until: Some(until), why })
+    let cause = || Cause { scope: Some(Scope::Group(group.name.clone())), decision: None };
+    is_held.then(|| Held { hold: Hold::Storm, until: Some(until), why, cause: cause() })
 }
 
 impl GroupState {
     /// A mark that has to wait for its turn.
     pub(super) fn crowded(&self) -> Held {
-        Held { hold: Hold::MaxInFlight, until: None, why: Arc::clone(&self.crowd_sentence) }
+        let (why, cause) = (Arc::clone(&self.crowd_sentence), Cause::default());
+        Held { hold: Hold::MaxInFlight, until: None, why, cause }
     }
 }

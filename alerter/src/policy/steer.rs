@@ -603,9 +603,7 @@ impl Plan {
     ) -> Result<(), JournalError> {
         let former = std::mem::take(&mut self.former);
         let is_new = |held: &HeldMark| {
-            former
-                .get(&held.mark)
-                .is_none_or(|old| (&old.words, &old.why, old.until) != (&held.words, &held.why, held.until))
+            former.get(&held.mark).is_none_or(|old| HeldMark { since: held.since, ..old.clone() } != *held)
         };
         let rows = changes.held.iter().filter_map(|(mark, holds)| row(*mark, holds, now)).filter(is_new);
         let rows: Vec<HeldMark> = rows.collect();
@@ -647,7 +645,8 @@ fn row(mark: MarkId, holds: &[Held], now: Timestamp) -> Option<HeldMark> {
     let own: Vec<_> = holds.iter().filter(|held| !held.hold.is_doubt()).collect();
     let first = own.first()?;
     let words = own.iter().map(|held| held.hold.as_str().to_owned()).collect();
-    Some(HeldMark { mark, words, until: first.until, why: first.why.as_ref().to_owned(), since: now })
+    let (until, why, cause) = (first.until, first.why.as_ref().to_owned(), first.cause.clone());
+    Some(HeldMark { mark, words, until, why, cause, since: now })
 }
 
 /// The marks that are being told or asked about: as the journal says, and what is on its way all the same.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
 use marks::mark::Settlement;
+use marks::register::Cause;
 use marks::time::Timestamp;
 use proptest::prelude::*;
 
@@ -106,6 +107,10 @@ fn host(index: usize) -> HostName {
     HostName::parse(&format!("compute{index}")).unwrap()
 }
 
+fn order(whom: Whom, until: Timestamp, why: &str) -> Order {
+    Order { whom, until: Some(until), why: why.into(), cause: Cause::default() }
+}
+
 impl Story {
     /// The first group has the even hosts, the second the odd ones.
     fn new(rules: [Rules; 2], probes: bool) -> Self {
@@ -171,12 +176,12 @@ impl Story {
             }
             Event::Pause { whom, lasts } => {
                 let whom = [Whom::All, Whom::Group(0), Whom::Group(1)][whom].clone();
-                self.pauses.push(Order { whom, until: Some(now + seconds(lasts)), why: "paused".into() });
+                self.pauses.push(order(whom, now + seconds(lasts), "paused"));
                 self.state.set_orders(self.maintenance.clone(), self.pauses.clone());
             }
             Event::Maintain { host: index, lasts } => {
                 let whom = Whom::Host(host(index));
-                self.maintenance.push(Order { whom, until: Some(now + seconds(lasts)), why: "work".into() });
+                self.maintenance.push(order(whom, now + seconds(lasts), "work"));
                 self.state.set_orders(self.maintenance.clone(), self.pauses.clone());
             }
             Event::Resume => {

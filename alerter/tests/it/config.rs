@@ -93,7 +93,7 @@ fn a_route_is_enough_and_the_rest_has_defaults() {
     let audit_after = Duration::from_secs(300);
     assert_eq!(settings.hosts, config::HostRules { audit_after, ..config::HostRules::default() });
     let seconds = Duration::from_secs;
-    let (coalesce, evidence_grace, horizon) = (seconds(180), seconds(10), seconds(86_400));
+    let (coalesce, evidence_grace, horizon) = (marks::outage::COALESCE, seconds(10), marks::outage::HORIZON);
     assert_eq!(settings.intake, config::IntakeRules { coalesce, evidence_grace, horizon });
     assert_eq!(settings.degraded_after, seconds(300));
     assert_eq!((settings.max_in_flight, settings.log.level), (32, tracing::Level::INFO));

@@ -65,7 +65,14 @@ fn story(daemon: &mut Daemon) -> Vec<MarkId> {
     marks.extend(["c2", "c3", "c4"].map(|host| daemon.fence(host, now)));
     daemon.journal.dismiss(marks[1], "by hand", "alice", now).unwrap();
     let words = vec!["pause".to_owned()];
-    let held = HeldMark { mark: marks[2], words, until: None, why: "a new switch".into(), since: now };
+    let held = HeldMark {
+        mark: marks[2],
+        words,
+        until: None,
+        why: "a new switch".into(),
+        cause: Default::default(),
+        since: now,
+    };
     daemon.journal.hold(&[held], &[], now).unwrap();
     marks
 }

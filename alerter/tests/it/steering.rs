@@ -10,7 +10,7 @@ use journal::{Ended, Room, Verdict as Came};
 use marks::delivery::State;
 use marks::host::HostName;
 use marks::id::{MarkId, NoteId};
-use marks::register::{About, Decision, Ending, Scope};
+use marks::register::{About, Cause, Decision, Ending, Scope};
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 
@@ -94,6 +94,7 @@ fn a_storm_is_held_and_another_group_is_told() {
     assert_eq!(rack1.held, [("storm".to_owned(), 3)].into());
     let together = daemon.journal.held_together(10).unwrap();
     assert_eq!((together.len(), together[0].marks), (1, 3), "one thing holds them, so there is one notice");
+    assert_eq!(together[0].cause, Cause { scope: Some(Scope::Group("rack1".into())), decision: None });
     let unsteered = daemon.journal.turn(&[], &[Room::of("desk", 16)], None, START).unwrap();
     assert!(unsteered.begun.is_empty(), "what is held stands in the journal");
     daemon.journal.hold(&[], &storm, START).unwrap();
@@ -162,8 +163,9 @@ fn what_operators_decide_holds_until_it_ends() {
     assert!(turn(&mut daemon, START).is_empty());
     assert_eq!(words(&daemon, marks[0]), ["maintenance", "pause"]);
     assert_eq!(words(&daemon, marks[1]), ["pause"]);
-    let why = daemon.journal.hold_of(marks[1]).unwrap().unwrap().why;
-    assert_eq!(why, "everything is paused by alice: works");
+    let held = daemon.journal.hold_of(marks[1]).unwrap().unwrap();
+    assert_eq!(held.why, "everything is paused by alice: works");
+    assert_eq!(held.cause, Cause { scope: Some(Scope::All), decision: Some(all) });
     end(&mut daemon, all, after(1));
     assert_eq!(sorted(turn(&mut daemon, after(1))), sorted(marks[1..].to_vec()));
     assert!(turn(&mut daemon, after(99)).is_empty());
@@ -318,14 +320,18 @@ fn an_order_about_an_unknown_group_holds_every_host() {
     for (about, word, end) in [
         (pause("row1"), "pause", "resume --group row1"),
         (maintenance, "maintenance", "maintenance end --group row1"),
+        // Whoever looks for its group in the sentence takes it for `row1`.
+        (pause("row1 is paused by bob"), "pause", "resume --group row1 is paused by bob"),
     ] {
         let (_place, mut daemon) = site("");
+        let scope = about.scope();
         let marks = fence(&mut daemon, &["a1", "b1", "c1"], START);
         let id = decide(&mut daemon, about, START);
         assert!(turn(&mut daemon, after(1)).is_empty());
         for mark in &marks {
             let held = daemon.journal.hold_of(*mark).unwrap().unwrap();
             assert_eq!(held.words, [word]);
+            assert_eq!(held.cause, Cause { scope: scope.clone(), decision: Some(id) });
             assert!(
                 held.why.contains("no group of this name") && held.why.contains("alice: works"),
                 "{}",

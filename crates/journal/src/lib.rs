@@ -38,7 +38,6 @@ pub use history::words::{WORDS, Word, is_word};
 pub use history::{HistoryFilter, HistoryRow, NewHistory};
 pub use intake::account::key_of;
 pub use intake::marks::{PAGE, Position, Resolved, Taken};
-pub use intake::outages::Outage;
 pub use intake::sightings::KeptSighting;
 pub use queue::attempts::{Ended, Recorded, Turned, Verdict};
 pub use queue::callbacks::{Callback, Heard, Says};

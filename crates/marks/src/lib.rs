@@ -15,6 +15,8 @@ pub mod host;
 pub mod id;
 /// What is told of an outage.
 pub mod mark;
+/// One outage or two.
+pub mod outage;
 /// The entries of the register, and how each is written.
 pub mod register;
 /// When a host is called back on a route that was notified of its failure.

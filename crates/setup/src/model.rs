@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use marks::host::{HostName, HostPatterns};
 use pacemaker::cib::releases::{FENCING_ENABLED, Release};
-use pacemaker::cib::{LEVELS, Level, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
+use pacemaker::cib::{Level, MARK_AGENT, Powerless, Target, powerless_device, surely_cuts, truth};
 
 use super::local::Here;
 use super::patterns::Patterns;
@@ -284,7 +284,7 @@ impl Cluster {
 
     /// The levels of a target that the fencer uses, in its order. Entries of the same number are one level.
     pub(super) fn levels_of(&self, target: &Target) -> BTreeMap<u32, Vec<String>> {
-        let own = self.levels.iter().filter(|level| level.target == *target && LEVELS.contains(&level.index));
+        let own = self.levels.iter().filter(|level| level.target == *target && level.holds());
         own.map(|level| (level.index, self.entries_of(target, level.index).concat())).collect()
     }
 

@@ -1,15 +1,20 @@
-//! The few settings of `alerter.toml` that the fence agent needs, read so that no typo can keep it from marking.
+//! The few settings of `alerter.toml` that the fence agent and the reading commands need, read so that no typo can keep them from
+//! marking and looking.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, io};
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 use crate::file::MAX_BYTES;
 use crate::place::{DEFAULT_STORE, fragment_directory, fragment_files};
 
-/// What the fence agent takes from the site's configuration.
+/// The most that a setting of `[intake]` may be.
+const MAX_SECONDS: u64 = 86_400;
+
+/// What these take from the site's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// `[store] path`: the journal.
@@ -18,11 +23,16 @@ pub struct Site {
     pub register: Option<String>,
     /// `[hosts] domain`, as it is written.
     pub domain: Option<String>,
+    /// `[intake] coalesce`.
+    pub coalesce: Option<Duration>,
+    /// `[intake] horizon`.
+    pub horizon: Option<Duration>,
 }
 
 impl Default for Site {
     fn default() -> Self {
-        Self { store: PathBuf::from(DEFAULT_STORE), register: None, domain: None }
+        let store = PathBuf::from(DEFAULT_STORE);
+        Self { store, register: None, domain: None, coalesce: None, horizon: None }
     }
 }
 
@@ -54,25 +64,36 @@ impl Site {
                 file.display()
             ));
         }
-        let mut setting = |section: &str, key: &str| {
+        let value = |section: &str, key: &str| {
             let value = document.get_ref().get(section)?.get_ref().as_table()?.get(key)?;
-            if faults.iter().any(|fault| touches(text, fault.span(), &value.span())) {
-                return None;
-            }
-            let value = value.get_ref().as_str();
-            if value.is_none() {
-                warnings.push(warning(file, &format!("{section}.{key} is no text")));
-            }
-            value.map(str::to_owned)
+            let is_hurt = faults.iter().any(|fault| touches(text, fault.span(), &value.span()));
+            (!is_hurt).then(|| value.get_ref())
         };
-        let (store, register, domain) =
-            (setting("store", "path"), setting("store", "register"), setting("hosts", "domain"));
-        if let Some(store) = store {
-            self.store = PathBuf::from(store);
+        let mut setting = |place: &mut Option<String>, section: &str, key: &str| match value(section, key) {
+            Some(DeValue::String(text)) => *place = Some(text.to_string()),
+            Some(_) => warnings.push(warning(file, &format!("{section}.{key} is no text"))),
+            None => {}
+        };
+        let mut store = None;
+        setting(&mut store, "store", "path");
+        setting(&mut self.register, "store", "register");
+        setting(&mut self.domain, "hosts", "domain");
+        self.store = store.map_or_else(|| std::mem::take(&mut self.store), PathBuf::from);
+        for (place, key) in [(&mut self.coalesce, "coalesce"), (&mut self.horizon, "horizon")] {
+            match value("intake", key).map(seconds) {
+                Some(Some(seconds)) => *place = Some(seconds),
+                Some(None) => warnings.push(warning(file, &format!("intake.{key} is no number of seconds"))),
+                None => {}
+            }
         }
-        self.register = register.or(self.register.take());
-        self.domain = domain.or(self.domain.take());
     }
+}
+
+/// As far as the daemon takes it.
+fn seconds(value: &DeValue<'_>) -> Option<Duration> {
+    let number = value.as_integer().filter(|number| number.radix() == 10)?;
+    let seconds = number.as_str().parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds))?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn warning(file: &Path, why: &str) -> String {
@@ -196,6 +217,20 @@ mod tests {
             let (site, warnings) = read(&dir);
             assert_eq!((site, warnings.len()), (Site::default(), 1), "{text}");
         }
+    }
+
+    #[test]
+    fn the_rules_of_an_outage_are_read_as_the_daemon_reads_them() {
+        let dir = directory(&[
+            ("alerter.toml", "[intake]\ncoalesce = 60\nhorizon = 3_600\n"),
+            ("alerter.d/10.toml", "[intake]\ncoalesce = 90\nhorizon = 0\n"),
+        ]);
+        let (site, warnings) = read(&dir);
+        assert_eq!(
+            [site.coalesce, site.horizon].map(|time| time.map(|time| time.as_secs())),
+            [Some(90), Some(3600)]
+        );
+        assert!(warnings.len() == 1 && warnings[0].contains("intake.horizon is no number"), "{warnings:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The configuration of a site, whatever it sets: where it stands, how its files are read and merged, how a table of it is read,
-//! and what is wrong at which place. Which settings there are is not known here, but for the few that the fence agent takes.
+//! and what is wrong at which place. Which settings there are is not known here, but for the few that the fence agent and the reading
+//! commands take.
 
-/// The few settings that the fence agent takes, read so that no typo can keep it from marking.
+/// The few settings that the fence agent and the reading commands take, read so that no typo is in their way.
 mod agent;
 /// Files and programs that are trusted.
 mod file;

@@ -42,7 +42,7 @@ fn add_one(found: &mut Conditions, held: &HeldTogether, now: Timestamp) -> Optio
 }
 
 fn sentence(hold: Hold, held: &HeldTogether) -> String {
-    let advice = hold.advice("HOST", Some(&held.why));
+    let advice = hold.advice("HOST", held.cause.scope.as_ref());
     format!("{} mark(s) are held ({}) since {}: {advice}", held.marks, held.word, held.why)
 }
 
@@ -53,7 +53,14 @@ mod tests {
     const START: Timestamp = Timestamp(1_000_000_000);
 
     fn held(word: &str, until: Option<Timestamp>) -> HeldTogether {
-        HeldTogether { word: word.into(), why: "of it".into(), marks: 8, since: START, until }
+        HeldTogether {
+            word: word.into(),
+            why: "of it".into(),
+            cause: Default::default(),
+            marks: 8,
+            since: START,
+            until,
+        }
     }
 
     fn keys(held: &HeldTogether, now: Timestamp) -> (Vec<String>, Option<Duration>) {

@@ -152,7 +152,7 @@ impl Held {
         let held = recent.held.as_ref()?;
         let hold = held.words.iter().find_map(|word| Hold::parse(word))?;
         let (why, until) = (Some(held.why.clone()), held.until);
-        let advice = hold.advice(&recent.mark.id.to_string(), why.as_deref());
+        let advice = hold.advice(&recent.mark.id.to_string(), held.cause.scope.as_ref());
         Some(Self { why, until, advice, ..Self::new(hold, &recent.mark, held.since) })
     }
 

@@ -349,9 +349,10 @@ mod tests {
 
     use super::*;
     use crate::tests::{Home, NOW, events, fencing, marked, marked_as, row_of, to_recovery};
-    use crate::{HistoryFilter, Outage, Role};
+    use crate::{HistoryFilter, Role};
     use marks::fencing::{Incarnation, Origin};
     use marks::mark::{Settlement, Source};
+    use marks::outage::Outage;
     use marks::sighting::Witness;
 
     fn sentence(journal: &Journal, mark: MarkId) -> String {

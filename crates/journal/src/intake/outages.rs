@@ -3,29 +3,10 @@
 use crate::{Journal, JournalError};
 use marks::fencing::{Fencing, Incarnation};
 use marks::host::HostName;
-use marks::id::MarkId;
-use marks::mark::{MarkRow, Settlement};
+use marks::mark::MarkRow;
+use marks::outage::Outage;
 use marks::sighting::{Sighting, Witness};
 use marks::time::Timestamp;
-
-/// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outage {
-    /// The mark.
-    pub mark: MarkId,
-    /// When it began: the mark's `failure_time`.
-    pub first: Timestamp,
-    /// The newest time of its fencings and sightings.
-    pub newest: Timestamp,
-    /// The connections that ended with it, as far as they are known.
-    pub incarnations: Vec<Incarnation>,
-    /// When its host was seen to be back.
-    pub returned_at: Option<Timestamp>,
-    /// How and when the mark ended.
-    pub settled: Option<(Settlement, Timestamp)>,
-    /// Whether anything that is known here shows that its host was down.
-    pub is_proven: bool,
-}
 
 impl Journal {
     /// The outages of one host, oldest first.

@@ -11,8 +11,9 @@ use crate::queue::deliveries::{UNDER_WAY, WAITING};
 use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::ACCEPTED;
-use marks::id::MarkId;
+use marks::id::{MarkId, NoteId};
 use marks::mark::MarkRow;
+use marks::register::{Cause, Scope};
 use marks::time::Timestamp;
 
 /// To wait for one's turn is no news for the history.
@@ -26,6 +27,9 @@ pub enum Busy {
     /// A route that has it asks what became of it.
     Asked,
 }
+
+/// As [`decode`] reads them.
+const COLUMNS: &str = "mark, words, until, why, since, scope, decision";
 
 /// So many rows are written in one transaction: `fence_mark` waits for each.
 const PAGE: usize = 256;
@@ -41,6 +45,8 @@ pub struct HeldMark {
     pub until: Option<Timestamp>,
     /// The first one in a sentence.
     pub why: String,
+    /// Whom the first one is about, and whose decision it is.
+    pub cause: Cause,
     /// Since when the mark is held, whatever for.
     pub since: Timestamp,
 }
@@ -52,6 +58,8 @@ pub struct HeldTogether {
     pub word: String,
     /// The sentence.
     pub why: String,
+    /// Whom it is about, and whose decision it is.
+    pub cause: Cause,
     /// How many marks.
     pub marks: u32,
     /// Since when the first of them.
@@ -82,8 +90,7 @@ impl Journal {
     /// As any read.
     pub fn holds(&self) -> Result<BTreeMap<MarkId, HeldMark>, JournalError> {
         let read = || {
-            let mut query =
-                self.connection.prepare_cached("SELECT mark, words, until, why, since FROM hold")?;
+            let mut query = self.connection.prepare_cached(&format!("SELECT {COLUMNS} FROM hold"))?;
             let rows = query.query_map([], decode)?;
             let rows: Vec<Option<HeldMark>> = rows.collect::<rusqlite::Result<_>>()?;
             Ok(rows.into_iter().flatten().map(|held| (held.mark, held)).collect())
@@ -96,9 +103,9 @@ impl Journal {
     /// # Errors
     /// As any read.
     pub fn hold_of(&self, mark: MarkId) -> Result<Option<HeldMark>, JournalError> {
-        let sql = "SELECT mark, words, until, why, since FROM hold WHERE mark = ?1";
+        let sql = format!("SELECT {COLUMNS} FROM hold WHERE mark = ?1");
         let read = || {
-            let mut query = self.connection.prepare_cached(sql)?;
+            let mut query = self.connection.prepare_cached(&sql)?;
             Ok(query.query_row([mark.to_string()], decode).optional()?.flatten())
         };
         self.sqlite(read())
@@ -110,8 +117,8 @@ impl Journal {
     /// As any read.
     pub fn held_together(&self, limit: u32) -> Result<Vec<HeldTogether>, JournalError> {
         let sql = "SELECT substr(words, 1, instr(words || ' ', ' ') - 1) AS word, why, count(*), min(since),
-                   CASE WHEN count(until) = count(*) THEN max(until) END
-                   FROM hold GROUP BY word, why ORDER BY min(since), word, why LIMIT ?1";
+                   CASE WHEN count(until) = count(*) THEN max(until) END, scope, decision
+                   FROM hold GROUP BY word, why, scope, decision ORDER BY min(since), word, why LIMIT ?1";
         let read = || {
             let mut query = self.connection.prepare_cached(sql)?;
             let rows = query.query_map([limit], |row| {
@@ -121,6 +128,7 @@ impl Journal {
                     marks: row.get(2)?,
                     since: Timestamp(row.get(3)?),
                     until: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+                    cause: cause(row, 5),
                 })
             })?;
             rows.collect()
@@ -191,7 +199,15 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Option<HeldMark>> {
     let (why, since) = (row.get(3).unwrap_or_default(), Timestamp(row.get(4)?));
     let mark = row.get::<_, String>(0).ok().and_then(|id| MarkId::parse(&id).ok());
     let words = words.split(' ').map(str::to_owned).collect();
-    Ok(mark.map(|mark| HeldMark { mark, words, until, why, since }))
+    let cause = cause(row, 5);
+    Ok(mark.map(|mark| HeldMark { mark, words, until, why, cause, since }))
+}
+
+/// As it stands from that column on.
+fn cause(row: &Row<'_>, at: usize) -> Cause {
+    let text = |at| row.get::<_, Option<String>>(at).ok().flatten();
+    let scope = text(at).and_then(|scope| Scope::of_text(&scope));
+    Cause { scope, decision: text(at + 1).and_then(|id| NoteId::parse(&id).ok()) }
 }
 
 fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Result<(), Fault> {
@@ -202,10 +218,18 @@ fn hold(transaction: &Transaction<'_>, held: &HeldMark, now: Timestamp) -> Resul
         .optional()?;
     transaction
         .prepare_cached(
-            "INSERT INTO hold (mark, words, until, why, since) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4",
+            "INSERT INTO hold (mark, words, until, why, since, scope, decision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (mark) DO UPDATE SET words = ?2, until = ?3, why = ?4, scope = ?6, decision = ?7",
         )?
-        .execute(params![mark, held.words.join(" "), held.until.map(|at| at.0), held.why, held.since.0])?;
+        .execute(params![
+            mark,
+            held.words.join(" "),
+            held.until.map(|at| at.0),
+            held.why,
+            held.since.0,
+            held.cause.scope.as_ref().map(Scope::text),
+            held.cause.decision.map(|id| id.to_string()),
+        ])?;
     let first = held.words.first().map_or("", String::as_str);
     let is_news = before.is_none_or(|before| before.split(' ').next() != Some(first));
     if is_news && first != TURN {
@@ -255,7 +279,14 @@ mod tests {
 
     fn held(mark: MarkId, words: &[&str]) -> HeldMark {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        HeldMark { mark, words, until: None, why: "too many hosts are down".into(), since: NOW }
+        HeldMark {
+            mark,
+            words,
+            until: None,
+            why: "too many hosts are down".into(),
+            cause: Cause::default(),
+            since: NOW,
+        }
     }
 
     fn begun(journal: &mut Journal) -> Vec<MarkId> {
@@ -285,10 +316,12 @@ mod tests {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
         let mark = marked(&mut journal, "compute1", NOW);
-        let first = HeldMark { until: Some(LATER), ..held(mark, &["pause", "storm"]) };
+        let cause = Cause { scope: Some(Scope::Group("rack 1".into())), decision: Some(NoteId::generate()) };
+        let first = HeldMark { until: Some(LATER), cause, ..held(mark, &["pause", "storm"]) };
         journal.hold(std::slice::from_ref(&first), &[], NOW).unwrap();
         assert_eq!(journal.hold_of(mark).unwrap(), Some(first.clone()));
-        let again = HeldMark { since: LATER, words: vec!["storm".into()], ..first.clone() };
+        let again =
+            HeldMark { since: LATER, words: vec!["storm".into()], cause: Cause::default(), ..first.clone() };
         journal.hold(std::slice::from_ref(&again), &[], LATER).unwrap();
         let expected = HeldMark { since: NOW, ..again };
         assert_eq!(journal.holds().unwrap(), BTreeMap::from([(mark, expected)]));

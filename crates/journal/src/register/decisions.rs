@@ -325,7 +325,7 @@ fn insert(transaction: &Transaction<'_>, decision: &Decision) -> rusqlite::Resul
         decision.id.to_string(),
         decision.about.kind(),
         decision.about.mark().map(|mark| mark.to_string()),
-        decision.about.scope().map(text),
+        decision.about.scope().map(|scope| scope.text()),
         decision.about.until().map(|until| until.0),
         decision.at.0,
         decision.actor,
@@ -411,17 +411,12 @@ pub(crate) fn remove(transaction: &Transaction<'_>, id: &str) -> rusqlite::Resul
     Ok(())
 }
 
-fn text(scope: Scope) -> String {
-    let (word, name) = scope.parts();
-    format!("{word}:{name}")
-}
-
 fn digest(decision: &Decision) -> Vec<u8> {
     Digest::of("decision")
         .text(&decision.id.to_string())
         .text(decision.about.kind())
         .maybe_text(decision.about.mark().map(|mark| mark.to_string()).as_deref())
-        .maybe_text(decision.about.scope().map(text).as_deref())
+        .maybe_text(decision.about.scope().map(|scope| scope.text()).as_deref())
         .maybe_int(decision.about.until().map(|until| until.0))
         .int(decision.at.0)
         .text(&decision.actor)
@@ -457,8 +452,7 @@ fn decode_about(row: &Row<'_>) -> Option<About> {
         return Some(About::Release(MarkId::parse(&mark?).ok()?));
     }
     let (scope, until): (String, Option<i64>) = (row.get(3).ok()?, row.get(4).ok()?);
-    let (word, name) = scope.split_once(':')?;
-    About::of_scope(&kind, Scope::of_parts(word, name)?, until.map(Timestamp))
+    About::of_scope(&kind, Scope::of_text(&scope)?, until.map(Timestamp))
 }
 
 fn decode_ending(row: &Row<'_>) -> Checked<Ending> {

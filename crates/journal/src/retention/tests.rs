@@ -7,9 +7,10 @@ use super::*;
 use crate::tests::{
     Home, NOW, acknowledged, again, attempt, events, fencing, marked, marked_for_two, states,
 };
-use crate::{HistoryFilter, Outage, Role};
+use crate::{HistoryFilter, Role};
 use marks::fencing::Fencing;
 use marks::id::NoteId;
+use marks::outage::Outage;
 use marks::register::{About, Decision, Ending, Register, Scope};
 use marks::rule::Rule;
 

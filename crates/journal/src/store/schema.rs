@@ -91,7 +91,7 @@ const OBJECTS: [(&str, &str); 36] = [
         "hold",
         "CREATE TABLE hold (
   mark TEXT NOT NULL PRIMARY KEY REFERENCES mark(id), words TEXT NOT NULL, until INTEGER, why TEXT NOT NULL,
-  since INTEGER NOT NULL
+  since INTEGER NOT NULL, scope TEXT, decision TEXT
 ) STRICT, WITHOUT ROWID",
     ),
     (

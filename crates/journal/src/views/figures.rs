@@ -387,7 +387,8 @@ mod tests {
 
     fn hold(journal: &mut Journal, mark: MarkId, words: &[&str]) {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let held = HeldMark { mark, words, until: None, why: "why".into(), since: NOW };
+        let held =
+            HeldMark { mark, words, until: None, why: "why".into(), cause: Default::default(), since: NOW };
         journal.hold(&[held], &[], NOW).unwrap();
     }
 

@@ -13,7 +13,9 @@ use std::time::Duration;
 pub use entries::{Apart, Entries, Why};
 pub use entry::{Entry, Held, ValueError};
 pub use key::Key;
-pub use notes::{About, Acknowledgement, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark};
+pub use notes::{
+    About, Acknowledgement, Cause, Decision, Ending, MarkEntry, Returned, Scope, Settled, Watermark,
+};
 
 /// How long a settled mark stays, and a decision that has ended: longer than anybody asks about it, and much longer than the horizon.
 pub const KEPT: Duration = Duration::from_secs(7 * 86_400);

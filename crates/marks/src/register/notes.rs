@@ -145,7 +145,7 @@ pub enum About {
 }
 
 /// What a decision holds for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Every host.
     All,
@@ -232,6 +232,15 @@ impl Decision {
     }
 }
 
+/// What holds a mark, for whoever has to say how that ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// Whom it is about: the group of a storm, or what an operator's decision names.
+    pub scope: Option<Scope>,
+    /// The operator's decision.
+    pub decision: Option<NoteId>,
+}
+
 impl Scope {
     /// Its word and the name behind that, as they are kept.
     pub fn parts(&self) -> (&'static str, &str) {
@@ -240,6 +249,18 @@ impl Scope {
             Self::Group(name) => ("group", name),
             Self::Host(name) => ("host", name.as_str()),
         }
+    }
+
+    /// Both in one text.
+    pub fn text(&self) -> String {
+        let (word, name) = self.parts();
+        format!("{word}:{name}")
+    }
+
+    /// Reads that.
+    pub fn of_text(text: &str) -> Option<Self> {
+        let (word, name) = text.split_once(':')?;
+        Self::of_parts(word, name)
     }
 
     /// Reads these.

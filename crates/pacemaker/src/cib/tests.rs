@@ -263,6 +263,16 @@ fn levels_that_the_fencer_passes_over_do_not_count() {
     }
 }
 
+/// Nor do they keep the levels of a pattern from the host. The broken variant has a number that the fencer takes.
+#[test]
+fn a_level_that_the_fencer_passes_over_hides_no_other() {
+    let pattern = level("target-pattern=\"compute.*\" index=\"1\" devices=\"mark\"");
+    for (index, seen) in [("0", 1), ("11", 1), ("2", 0)] {
+        let own = level(&format!("target=\"compute1\" index=\"{index}\" devices=\"power\""));
+        assert_eq!(faults(&format!("{own}{pattern}"), "compute1").len(), seen, "{index}");
+    }
+}
+
 #[test]
 fn the_incarnation_is_the_newest_success() {
     let history =

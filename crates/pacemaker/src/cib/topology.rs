@@ -58,18 +58,29 @@ impl MarkLevel {
 
 /// See [`Cib::mark_levels_of`].
 pub(super) fn levels_of(cib: &Cib, host: &HostName) -> Vec<MarkLevel> {
-    let exact: Vec<&Level> = cib.levels.iter().filter(|level| level.target.key() == host.as_str()).collect();
+    let exact: Vec<&Level> = held(cib).filter(|level| level.target.key() == host.as_str()).collect();
     if !exact.is_empty() {
         return mark_levels(cib, &exact, |_| true);
     }
     let matching: Vec<&Level> =
-        cib.levels.iter().filter(|level| matches(cib, &level.target, host) != Some(false)).collect();
+        held(cib).filter(|level| matches(cib, &level.target, host) != Some(false)).collect();
     mark_levels(cib, &matching, |target| matches(cib, target, host) == Some(true))
 }
 
 /// See [`Cib::mark_levels`].
 pub(super) fn all_levels(cib: &Cib) -> Vec<MarkLevel> {
-    mark_levels(cib, &cib.levels.iter().collect::<Vec<_>>(), |_| true)
+    mark_levels(cib, &held(cib).collect::<Vec<_>>(), |_| true)
+}
+
+fn held(cib: &Cib) -> impl Iterator<Item = &Level> {
+    cib.levels.iter().filter(|level| level.holds())
+}
+
+impl Level {
+    /// Whether the fencer takes it. One of another number it passes over, so that it stands in the way of no other either.
+    pub fn holds(&self) -> bool {
+        LEVELS.contains(&self.index)
+    }
 }
 
 fn matches(cib: &Cib, target: &Target, host: &HostName) -> Option<bool> {
@@ -81,7 +92,7 @@ fn matches(cib: &Cib, target: &Target, host: &HostName) -> Option<bool> {
 fn mark_levels(cib: &Cib, levels: &[&Level], certain: impl Fn(&Target) -> bool) -> Vec<MarkLevel> {
     let mut seen: Vec<(String, u32)> = Vec::new();
     let mut found = Vec::new();
-    for level in levels.iter().filter(|level| LEVELS.contains(&level.index)) {
+    for level in levels {
         let key = (level.target.key(), level.index);
         if seen.contains(&key) {
             continue;

@@ -2,7 +2,7 @@
 
 use crate::levels::{Lists, distinct, eligible, holding, keeps, without_marks};
 use crate::model::{Cluster, Node, NodeKind, Resource};
-use pacemaker::cib::{LEVELS, Target};
+use pacemaker::cib::Target;
 
 /// The levels of one target that holds for a node.
 #[derive(PartialEq)]
@@ -38,8 +38,7 @@ fn of_node(before: &Cluster, after: &Cluster, node: &Node) -> Option<String> {
 
 fn ways<'a>(cluster: &'a Cluster, node: &Node) -> Vec<Way<'a>> {
     let way = |(target, is_sure): (&'a Target, bool)| {
-        let mut own: Vec<_> =
-            cluster.levels.iter().filter(|l| l.target == *target && LEVELS.contains(&l.index)).collect();
+        let mut own: Vec<_> = cluster.levels.iter().filter(|l| l.target == *target && l.holds()).collect();
         own.sort_by_key(|level| level.index);
         Way { target, is_sure, lists: own.into_iter().map(|level| level.devices.clone()).collect() }
     };

@@ -1,33 +1,63 @@
-//! One outage or two (design, section 6). Pure: no I/O, no clock.
+//! One outage or two (design, section 6): the one set of rules, for the daemon, the commands and the agent.
+
+mod told;
 
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use journal::Outage;
-use marks::fencing::{Fencing, Incarnation};
-use marks::mark::Settlement;
-use marks::rule::Rule;
-use marks::sighting::{Sighting, Witness};
-use marks::time::{CLOCK_SKEW, Timestamp};
+use crate::fencing::{Fencing, Incarnation};
+use crate::id::MarkId;
+use crate::mark::Settlement;
+use crate::rule::Rule;
+use crate::sighting::{Sighting, Witness};
+use crate::time::{CLOCK_SKEW, Timestamp};
 
 /// What one clock says of one moment differs by less than this: it counts whole seconds, and is asked a moment later. A host
 /// needs longer to come back and to fail again.
-pub(super) const GRAIN: Duration = Duration::from_secs(5);
+pub const GRAIN: Duration = Duration::from_secs(5);
+
+pub use told::{Told, Traces, forgotten, is_twice, taken_in};
+
+/// Records of a host within this are one outage, where nothing better is known: `[intake] coalesce` where it is not set.
+pub const COALESCE: Duration = Duration::from_secs(180);
+/// What is found later than this may have been told: `[intake] horizon` where it is not set.
+pub const HORIZON: Duration = Duration::from_secs(86_400);
+
+/// What decides whether the next fencing or sighting of a host belongs to an outage that has a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// The mark.
+    pub mark: MarkId,
+    /// When it began: the mark's `failure_time`.
+    pub first: Timestamp,
+    /// The newest time of its fencings and sightings.
+    pub newest: Timestamp,
+    /// The connections that ended with it, as far as they are known.
+    pub incarnations: Vec<Incarnation>,
+    /// When its host was seen to be back.
+    pub returned_at: Option<Timestamp>,
+    /// How and when the mark ended.
+    pub settled: Option<(Settlement, Timestamp)>,
+    /// Whether anything that is known here shows that its host was down.
+    pub is_proven: bool,
+}
 
 /// The outage that a record belongs to, and the rule that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Joined<'a> {
-    pub(super) outage: &'a Outage,
-    pub(super) rule: Rule,
+pub struct Joined<'a> {
+    /// The outage.
+    pub outage: &'a Outage,
+    /// Why it is that one.
+    pub rule: Rule,
 }
 
 /// What decides where nothing better is known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reach {
+pub struct Reach {
     /// What is nearer than this is one outage, as far as clocks can tell.
-    pub(super) coalesce: Duration,
+    pub coalesce: Duration,
     /// There is no cluster to ask: clocks are all there is.
-    pub(super) alone: bool,
+    pub alone: bool,
 }
 
 impl Reach {
@@ -39,24 +69,26 @@ impl Reach {
 
 /// A connection that a host had.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Connection {
-    pub(super) incarnation: Incarnation,
+pub struct Connection {
+    /// Which one.
+    pub incarnation: Incarnation,
     /// Since when, by the clock of this controller where it saw the connection appear, else by that of the controller that made it.
-    pub(super) since: Timestamp,
-    pub(super) was_seen: bool,
+    pub since: Timestamp,
+    /// Whether this controller saw it appear.
+    pub was_seen: bool,
 }
 
 /// What is known of a host's connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Connections {
+pub struct Connections {
     /// All that were ever known, in any order.
-    pub(super) all: Vec<Connection>,
+    pub all: Vec<Connection>,
     /// The newest that the cluster remembers.
-    pub(super) current: Option<Incarnation>,
+    pub current: Option<Incarnation>,
     /// Pacemaker has not fenced the host since it was connected last.
-    pub(super) is_back: bool,
+    pub is_back: bool,
     /// It is a cluster node: its joins are seen, and what it does first comes after them.
-    pub(super) joins: bool,
+    pub joins: bool,
 }
 
 impl Connections {
@@ -113,7 +145,7 @@ impl Connections {
     }
 
     /// The connection that a sighting ended, for the mark that it makes.
-    pub(super) fn before(&self, sighting: &Sighting) -> Option<Incarnation> {
+    pub fn before(&self, sighting: &Sighting) -> Option<Incarnation> {
         if sighting.witness == Witness::NodeFenced && self.current.is_some() {
             return self
                 .newest()
@@ -129,7 +161,7 @@ impl Connections {
 /// The outage that a fencing belongs to, where there is one; outages come oldest first. What surely fits goes before what
 /// is only near: an outage whose connection is unknown must not take in what belongs to another one beside it. Before all
 /// goes what Pacemaker itself says: that the host was down already.
-pub(super) fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<Joined<'a>> {
+pub fn of_fencing<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Reach) -> Option<Joined<'a>> {
     // Its own mark may be there already: only the record that it was taken in is missing.
     let own = outages.iter().find(|outage| outage.mark == fencing.id.into());
     let asked = fencing.asked_at;
@@ -165,7 +197,7 @@ fn is_void(outage: &Outage, at: Timestamp) -> bool {
 
 /// Whether a record comes so long after the last one of an outage whose mark has ended that nobody expects it any more: the host
 /// may have been back and be down again, though nothing shows it.
-pub(super) fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
+pub fn is_over(outage: &Outage, at: Timestamp, reach: Reach) -> bool {
     outage.settled.is_some() && at.since(outage.newest) > reach.widest()
 }
 
@@ -190,7 +222,7 @@ fn of_host_already_down<'a>(fencing: &Fencing, outages: &'a [Outage], reach: Rea
 
 /// The outage that a word from outside speaks of, which proves nothing by itself: one that is still open, or one that was over
 /// so short a time ago that what is still said of it could be taken as a proof of another one.
-pub(super) fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Option<&Outage> {
+pub fn spoken_of(outages: &[Outage], now: Timestamp, coalesce: Duration) -> Option<&Outage> {
     let is_open = |o: &Outage| o.settled.is_none() && o.returned_at.is_none();
     let end = |o: &Outage| o.returned_at.map_or(o.newest, |back| back.max(o.newest));
     let is_recent = |o: &Outage| !is_void(o, now) && now.since(end(o)) <= coalesce;
@@ -246,7 +278,7 @@ fn newest(connections: &[Incarnation]) -> Option<&Incarnation> {
 }
 
 /// The outage that a sighting belongs to.
-pub(super) fn of_sighting<'a>(
+pub fn of_sighting<'a>(
     sighting: &Sighting,
     connections: &Connections,
     outages: &'a [Outage],
@@ -261,7 +293,7 @@ pub(super) fn of_sighting<'a>(
 /// The same once more before a sighting makes a mark of its own. Where the host is connected, and was not fenced since, no sighting
 /// ended that connection, although clocks that differ may say that it came later. What is `near-by-clock` with so wide a margin may
 /// as well be a failure of its own.
-pub(super) fn of_sighting_before_return<'a>(
+pub fn of_sighting_before_return<'a>(
     sighting: &Sighting,
     connections: &Connections,
     outages: &'a [Outage],
@@ -303,7 +335,7 @@ fn at<'a>(
 
 /// Whether a sighting that belongs to an outage by a rule proves its mark. An operation ends after its agent was asked: where only
 /// clocks say that the two belong together, what is older proves nothing of it, nor does what is older than a return.
-pub(super) fn is_proof(
+pub fn is_proof(
     joined: Joined<'_>,
     sighting: &Sighting,
     claimed: Timestamp,
@@ -349,7 +381,7 @@ fn is_within(at: Timestamp, outage: &Outage, limit: Duration) -> bool {
 /// When the host came back from an outage: when a connection was made that is newer than the outage's own, and not before the
 /// outage, whatever the clock of its controller says. Where the cluster has forgotten all connections, a member that was fenced
 /// long enough ago is back too.
-pub(super) fn return_from(
+pub fn return_from(
     outage: &Outage,
     current: Option<&Incarnation>,
     is_member: bool,
@@ -374,13 +406,11 @@ mod stories;
 
 #[cfg(test)]
 mod tests {
-    use marks::fencing::Origin;
-    use marks::host::HostName;
-    use marks::id::FencingId;
+    use crate::fencing::Origin;
+    use crate::host::HostName;
+    use crate::id::FencingId;
 
     use super::*;
-
-    const COALESCE: Duration = Duration::from_secs(180);
 
     fn second(second: i64) -> Timestamp {
         Timestamp::from_seconds(second)

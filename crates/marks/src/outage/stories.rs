@@ -1,9 +1,9 @@
 //! Stories of one host: it fails, is fenced, comes back and fails again, on controllers whose clocks differ; what is known of it
 //! arrives in any order.
 
-use marks::fencing::Origin;
-use marks::host::HostName;
-use marks::id::{FencingId, OperationId};
+use crate::fencing::Origin;
+use crate::host::HostName;
+use crate::id::{FencingId, OperationId};
 use proptest::prelude::*;
 
 use super::*;

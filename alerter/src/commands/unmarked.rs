@@ -1,0 +1,223 @@
+//! Fencings that have no mark yet, as far as journal and register tell (design, section 6).
+
+use std::time::Duration;
+
+use journal::{Journal, JournalError};
+use marks::fencing::Fencing;
+use marks::outage::{COALESCE, HORIZON, Reach, Told, Traces, forgotten, taken_in};
+use marks::register::{Entry, Key};
+use marks::time::Timestamp;
+use site::Site;
+
+use super::merged::Look;
+
+/// The times of `[intake]` that decide here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    coalesce: Duration,
+    pub(super) horizon: Duration,
+}
+
+impl Rules {
+    /// As they are configured.
+    pub(super) fn of(site: &Site) -> Self {
+        Self { coalesce: site.coalesce.unwrap_or(COALESCE), horizon: site.horizon.unwrap_or(HORIZON) }
+    }
+}
+
+/// Fencings without a mark, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Unmarked {
+    /// In this journal: they wait for the daemon.
+    pub(super) here: Vec<Fencing>,
+    /// In the register alone: their alerter has not come to them yet, or holds their mark.
+    pub(super) elsewhere: Vec<Fencing>,
+}
+
+/// The fencings of which the intake would still make a mark, by its own rules. `unfolded` are those of the journal.
+///
+/// # Errors
+/// As any read.
+pub(super) fn unmarked(
+    journal: Option<&Journal>,
+    unfolded: Vec<Fencing>,
+    look: &Look,
+    (controller, rules): (&str, Rules),
+    now: Timestamp,
+) -> Result<Unmarked, JournalError> {
+    let Some(entries) = look.entries() else { return Ok(Unmarked { here: unfolded, ..Unmarked::default() }) };
+    let told = Told::of(entries, &unfolded, rules.coalesce, now);
+    let cleared = forgotten(entries, rules.horizon, now);
+    let mut new = Unmarked::default();
+    for fencing in unfolded.iter().filter(|fencing| !told.has_mark(fencing.id)) {
+        // What the register knows no more may have been told by another controller.
+        if !traces(journal, look, fencing)?.are_past(fencing.asked_at, cleared) {
+            new.here.push(fencing.clone());
+        }
+    }
+    for fencing in look.all().filter_map(Entry::fencing).filter(|fencing| !told.has_mark(fencing.id)) {
+        if !is_known(journal, fencing, controller, rules)? {
+            new.elsewhere.push(fencing.clone());
+        }
+    }
+    new.elsewhere.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
+    Ok(new)
+}
+
+/// What the register says of a fencing, and what the journal has seen there.
+fn traces(journal: Option<&Journal>, look: &Look, fencing: &Fencing) -> Result<Traces, JournalError> {
+    let key = Key::Fencing(fencing.id);
+    let stood = |key: &Key| {
+        journal.map_or(Ok(false), |journal| journal.is_published(look.register(), &key.to_string()))
+    };
+    Ok(Traces {
+        registered: look.entry(&key).is_some(),
+        published: stood(&key)?,
+        ended: stood(&Key::Settled(fencing.id.into()))?,
+    })
+}
+
+/// What the journal has made of a fencing counts here, whatever that is.
+fn is_known(
+    journal: Option<&Journal>,
+    fencing: &Fencing,
+    controller: &str,
+    rules: Rules,
+) -> Result<bool, JournalError> {
+    let Some(journal) = journal else { return Ok(false) };
+    let reach = Reach { coalesce: rules.coalesce, alone: false };
+    Ok(fencing.seen_by == controller
+        || journal.is_imported(fencing.id)?
+        || journal.mark_of(fencing.id)?.is_some()
+        || taken_in(fencing, &journal.outages_of(&fencing.node)?, reach).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use journal::Role;
+    use marks::fencing::Incarnation;
+    use marks::id::FencingId;
+    use marks::mark::Settlement;
+    use marks::register::{KEPT, Register, Returned};
+
+    use super::*;
+    use crate::commands::merged::tests::{NOW, alone, entry, fencing, journal, look, settled};
+
+    /// Those of these fencings of this controller that wait for its daemon.
+    fn here(journal: Option<&Journal>, unfolded: &[&Fencing], look: &Look, now: Timestamp) -> Vec<Fencing> {
+        let unfolded = unfolded.iter().map(|fencing| (*fencing).clone()).collect();
+        unmarked(journal, unfolded, look, ("ctl1", Rules::of(&Site::default())), now).unwrap().here
+    }
+
+    #[test]
+    fn a_fencing_without_a_mark_is_seen_from_everywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let (marked, lonely) = (fencing("compute1", "ctl1"), fencing("compute2", "ctl2"));
+        let journal = journal(dir.path(), &marked);
+        let again = Fencing { id: FencingId::generate(), ..marked.clone() };
+        let look = look(vec![
+            Entry::Fencing(marked.clone()),
+            Entry::Fencing(again),
+            Entry::Fencing(lonely.clone()),
+            Entry::Mark(entry(&marked, "ctl1")),
+        ]);
+        let elsewhere = |journal: Option<&Journal>, controller: &str, now: Timestamp| {
+            unmarked(journal, vec![], &look, (controller, Rules::of(&Site::default())), now)
+                .unwrap()
+                .elsewhere
+        };
+        assert_eq!(elsewhere(Some(&journal), "ctl1", NOW), slice::from_ref(&lonely));
+        assert_eq!(elsewhere(None, "ctl3", NOW), slice::from_ref(&lonely));
+        let late = NOW + KEPT + Duration::from_secs(1);
+        assert_eq!(elsewhere(None, "ctl3", late), slice::from_ref(&lonely), "no age ends it");
+        let known = Journal::open(&dir.path().join("state2/marks.db"), Role::Alerter).unwrap();
+        assert!(elsewhere(Some(&known), "ctl2", NOW).is_empty(), "its own journal knows better");
+    }
+
+    /// The alerter on another controller has told what `fence_mark` recorded here.
+    #[test]
+    fn a_fencing_that_was_told_from_elsewhere_does_not_wait() {
+        let first =
+            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
+        let later = Fencing {
+            id: FencingId::generate(),
+            incarnation: Some(Incarnation::new("ctl1", 5, 9)),
+            ..first.clone()
+        };
+        let waiting = |look: &Look, now| here(None, &[&first, &later], look, now);
+        let told = look(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        assert_eq!(waiting(&told, NOW), slice::from_ref(&later), "another connection, another outage");
+        let ended =
+            look(vec![settled(&first, Settlement::Dismissed), settled(&later, Settlement::Dismissed)]);
+        assert!(waiting(&ended, NOW).is_empty());
+    }
+
+    /// No age ends what nobody was told: it waits, unless it has stood in the register, where its alerter found it.
+    #[test]
+    fn an_old_fencing_waits_unless_it_has_left_the_register() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = fencing("compute1", "ctl1");
+        let mut journal = Journal::open(&dir.path().join("state/marks.db"), Role::Alerter).unwrap();
+        let late = NOW + KEPT + Duration::from_secs(1);
+        for (is_published, look, now, waiting) in [
+            (false, look(vec![]), late, 1),
+            (true, look(vec![]), NOW, 1),
+            (true, look(vec![]), late, 0),
+            (true, look(vec![Entry::Fencing(own.clone())]), late, 1),
+            (true, alone(), late, 1),
+        ] {
+            if is_published {
+                journal.note_published(Register::Attrd, &[Key::Fencing(own.id).to_string()]).unwrap();
+            }
+            assert_eq!(here(Some(&journal), &[&own], &look, now).len(), waiting, "{is_published} {now}");
+        }
+    }
+
+    /// What the intake makes a mark of waits. The broken variants are what it takes for the same outage.
+    #[test]
+    fn a_fencing_waits_where_the_intake_makes_a_mark_of_it() {
+        let seconds = |count| NOW + Duration::from_secs(count);
+        let first = fencing("compute1", "ctl1");
+        let marked = |more: Vec<Entry>| look([vec![Entry::Mark(entry(&first, "ctl2"))], more].concat());
+        let waits = |look: &Look, after: u64, coalesce: u64| {
+            let again = Fencing { id: FencingId::generate(), asked_at: seconds(after), ..first.clone() };
+            let rules = Rules { coalesce: Duration::from_secs(coalesce), ..Rules::of(&Site::default()) };
+            !unmarked(None, vec![again], look, ("ctl1", rules), seconds(after)).unwrap().here.is_empty()
+        };
+        assert!(waits(&marked(vec![]), 100, 90) && !waits(&marked(vec![]), 100, 100), "as it is configured");
+        let back = |after| Returned { mark: first.id.into(), at: seconds(after), by: "ctl2".into() };
+        let returned = marked(vec![Entry::Returned(back(60))]);
+        assert!(waits(&returned, 100, 180) && !waits(&returned, 50, 180), "its host was back");
+    }
+
+    /// Pacemaker repeats `off`: each record is near to the one before it, as the intake sees it.
+    #[test]
+    fn what_is_near_to_a_fencing_that_was_told_is_told() {
+        let first = fencing("compute1", "ctl1");
+        let again = |after| {
+            let asked_at = NOW + Duration::from_secs(after);
+            Fencing { id: FencingId::generate(), asked_at, ..first.clone() }
+        };
+        let [near, far] = [again(150), again(300)];
+        let now = far.asked_at;
+        let look = look(vec![Entry::Mark(entry(&first, "ctl2")), Entry::Fencing(near)]);
+        assert!(here(None, &[&far], &look, now).is_empty());
+        let alone = crate::commands::merged::tests::look(vec![Entry::Mark(entry(&first, "ctl2"))]);
+        assert_eq!(here(None, &[&far], &alone, now).len(), 1);
+    }
+
+    /// The same connection covers it no longer where the CIB said that the host was up in between.
+    #[test]
+    fn a_late_fencing_of_a_host_that_was_up_waits_although_its_connection_was_told() {
+        let told =
+            Fencing { incarnation: Some(Incarnation::new("ctl1", 4, 7)), ..fencing("compute1", "ctl1") };
+        let look = look(vec![Entry::Mark(entry(&told, "ctl2"))]);
+        let asked_at = NOW + COALESCE + Duration::from_secs(1);
+        for (already_down, waiting) in [(Some(false), 1), (Some(true), 0), (None, 0)] {
+            let late = Fencing { id: FencingId::generate(), asked_at, already_down, ..told.clone() };
+            assert_eq!(here(None, &[&late], &look, asked_at).len(), waiting, "{already_down:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the register tells of outages: which have a mark, what these take in, and what of it is past.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Outage, Reach, is_over, of_fencing};
+use crate::fencing::Fencing;
+use crate::host::HostName;
+use crate::id::{FencingId, MarkId};
+use crate::mark::MarkRow;
+use crate::register::{Entries, Entry, KEPT, Key, MarkEntry, SETTLED_MAX};
+use crate::rule::Rule;
+use crate::time::{CLOCK_SKEW, Timestamp};
+
+/// The marks that the register tells of, and the fencings that these have taken in.
+#[derive(Debug)]
+pub struct Told<'e> {
+    entries: &'e Entries,
+    /// What is said of a later time counts for nothing.
+    latest: Timestamp,
+    taken_in: BTreeMap<FencingId, (MarkId, Rule)>,
+}
+
+impl<'e> Told<'e> {
+    /// What an alerter that knows the register and these fencings makes of the fencings of both. One that joins an outage is a
+    /// record of it for the next one, as in the intake.
+    pub fn of(
+        entries: &'e Entries,
+        fencings: impl IntoIterator<Item = &'e Fencing>,
+        coalesce: Duration,
+        now: Timestamp,
+    ) -> Self {
+        let mut told = Self { entries, latest: now + CLOCK_SKEW, taken_in: BTreeMap::new() };
+        let mut outages = told.outages();
+        let standing = entries.sound.values().filter_map(Entry::fencing);
+        let mut all: Vec<&Fencing> = fencings.into_iter().chain(standing).collect();
+        all.sort_by_key(|fencing| (fencing.asked_at, fencing.id));
+        let reach = Reach { coalesce, alone: false };
+        for fencing in all {
+            let Some(of_host) = outages.get_mut(&fencing.node) else { continue };
+            if let Some((mark, rule)) = taken_in(fencing, of_host, reach) {
+                told.taken_in.insert(fencing.id, (mark, rule));
+                of_host.iter_mut().filter(|outage| outage.mark == mark).for_each(|o| o.add(fencing));
+            }
+        }
+        told
+    }
+
+    /// Whether a mark has ended.
+    pub fn has_ended(&self, mark: MarkId) -> bool {
+        let end = self.entries.sound.get(&Key::Settled(mark));
+        matches!(end, Some(Entry::Settled(end)) if end.at <= self.latest)
+    }
+
+    /// Whether a fencing has a mark, or its own mark has ended.
+    pub fn has_mark(&self, fencing: FencingId) -> bool {
+        self.taken_in.contains_key(&fencing) || self.has_ended(fencing.into())
+    }
+
+    /// Whether a fencing's own mark has ended, or that of the outage that it surely belongs to.
+    pub fn is_done(&self, fencing: FencingId) -> bool {
+        let of = self.taken_in.get(&fencing).filter(|(_, rule)| rule.is_sure());
+        self.has_ended(fencing.into()) || of.is_some_and(|(mark, _)| self.has_ended(*mark))
+    }
+
+    /// Oldest first, by host.
+    fn outages(&self) -> BTreeMap<HostName, Vec<Outage>> {
+        let mut outages: BTreeMap<HostName, Vec<Outage>> = BTreeMap::new();
+        for entry in self.entries.sound.values() {
+            if let Entry::Mark(entry) = entry {
+                outages.entry(entry.mark.node.clone()).or_default().push(self.outage(entry));
+            }
+        }
+        outages.values_mut().for_each(|of_host| of_host.sort_by_key(|outage| (outage.first, outage.mark)));
+        outages
+    }
+
+    fn outage(&self, MarkEntry { mark, incarnation, .. }: &MarkEntry) -> Outage {
+        let settled = match self.entries.sound.get(&Key::Settled(mark.id)) {
+            Some(Entry::Settled(end)) if end.at <= self.latest => Some((end.how, end.at)),
+            _ => None,
+        };
+        let returned_at = match self.entries.sound.get(&Key::Returned(mark.id)) {
+            Some(Entry::Returned(back)) if back.at <= self.latest => Some(back.at),
+            _ => None,
+        };
+        Outage {
+            mark: mark.id,
+            first: mark.failure_time,
+            newest: mark.failure_time,
+            incarnations: incarnation.iter().cloned().collect(),
+            returned_at,
+            settled,
+            // A doubtful mark stands in no register.
+            is_proven: true,
+        }
+    }
+}
+
+impl Outage {
+    /// Takes a further fencing in.
+    fn add(&mut self, fencing: &Fencing) {
+        self.newest = self.newest.max(fencing.asked_at);
+        let known = &mut self.incarnations;
+        known.extend(
+            fencing.incarnation.iter().filter(|one| !known.contains(one)).cloned().collect::<Vec<_>>(),
+        );
+    }
+}
+
+/// The mark that takes a fencing in, of the outages of its host, oldest first; else it makes one of its own.
+pub fn taken_in(fencing: &Fencing, outages: &[Outage], reach: Reach) -> Option<(MarkId, Rule)> {
+    let joined = of_fencing(fencing, outages, reach)?;
+    (!is_over(joined.outage, fencing.asked_at, reach)).then_some((joined.outage.mark, joined.rule))
+}
+
+/// Whether another alerter made a mark of the same outage: the same connection of the same host, at about the same time. Far
+/// apart, they are two outages, the connection between which was forgotten; and so they are where one alerter made both.
+pub fn is_twice(row: &MarkRow, other: &MarkEntry, coalesce: Duration) -> bool {
+    let same_connection = row.incarnation.is_some() && row.incarnation == other.incarnation;
+    let is_near = row.failure_time.distance(other.mark.failure_time) <= coalesce;
+    row.node == other.mark.node && same_connection && is_near && row.made_by != other.made_by
+}
+
+/// What is known of a fencing's place in the register.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traces {
+    /// It stands there, and was not lost from it: whoever told of it would have left a trace beside it.
+    pub registered: bool,
+    /// It stood there.
+    pub published: bool,
+    /// The register says, or said, that its mark has ended.
+    pub ended: bool,
+}
+
+impl Traces {
+    /// Whether it is known that an alerter had it. Age alone ends nothing: what never stood in the register is still to be
+    /// notified.
+    pub fn are_past(self, asked_at: Timestamp, forgotten: Timestamp) -> bool {
+        let is_cleared = asked_at < forgotten;
+        let has_left = self.published && is_cleared && !self.registered;
+        has_left || (self.ended && (is_cleared || !self.registered))
+    }
+}
+
+/// What had ended before this has left the register: by its age, or since so many have ended since then. Nobody can make what
+/// happened within the horizon look as if it had.
+pub fn forgotten(found: &Entries, horizon: Duration, now: Timestamp) -> Timestamp {
+    let ends = found.sound.values().filter_map(|entry| match entry {
+        Entry::Settled(end) => Some(end.at),
+        _ => None,
+    });
+    let mut ends: Vec<Timestamp> = ends.collect();
+    ends.sort_unstable();
+    let oldest = ends.iter().rev().nth(SETTLED_MAX - 1).map_or(now - KEPT, |oldest| *oldest);
+    oldest.clamp(now - KEPT, now - horizon.min(KEPT))
+}
