@@ -16,6 +16,7 @@ use site::is_hidden;
 use super::progress::Progress;
 use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
+use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};
 use crate::surface::timeline::Timeline;
 
@@ -188,7 +189,7 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
         true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
         false => {
             let drawn = Timeline::of(&report::episodes(&facts), from, to);
-            String::from(report::page(&numbers, &controller(), &drawn))
+            sent(report::page(&numbers, &controller(), &drawn))
         }
     };
     let mut out = Out::open(options.output.as_deref())?;
