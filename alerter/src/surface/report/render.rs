@@ -6,7 +6,10 @@ use std::time::Duration;
 use marks::time::Timestamp;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
-use super::{Event, Numbers, Percentiles};
+use super::history::Event;
+use super::numbers::{Numbers, Repeated, Slow};
+use super::percentile::Percentiles;
+use super::spans::{Trouble, between};
 use crate::surface::timeline;
 use crate::words::{measured, utc};
 
@@ -88,7 +91,7 @@ fn times(numbers: &Numbers) -> Markup {
 
 fn slowest(numbers: &Numbers) -> Markup {
     let head = [("Took", true), ("Host", false), ("Failed", false), ("Why", false), ("Mark", false)];
-    let cells = |slow: &super::Slow| {
+    let cells = |slow: &Slow| {
         let why = if slow.causes.is_empty() { "nothing kept it".to_owned() } else { slow.causes.join("\n") };
         vec![span(slow.took), slow.host.clone(), time(slow.failed), why, slow.mark.clone()]
     };
@@ -96,17 +99,17 @@ fn slowest(numbers: &Numbers) -> Markup {
 }
 
 fn repeated(numbers: &Numbers) -> Markup {
-    let cells = |host: &super::Repeated| vec![host.host.clone(), host.outages.to_string()];
+    let cells = |host: &Repeated| vec![host.host.clone(), host.outages.to_string()];
     let head = [("Host", false), ("Outages", true)];
     table("Hosts with several outages", &head, numbers.repeated.iter().map(cells))
 }
 
 fn trouble(numbers: &Numbers) -> Markup {
     let head = [("Route", false), ("From", false), ("To", false), ("Lasted", false), ("At first", false)];
-    let cells = |trouble: &super::Trouble| {
+    let cells = |trouble: &Trouble| {
         let to = trouble.to.map_or_else(|| "still".to_owned(), time);
         let until = Timestamp(trouble.to.unwrap_or(numbers.to));
-        let lasted = span(super::between(Timestamp(trouble.from), until));
+        let lasted = span(between(Timestamp(trouble.from), until));
         vec![trouble.route.clone(), time(trouble.from), to, lasted, trouble.detail.clone()]
     };
     table("Endpoints in trouble", &head, numbers.trouble.iter().map(cells))

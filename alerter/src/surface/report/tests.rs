@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use journal::{Journal, NewDelivery, Role, Taken};
-use marks::delivery::{Arrivals, Attempt, State};
+use journal::{HistoryRow, Journal, NewDelivery, Role, Taken};
+use marks::delivery::{Arrivals, Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::mark::{Proof, Source, Standing};
+use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::register::Acknowledgement;
+use marks::time::Timestamp;
 
+use super::history::Event;
+use super::numbers::{Facts, Outages, Repeated};
+use super::percentile::Percentiles;
+use super::spans::{Held, Trouble};
 use super::*;
 use crate::surface::markup::sent;
 use crate::surface::timeline::Timeline;
