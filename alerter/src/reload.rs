@@ -77,18 +77,7 @@ pub async fn note(shared: &Shared, changes: &[String], signed: Signed) {
     let why = if signed.reason.is_empty() { String::new() } else { format!(": {}", signed.reason) };
     let detail = plain(&format!("the configuration was read again ({what}){why}"));
     let append = move |journal: &mut Journal| {
-        let (at, event) = (Timestamp::now(), "reloaded");
-        let actor = &signed.user;
-        let row = NewHistory {
-            at,
-            event,
-            mark: None,
-            node: None,
-            route: None,
-            outcome: None,
-            detail: &detail,
-            actor,
-        };
+        let row = NewHistory::new(Timestamp::now(), "reloaded", &detail, &signed.user);
         journal.append_history(&row)
     };
     if let Err(error) = shared.base.store.run(append).await {

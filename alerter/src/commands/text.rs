@@ -1,5 +1,6 @@
 //! How answers look on a terminal.
 
+use comfy_table::{Table, presets::NOTHING};
 use marks::fencing::Fencing;
 use marks::time::Timestamp;
 
@@ -11,17 +12,12 @@ pub(super) use crate::words::{short as span, utc as time};
 
 /// Columns as wide as their widest cell, two spaces between them.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+    let mut table = Table::new();
+    table.load_style(NOTHING).add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt() + "\n"
 }
 
 /// The heading of `list`.
@@ -195,6 +191,8 @@ mod tests {
     fn a_table_lines_up() {
         let rows = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
         assert_eq!(table(&rows), "a    bb\nccc  d\n");
+        let wide = [["日本", "x"], ["a", "y"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&wide), "日本  x\na     y\n", "a letter may take two columns");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use marks::register::Register;
 use site::{Section, absolute, is_plain_name};
 
 use super::routes::Route;
-use super::settings::patterns;
+use super::values::patterns;
 use crate::config::token::{Digest, Token};
 use crate::listen::tls::{self, TlsFiles};
 

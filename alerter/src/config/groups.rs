@@ -7,15 +7,13 @@ mod told;
 use marks::host::HostName;
 use site::{Place, Section, is_plain_name, shown, unknown_word};
 
-use super::routes::Reach;
+use super::reach::Reach;
 use crate::config::rules::Rules;
 use crate::probes::{self, Confirm};
 
+use members::REST;
 pub use members::{Attributes, Members};
 pub use told::{Link, Told};
-
-/// The group of every host that is in no other.
-const REST: &str = "default";
 
 /// Hosts that are told alike: those of a rack, of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,12 @@ mod groups;
 mod healthcheck;
 mod listen;
 mod notice;
+mod reach;
 mod routes;
 pub mod rules;
 mod settings;
 pub mod token;
+mod values;
 mod written;
 
 use std::path::Path;
@@ -21,7 +23,8 @@ pub use groups::{Attributes, Group, Link, Members, Told};
 pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;
 pub use notice::{NoticeTarget, NoticeWay};
-pub use routes::{ROUTE_KEYS, Route, RouteName};
+pub use reach::RouteName;
+pub use routes::{ROUTE_KEYS, Route};
 pub use settings::{
     HistoryRules, HostRules, IntakeRules, Recipients, Settings, StorePlace, check_control_socket,
     control_socket,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use drivers::{Driver, Kind, exec, http};
 use site::Section;
 
-use super::routes::RouteName;
+use super::reach::RouteName;
 use super::written::Written;
 
 /// The drivers that a notice may go through.

@@ -1,17 +1,17 @@
 //! Routes: `[DRIVER.NAME]`, with what is the framework's own of each, whatever its driver.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use drivers::{Driver, Step};
 use marks::host::{HostName, HostPatterns};
 use marks::terms::{After, IfReturned, Terms};
-use site::{Place, Section, is_plain_name, shown};
+use site::{Place, Section, shown};
 
 use super::groups::Groups;
-use super::settings::{SECONDS, patterns};
+use super::reach::{Reach, RouteName};
+use super::values::{SECONDS, patterns};
 use super::written::Written;
 
 /// A route waits so long for the one that comes first, where the configuration says nothing else.
@@ -82,33 +82,6 @@ impl Route {
     }
 }
 
-/// A route's name: 1 to 64 of `A-Z a-z 0-9 _ -`; behind it, for a further step, what [`Step::suffix`] says.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RouteName(String);
-
-impl RouteName {
-    /// Reads a name; `None` if it is no such name.
-    pub fn parse(text: &str) -> Option<Self> {
-        is_plain_name(text).then(|| Self(text.to_owned()))
-    }
-
-    /// The name of a step of this route.
-    pub fn of_step(&self, step: Step) -> Self {
-        Self(format!("{}{}", self.0, step.suffix()))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for RouteName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// Reads every route of every driver.
 pub(super) fn read<'a>(
     root: &mut Section<'a, '_>,
@@ -127,7 +100,7 @@ pub(super) fn read<'a>(
                 of_kind.named_section(key).complain_here(message);
             }
             let mut section = of_kind.named_section(key);
-            let reach = Reach::read(&mut section, key, groups);
+            let reach = reach(&mut section, key, groups);
             let after = after(&mut section).inspect(|after| found.note(key, after)).map(|after| after.of);
             found.routes.extend(route(section, kind, &reach, after));
             found.reaches.push(reach);
@@ -189,37 +162,20 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Which hosts a route takes.
-pub(super) struct Reach<'a> {
-    /// Its name, which may be none.
-    pub(super) name: &'a str,
-    hosts: Option<HostPatterns>,
-    groups: Vec<String>,
-    pub(super) required: bool,
-}
-
-impl<'a> Reach<'a> {
-    fn read(section: &mut Section<'a, '_>, name: &'a str, groups: &Groups<'a>) -> Self {
-        let hosts = patterns(section, "hosts");
-        if hosts.as_ref().is_some_and(Vec::is_empty) {
-            section.complain(
-                "hosts",
-                "the list is empty, so this route would get no mark: name hosts, or remove the key",
-            );
-        }
-        let named = groups.named_by(section).unwrap_or_default();
-        if let Some(group) = groups.naming(name) {
-            refuse_reach(section, &shown(group));
-        }
-        let hosts = HostPatterns::from_entries(hosts.into_iter().flatten()).ok();
-        Self { name, hosts, groups: named, required: section.flag("required").unwrap_or(true) }
+fn reach<'a>(section: &mut Section<'a, '_>, name: &'a str, groups: &Groups<'a>) -> Reach<'a> {
+    let hosts = patterns(section, "hosts");
+    if hosts.as_ref().is_some_and(Vec::is_empty) {
+        section.complain(
+            "hosts",
+            "the list is empty, so this route would get no mark: name hosts, or remove the key",
+        );
     }
-
-    /// Whether it surely takes every host of a group.
-    pub(super) fn takes_all_of(&self, group: &str) -> bool {
-        let everybody = self.hosts.is_none() && self.groups.is_empty();
-        everybody || self.groups.iter().any(|own| own == group)
+    let named = groups.named_by(section).unwrap_or_default();
+    if let Some(group) = groups.naming(name) {
+        refuse_reach(section, &shown(group));
     }
+    let hosts = HostPatterns::from_entries(hosts.into_iter().flatten()).ok();
+    Reach { name, hosts, groups: named, required: section.flag("required").unwrap_or(true) }
 }
 
 fn refuse_reach(section: &mut Section<'_, '_>, group: &str) {
@@ -247,7 +203,7 @@ fn after<'a>(section: &mut Section<'a, '_>) -> Option<Waits<'a>> {
     if section.has("after-limit") && !section.has("after") {
         section.complain("after-limit", "after is missing: which route comes first?");
     }
-    let (route, place) = (route?.0, section.place_of("after")?);
+    let (route, place) = (route?.to_string(), section.place_of("after")?);
     Some(Waits { of: After { route, limit }, place })
 }
 

@@ -16,15 +16,14 @@ use super::groups::{self, Attributes, Group, Groups, Told};
 use super::healthcheck::{self, Healthcheck};
 use super::listen::{Addresses, Served};
 use super::notice::{self, NoticeTarget};
-use super::routes::{self, Route, RouteName};
+use super::reach::RouteName;
+use super::routes::{self, Route};
+use super::values::{SECONDS, patterns};
 use super::written::Written;
 
 use crate::listen::{Address, Host, PATH_MAX};
 use crate::log::{self, Format, To};
 use crate::probes::Confirm;
-
-/// The limits of a time in the configuration, in seconds: a day is longer than anything that makes sense.
-pub(super) const SECONDS: std::ops::RangeInclusive<u32> = 1..=86_400;
 
 /// The whole configuration of the daemon.
 #[derive(Clone, Debug)]
@@ -293,14 +292,6 @@ fn matching(section: &mut Section<'_, '_>) -> Option<HostPatterns> {
         );
     }
     HostPatterns::from_entries(patterns).ok()
-}
-
-/// A list of node names or patterns.
-pub(super) fn patterns<'a>(section: &mut Section<'a, '_>, key: &'static str) -> Option<Vec<&'a str>> {
-    section.texts(key, |text| match HostPatterns::from_entries([text]) {
-        Ok(_) => Ok(()),
-        Err(why) => Err(why.to_string()),
-    })
 }
 
 /// `[hosts.names]`: a name that is told for two nodes would report a live host, so it is refused. What other nodes are

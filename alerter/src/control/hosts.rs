@@ -152,14 +152,9 @@ fn note(
         _ => None,
     };
     journal.append_history(&NewHistory {
-        at: fencing.asked_at,
-        event: "marked-by-hand",
         mark,
         node: Some(&fencing.node),
-        route: None,
-        outcome: None,
-        detail: reason,
-        actor,
+        ..NewHistory::new(fencing.asked_at, "marked-by-hand", reason, actor)
     })
 }
 

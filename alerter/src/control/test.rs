@@ -48,14 +48,8 @@ fn note_tests(
     for answer in answers {
         let detail = format!("a test message was sent ({}){why}", answer.kind);
         journal.append_history(&NewHistory {
-            at: Timestamp::now(),
-            event: "test-sent",
-            mark: None,
-            node: None,
             route: Some(&answer.route),
-            outcome: None,
-            detail: &detail,
-            actor,
+            ..NewHistory::new(Timestamp::now(), "test-sent", &detail, actor)
         })?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 /// The one sentence that stands first.
 pub mod headline;
-/// HTML and SVG, escaped.
+/// HTML and SVG as they are sent.
 pub mod markup;
 /// `/metrics`.
 pub mod metrics;

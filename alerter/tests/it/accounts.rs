@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use alerter::cli::Cli;
 use alerter::commands;
-use alerter::surface::markup::Markup;
+use alerter::surface::markup::sent;
 use alerter::surface::report::{Numbers, page, read};
 use clap::Parser as _;
 use journal::{Journal, NewHistory, Role};
@@ -82,7 +82,7 @@ fn the_figures_of_a_report_are_those_of_the_journal() {
     assert!(numbers.trouble[0].to.is_some());
     assert_eq!((numbers.operators.len(), numbers.operators[0].actor.as_str()), (1, "alice"));
     assert_eq!((numbers.ended.len(), numbers.damaged), (1, 0));
-    let page = String::from(page(&numbers, "ctl1", &Markup::default()));
+    let page = sent(page(&numbers, "ctl1", &Default::default()));
     assert!(page.contains("<dt>outages</dt><dd>4</dd>") && page.contains("<dt>told</dt><dd>3</dd>"));
 }
 

@@ -44,6 +44,13 @@ pub struct NewHistory<'a> {
     pub actor: &'a str,
 }
 
+impl<'a> NewHistory<'a> {
+    /// Of no mark, no host and no route.
+    pub fn new(at: Timestamp, event: &'a str, detail: &'a str, actor: &'a str) -> Self {
+        Self { at, event, mark: None, node: None, route: None, outcome: None, detail, actor }
+    }
+}
+
 /// A row as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryRow {

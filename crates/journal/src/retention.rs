@@ -139,17 +139,7 @@ impl Journal {
                     removed.count,
                     until.seconds()
                 );
-                let (event, actor) = ("pruned", ALERTER);
-                let row = NewHistory {
-                    at: now,
-                    event,
-                    mark: None,
-                    node: None,
-                    route: None,
-                    outcome: None,
-                    detail: &detail,
-                    actor,
-                };
+                let row = NewHistory::new(now, "pruned", &detail, ALERTER);
                 history::append(transaction, &row)?;
             }
             Ok(removed.count)

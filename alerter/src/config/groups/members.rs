@@ -3,7 +3,10 @@
 use marks::host::{HostName, HostPatterns};
 use site::Section;
 
-use crate::config::settings::patterns;
+use crate::config::values::patterns;
+
+/// The group of every host that is in no other.
+pub(super) const REST: &str = "default";
 
 /// What a permanent attribute of a node in the CIB is; `None` where it has none, or where nobody knows.
 pub type Attributes<'f> = &'f dyn Fn(&HostName, &str) -> Option<String>;
@@ -58,8 +61,8 @@ pub(super) fn read(table: &mut Section<'_, '_>, name: &str, is_alone: bool) -> O
     let attribute = table.text("attribute", attribute);
     let title = table.title().to_owned();
     match (table.has("hosts"), table.has("attribute")) {
-        (false, false) if name == super::REST => return Some(Members::Rest),
-        (by_hosts, _) if name == super::REST => {
+        (false, false) if name == REST => return Some(Members::Rest),
+        (by_hosts, _) if name == REST => {
             let key = if by_hosts { "hosts" } else { "attribute" };
             table.complain(key, format!("[{title}] is for every host in no other group: remove {key}"));
         }

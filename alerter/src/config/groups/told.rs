@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use site::{Place, Section};
 
-use crate::config::routes::RouteName;
+use crate::config::reach::RouteName;
 
 /// Who is told of a group's hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]

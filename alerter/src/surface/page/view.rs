@@ -6,13 +6,14 @@ use std::time::Duration;
 use journal::Damage;
 use marks::delivery::{Delivery, State};
 use marks::time::Timestamp;
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
 use super::picture::{Held, Open, PATIENCE, Picture, SPAN};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
 use crate::problem::{Level, Limits, Problem, of_marks};
 use crate::surface::headline::Headline;
-use crate::surface::markup::Markup;
+use crate::surface::markup::sent;
 use crate::surface::timeline::Timeline;
 use crate::words::{length, utc};
 
@@ -34,35 +35,32 @@ pub(super) struct Texts {
 /// The texts for those who ask now, and for those who ask when it is old and the journal does not answer.
 pub(super) fn texts(picture: &Picture) -> (Texts, Texts) {
     let below = below(picture);
-    let of = |header: &Markup| {
-        let mut main = Markup::default();
-        main.add(header);
-        main.add(&below);
-        let as_of = utc(picture.now);
-        let (page, tag) = (page(&main, &as_of).into(), tag(main.as_str(), picture.now));
-        Texts { page, fragment: main.into(), tag, as_of }
+    let of = |header: Markup| {
+        let (main, as_of) = (html! { (header) (below) }, utc(picture.now));
+        let page = sent(page(&main, &as_of));
+        let fragment = sent(main);
+        Texts { page, tag: tag(&fragment, picture.now), fragment, as_of }
     };
-    (of(&header(picture)), of(&late(picture)))
+    (of(header(picture)), of(late(picture)))
 }
 
+const HEAD: PreEscaped<&str> = PreEscaped(
+    r#"<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><title>nova-host-alerter</title><link rel="stylesheet" href="/page.css"><link rel="icon" href="/icon.svg"><script src="/page.js" defer></script><noscript><meta http-equiv="refresh" content="10"></noscript></head>"#,
+);
+
 fn page(main: &Markup, as_of: &str) -> Markup {
-    let mut out = Markup::default();
-    out.own("<!DOCTYPE html>");
-    out.tag("html", &[("lang", &"en")], |html| {
-        html.own(
-            r#"<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><title>nova-host-alerter</title><link rel="stylesheet" href="/page.css"><link rel="icon" href="/icon.svg"><script src="/page.js" defer></script><noscript><meta http-equiv="refresh" content="10"></noscript></head>"#,
-        );
-        html.tag("body", &[], |body| {
-            body.tag("main", &[("id", &"page")], |inside| inside.add(main));
-            // Outside of what is replaced: it changes with every look.
-            body.tag("footer", &[("class", &"faint")], |footer| {
-                footer.text("as of ");
-                footer.leaf("time", &[("id", &"as-of")], as_of);
-            });
-            body.leaf("p", &[("id", &"live"), ("role", &"status")], "");
-        });
-    });
-    out
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            (HEAD)
+            body {
+                main id="page" { (main) }
+                // Outside of what is replaced: it changes with every look.
+                footer.faint { "as of " time id="as-of" { (as_of) } }
+                p id="live" role="status" {}
+            }
+        }
+    }
 }
 
 /// A selection and the place on a screen reader are lost where the text is replaced: how long ago something was is no
@@ -87,52 +85,48 @@ fn without<'t>(text: &'t str, from: &'t str, to: &'t str) -> impl Iterator<Item 
 }
 
 /// A length of time that grows by itself.
-fn growing(out: &mut Markup, time: Duration) {
-    out.leaf("time", &[], length(time));
+fn growing(time: Duration) -> Markup {
+    html! { time { (length(time)) } }
 }
 
 /// What stands below the headline.
 fn below(picture: &Picture) -> Markup {
-    let mut out = Markup::default();
-    figures(&mut out, picture);
-    open(&mut out, picture);
-    if let Ok(daemon) = &picture.daemon {
-        routes(&mut out, picture, daemon);
-        in_force(&mut out, daemon);
-        groups(&mut out, &daemon.groups);
-        cluster(&mut out, daemon);
+    html! {
+        (figures(picture))
+        (open(picture))
+        @if let Ok(daemon) = &picture.daemon {
+            (routes(picture, daemon))
+            @if !daemon.orders.is_empty() {
+                (section("orders", "In force", html! { @for order in &daemon.orders { p.order { (order) } } }))
+            }
+            (section("groups", "Groups", html! { ul.cards { @for one in &daemon.groups { (group(one)) } } }))
+            (section("cluster", "Cluster", cluster(daemon.cluster.as_ref())))
+        }
+        (section("timeline", "The last 7 days", Timeline::of(&picture.episodes, picture.now - SPAN, picture.now)))
     }
-    section(&mut out, "timeline", "The last 7 days", |inside| {
-        inside.add(&Timeline::of(&picture.episodes, picture.now - SPAN, picture.now));
-    });
-    out
 }
 
-fn section(out: &mut Markup, id: &'static str, title: &str, inside: impl FnOnce(&mut Markup)) {
-    out.tag("section", &[("id", &id)], |section| {
-        section.leaf("h2", &[], title);
-        inside(section);
-    });
+fn section(id: &str, title: &str, inside: impl Render) -> Markup {
+    html! { section id=(id) { h2 { (title) } (inside) } }
 }
 
 fn header(picture: &Picture) -> Markup {
     let (class, sentence) = summary(picture);
-    let mut out = Markup::default();
-    out.tag("header", &[("class", &class)], |header| {
-        header.leaf("h1", &[("id", &"headline")], sentence);
-        match &picture.daemon {
-            Err(why) => header.leaf("p", &[], format_args!("The journal cannot be read: {why}")),
-            Ok(daemon) => {
-                for problem in news(daemon, picture.now) {
-                    header.leaf("p", &[("class", &"reason"), ("data-problem", &problem.kind)], &problem.what);
-                    commands(header, "advice", &problem.then);
+    html! {
+        header class=(class) {
+            h1 id="headline" { (sentence) }
+            @match &picture.daemon {
+                Err(why) => p { "The journal cannot be read: " (why) },
+                Ok(daemon) => {
+                    @for problem in news(daemon, picture.now) {
+                        p.reason data-problem=(problem.kind) { (problem.what) }
+                        (commands("advice", &problem.then))
+                    }
+                    p.faint { (daemon.controller) ", version " (daemon.version) }
                 }
-                let (version, controller) = (&daemon.version, &daemon.controller);
-                header.leaf("p", &[("class", &"faint")], format_args!("{controller}, version {version}"));
             }
         }
-    });
-    out
+    }
 }
 
 /// What is wrong with the alerter, its routes and its cluster, and old enough to be shown to who does not ask for it.
@@ -143,17 +137,16 @@ fn news(daemon: &Daemon, now: Timestamp) -> impl Iterator<Item = &Problem> {
 /// Nobody knows what has happened since.
 fn late(picture: &Picture) -> Markup {
     let unknown = Some("the journal does not answer".to_owned());
-    let mut out = Markup::default();
-    out.tag("header", &[("class", &"bad")], |header| {
-        let sentence = Headline { unknown, ..Headline::default() }.sentence();
-        header.leaf("h1", &[("id", &"headline")], sentence);
-        let (wait, at) = (length(PATIENCE), utc(picture.now));
-        let below = format!(
-            "The journal has not answered within {wait}: what stands below is as of {at}; look at the journal's disk"
-        );
-        header.leaf("p", &[("class", &"reason")], below);
-    });
-    out
+    let sentence = Headline { unknown, ..Headline::default() }.sentence();
+    html! {
+        header.bad {
+            h1 id="headline" { (sentence) }
+            p.reason {
+                "The journal has not answered within " (length(PATIENCE)) ": what stands below is as of "
+                (utc(picture.now)) "; look at the journal's disk"
+            }
+        }
+    }
 }
 
 /// How many marks are open: those that were counted a moment ago, or those that are here where these are more.
@@ -179,14 +172,15 @@ fn summary(picture: &Picture) -> (&'static str, String) {
         headline.unknown = Some("the journal was not counted yet".to_owned());
     }
     let of_marks = of_marks(&picture.figures.journal, picture.damaged.len());
-    let worst = news(daemon, picture.now).map(|one| one.level_at(picture.now, Limits::default())).max();
+    let young_routes = daemon.problems.iter().filter(|one| one.kind.is_of_endpoint());
+    let counted = news(daemon, picture.now).chain(young_routes);
+    let worst = counted.map(|one| one.level_at(picture.now, Limits::default())).max();
     let waits = open + picture.unmarked > 0 || headline.unknown.is_some();
     let class = match worst {
-        _ if !of_marks.is_empty() => "bad",
         Some(Level::Critical) => "bad",
-        Some(_) => "open",
-        None if waits => "open",
-        None => "good",
+        _ if !of_marks.is_empty() => "bad",
+        None if !waits => "good",
+        _ => "open",
     };
     let mut sentence = headline.sentence();
     for (names, more) in [(failing(daemon, true), ""), (failing(daemon, false), ", not required")] {
@@ -203,153 +197,137 @@ fn failing(daemon: &Daemon, is_required: bool) -> Vec<&str> {
     daemon.routes.iter().filter(is_meant).map(|route| route.name.as_str()).collect()
 }
 
-fn figures(out: &mut Markup, picture: &Picture) {
-    out.tag("ul", &[("class", &"figures")], |list| {
-        for state in State::ALL {
-            let count = picture.figures.journal.marks.of(state);
-            let class =
-                if count == 0 { "figure none".to_owned() } else { format!("figure {}", state.as_str()) };
-            list.tag("li", &[("class", &class), ("data-state", &state.as_str())], |item| {
-                item.leaf("b", &[("id", &format_args!("count-{}", state.as_str()))], count);
-                item.leaf("span", &[], state.as_str());
-            });
+fn figures(picture: &Picture) -> Markup {
+    html! {
+        ul.figures {
+            @for state in State::ALL {
+                @let count = picture.figures.journal.marks.of(state);
+                @let word = state.as_str();
+                li.figure.(if count == 0 { "none" } else { word }) data-state=(word) {
+                    b id={ "count-" (word) } { (count) }
+                    span { (word) }
+                }
+            }
         }
-    });
-}
-
-fn open(out: &mut Markup, picture: &Picture) {
-    if picture.open.is_empty() && picture.damaged.is_empty() {
-        return;
     }
-    section(out, "open", "Open", |inside| {
-        inside.tag("ul", &[("class", &"cards")], |cards| {
-            picture.damaged.iter().take(SHOWN).for_each(|row| damaged_mark(cards, row));
-            picture.open.iter().take(SHOWN).for_each(|one| card(cards, one, picture.now));
-        });
-        let shown = picture.open.len().min(SHOWN) + picture.damaged.len().min(SHOWN);
-        if let Some(more @ 1..) = count_open(picture).checked_sub(shown) {
-            inside.leaf(
-                "p",
-                &[("class", &"faint")],
-                format_args!("and {more} more: see `nova-host-alerter list`"),
-            );
-        }
-    });
 }
 
-fn card(cards: &mut Markup, open: &Open, now: Timestamp) {
-    let mark = &open.recent.mark;
-    let (id, state) = (mark.id.to_string(), open.state.as_str());
-    cards.tag("li", &[("class", &format_args!("card {state}")), ("data-mark", &id)], |card| {
-        card.leaf("h3", &[("class", &"host")], &mark.node);
-        card.leaf("span", &[("class", &"badge")], state);
-        let failed = mark.failure_time;
-        card.tag("p", &[("class", &"faint")], |line| {
-            line.text(format_args!("fenced {} (", utc(failed)));
-            growing(line, now.since(failed));
-            line.text(format_args!(" ago), mark {id}"));
-        });
-        if let Some(held) = &open.hold {
-            hold(card, held, now);
+fn open(picture: &Picture) -> Markup {
+    if picture.open.is_empty() && picture.damaged.is_empty() {
+        return Markup::default();
+    }
+    let shown = picture.open.len().min(SHOWN) + picture.damaged.len().min(SHOWN);
+    let inside = html! {
+        ul.cards {
+            @for row in picture.damaged.iter().take(SHOWN) { (damaged_mark(row)) }
+            @for one in picture.open.iter().take(SHOWN) { (card(one, picture.now)) }
         }
-        open.recent.deliveries.iter().for_each(|delivery| way(card, delivery, open.hold.as_ref()));
-        open.recent.damaged.iter().for_each(|row| damage(card, row));
-    });
+        @if let Some(more @ 1..) = count_open(picture).checked_sub(shown) {
+            p.faint { "and " (more) " more: see `nova-host-alerter list`" }
+        }
+    };
+    section("open", "Open", inside)
+}
+
+fn card(open: &Open, now: Timestamp) -> Markup {
+    let (mark, state) = (&open.recent.mark, open.state.as_str());
+    let failed = mark.failure_time;
+    html! {
+        li.card.(state) data-mark=(mark.id) {
+            h3.host { (mark.node) }
+            span.badge { (state) }
+            p.faint { "fenced " (utc(failed)) " (" (growing(now.since(failed))) " ago), mark " (mark.id) }
+            @if let Some(held) = &open.hold { (hold(held, now)) }
+            @for delivery in &open.recent.deliveries { (way(delivery, open.hold.as_ref())) }
+            @for row in &open.recent.damaged { (damage(row)) }
+        }
+    }
 }
 
 /// A mark whose own row cannot be believed, not even in its host's name.
-fn damaged_mark(cards: &mut Markup, row: &Damage) {
-    cards.tag("li", &[("class", &"card quarantined")], |card| {
-        card.leaf("h3", &[], "a damaged mark");
-        card.leaf("span", &[("class", &"badge")], State::Quarantined.as_str());
-        damage(card, row);
-    });
+fn damaged_mark(row: &Damage) -> Markup {
+    html! {
+        li.card.quarantined {
+            h3 { "a damaged mark" }
+            span.badge { (State::Quarantined.as_str()) }
+            (damage(row))
+        }
+    }
 }
 
-fn damage(card: &mut Markup, row: &Damage) {
+fn damage(row: &Damage) -> Markup {
     let Damage { table, key } = row;
-    let said = format_args!("the {table} row {key} is damaged: it is not sent and not dropped");
-    card.leaf("p", &[("class", &"hold"), ("data-damaged", table)], said);
     let id = row.id();
-    commands(
-        card,
-        "advice",
-        &format!(
-            "look at it with `nova-host-alerter show {id}`, end it with `nova-host-alerter unmark {id} --reason TEXT`"
-        ),
+    let advice = format!(
+        "look at it with `nova-host-alerter show {id}`, end it with `nova-host-alerter unmark {id} --reason TEXT`"
     );
+    html! {
+        p.hold data-damaged=(table) { "the " (table) " row " (key) " is damaged: it is not sent and not dropped" }
+        (commands("advice", &advice))
+    }
 }
 
-fn hold(card: &mut Markup, held: &Held, now: Timestamp) {
+fn hold(held: &Held, now: Timestamp) -> Markup {
     let Held { word, route, .. } = held;
-    let by = match route {
-        Some(route) => format!("held by the terms of route {route} ({word})"),
-        None => format!("held by {word}"),
-    };
-    let end = held
-        .until
-        .map_or_else(|| "no end by itself".to_owned(), |at| format!("until {} at the latest", utc(at)));
-    let why = held.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    card.tag("p", &[("class", &"hold"), ("data-hold", word)], |line| {
-        line.text(format_args!("{by} for "));
-        growing(line, now.since(held.since));
-        line.text(format_args!(", {end}{why}"));
-    });
-    commands(card, "advice", &held.advice);
+    html! {
+        p.hold data-hold=(word) {
+            @match route {
+                Some(route) => { "held by the terms of route " (route) " (" (word) ")" }
+                None => { "held by " (word) }
+            }
+            " for " (growing(now.since(held.since)))
+            @match held.until {
+                Some(at) => { ", until " (utc(at)) " at the latest" }
+                None => ", no end by itself"
+            }
+            @if let Some(why) = &held.why { ": " (why) }
+        }
+        (commands("advice", &held.advice))
+    }
 }
 
 /// What stands between backquotes is to be typed.
-fn commands(out: &mut Markup, class: &'static str, text: &str) {
-    out.tag("p", &[("class", &class)], |line| {
-        for (at, part) in text.split('`').enumerate() {
-            match at % 2 {
-                0 => line.text(part),
-                _ => line.leaf("code", &[], part),
+fn commands(class: &str, text: &str) -> Markup {
+    html! {
+        p class=(class) {
+            @for (at, part) in text.split('`').enumerate() {
+                @if at % 2 == 0 { (part) } @else { code { (part) } }
             }
         }
-    });
+    }
 }
 
-fn way(card: &mut Markup, delivery: &Delivery, held: Option<&Held>) {
+fn way(delivery: &Delivery, held: Option<&Held>) -> Markup {
     let Delivery { route, state, attempts, .. } = delivery;
     // A hold by a route's terms is explained above already, and what the policy holds is not about to be sent.
     let is_explained = held.is_some_and(|held| held.route.as_ref() == Some(route));
     let waits = held.is_some_and(|held| held.route.is_none()) && *state == State::Pending;
     let standing = if waits { "waits until the hold ends" } else { state.as_str() };
     let last = delivery.last.as_ref().filter(|_| !state.is_final() && !is_explained);
-    let why = last.map(|last| format!(": {}", last.detail)).unwrap_or_default();
-    let tried = match attempts {
-        0 => "not tried yet",
-        1 => "attempt",
-        _ => "attempts",
-    };
-    let about: [(&'static str, &dyn std::fmt::Display); 3] =
-        [("class", &"way"), ("data-delivery", route), ("data-state", &state.as_str())];
-    card.tag("p", &about, |line| {
-        line.leaf("b", &[], route);
-        line.text(format_args!(" {standing}, "));
-        if *attempts > 0 {
-            figure(line, "attempts", attempts);
-            line.text(" ");
+    html! {
+        p.way data-delivery=(route) data-state=(state.as_str()) {
+            b { (route) } " " (standing) ", "
+            @match attempts {
+                0 => "not tried yet",
+                1 => { (figure("attempts", attempts)) " attempt" }
+                _ => { (figure("attempts", attempts)) " attempts" }
+            }
+            @if let Some(last) = last { ": " (last.detail) }
         }
-        line.text(format_args!("{tried}{why}"));
-    });
+    }
 }
 
 /// A count in a sentence.
-fn figure(out: &mut Markup, name: &'static str, count: impl std::fmt::Display) {
-    out.leaf("span", &[("data-figure", &name)], count);
+fn figure(name: &str, count: impl std::fmt::Display) -> Markup {
+    html! { span data-figure=(name) { (count) } }
 }
 
-fn routes(out: &mut Markup, picture: &Picture, daemon: &Daemon) {
-    section(out, "routes", "Routes", |inside| {
-        inside.tag("ul", &[("class", &"cards")], |cards| {
-            for one in &daemon.routes {
-                let breaker = picture.breakers.get(&one.name).copied().unwrap_or("closed");
-                route(cards, one, breaker, picture.now);
-            }
-        });
-    });
+fn routes(picture: &Picture, daemon: &Daemon) -> Markup {
+    let breaker = |route: &RouteStatus| picture.breakers.get(&route.name).copied().unwrap_or("closed");
+    let cards = html! {
+        ul.cards { @for one in &daemon.routes { (route(one, breaker(one), picture.now)) } }
+    };
+    section("routes", "Routes", cards)
 }
 
 /// Colour and word for a route.
@@ -373,89 +351,62 @@ fn meaning(breaker: &str) -> &'static str {
     }
 }
 
-fn route(cards: &mut Markup, route: &RouteStatus, breaker: &'static str, now: Timestamp) {
+fn route(route: &RouteStatus, breaker: &str, now: Timestamp) -> Markup {
     let (class, word) = standing(route, breaker);
-    cards.tag("li", &[("class", &class), ("data-route", &route.name)], |card| {
-        card.leaf("h3", &[], &route.name);
-        card.leaf("span", &[("class", &"badge")], word);
-        card.tag("p", &[("class", &"faint")], |line| {
-            figure(line, "waiting", route.waiting);
-            let required = if route.required { "" } else { ", not required" };
-            let limit = length(Duration::from_millis(route.limit_ms));
-            line.text(format_args!(" waiting{required}, {} at most {limit} an exchange", route.driver));
-        });
-        card.leaf("p", &[("class", &"faint")], &route.endpoint);
-        card.leaf("p", &[("class", &"faint breaker"), ("data-breaker", &breaker)], meaning(breaker));
-        if let Some(since) = route.failing_since {
-            card.tag("p", &[("class", &"hold")], |line| {
-                line.text("nothing accepted for ");
-                growing(line, now.since(Timestamp(since)));
-                line.text(format_args!(": {}", route.detail.as_deref().unwrap_or_default()));
-            });
+    html! {
+        li class=(class) data-route=(route.name) {
+            h3 { (route.name) }
+            span.badge { (word) }
+            p.faint {
+                (figure("waiting", route.waiting)) " waiting"
+                @if !route.required { ", not required" }
+                ", " (route.driver) " at most " (length(Duration::from_millis(route.limit_ms))) " an exchange"
+            }
+            p.faint { (route.endpoint) }
+            p.faint.breaker data-breaker=(breaker) { (meaning(breaker)) }
+            @if let Some(since) = route.failing_since {
+                p.hold {
+                    "nothing accepted for " (growing(now.since(Timestamp(since))))
+                    ": " (route.detail.as_deref().unwrap_or_default())
+                }
+            }
         }
-    });
-}
-
-fn in_force(out: &mut Markup, daemon: &Daemon) {
-    if daemon.orders.is_empty() {
-        return;
     }
-    section(out, "orders", "In force", |inside| {
-        daemon.orders.iter().for_each(|order| inside.leaf("p", &[("class", &"order")], order));
-    });
 }
 
-fn groups(out: &mut Markup, groups: &[GroupStatus]) {
-    section(out, "groups", "Groups", |inside| {
-        inside.tag("ul", &[("class", &"cards")], |cards| groups.iter().for_each(|one| group(cards, one)));
-    });
-}
-
-fn group(cards: &mut Markup, group: &GroupStatus) {
-    cards.tag("li", &[("class", &"card"), ("data-group", &group.name)], |card| {
-        card.leaf("h3", &[], &group.name);
-        card.tag("p", &[], |line| {
-            // Without a limit nobody counts who is down.
-            let down = group.allowed.map(|_| ("unhealthy", group.unhealthy, " down, "));
-            let counts = [
-                Some(("size", group.size, " host(s), ")),
-                down,
-                Some(("marked", group.marked, " mark(s) open, ")),
-                Some(("in_flight", group.in_flight, " in flight")),
-            ];
-            for (name, count, words) in counts.into_iter().flatten() {
-                figure(line, name, count);
-                line.text(words);
+fn group(group: &GroupStatus) -> Markup {
+    html! {
+        li.card data-group=(group.name) {
+            h3 { (group.name) }
+            p {
+                (figure("size", group.size)) " host(s), "
+                // Without a limit nobody counts who is down.
+                @if group.allowed.is_some() { (figure("unhealthy", group.unhealthy)) " down, " }
+                (figure("marked", group.marked)) " mark(s) open, "
+                (figure("in_flight", group.in_flight)) " in flight"
             }
-        });
-        card.tag("p", &[("class", &"faint")], |line| {
-            line.text(format_args!("limit {}; ", group.limit));
-            match group.allowed {
-                Some(allowed) => figure(line, "allowed", allowed),
-                None => line.text("any number"),
+            p.faint {
+                "limit " (group.limit) "; "
+                @match group.allowed {
+                    Some(allowed) => (figure("allowed", allowed)),
+                    None => "any number",
+                }
+                " more may fail"
             }
-            line.text(" more may fail");
-        });
-        for (word, count) in &group.held {
-            card.tag("p", &[("class", &"hold"), ("data-held", word)], |line| {
-                figure(line, "held", count);
-                line.text(format_args!(" held by {word}"));
-            });
+            @for (word, count) in &group.held {
+                p.hold data-held=(word) { (figure("held", count)) " held by " (word) }
+            }
         }
-    });
+    }
 }
 
-fn cluster(out: &mut Markup, daemon: &Daemon) {
-    section(out, "cluster", "Cluster", |inside| match &daemon.cluster {
-        None => inside.leaf("p", &[], "one controller, without a register"),
-        Some(cluster) => of_cluster(inside, cluster),
-    });
-}
-
-fn of_cluster(inside: &mut Markup, cluster: &ClusterStatus) {
+fn cluster(cluster: Option<&ClusterStatus>) -> Markup {
+    let Some(cluster) = cluster else { return html! { p { "one controller, without a register" } } };
     let told = if cluster.permitted { "marks may be told" } else { "nothing may be told now" };
-    inside.leaf("p", &[], format_args!("register {}: {} entries, {told}", cluster.register, cluster.entries));
-    cluster.warnings.iter().for_each(|warning| inside.leaf("p", &[("class", &"hold")], warning));
+    html! {
+        p { "register " (cluster.register) ": " (cluster.entries) " entries, " (told) }
+        @for warning in &cluster.warnings { p.hold { (warning) } }
+    }
 }
 
 #[cfg(test)]
@@ -526,6 +477,10 @@ pub(super) mod tests {
             text.contains("the mark row f4cd5eb8-0000 is damaged") && text.contains("show f4cd5eb8-0000"),
             "{text}"
         );
+        let odd = vec![Damage { table: "mark", key: "<b>\u{202e}".into() }];
+        let text = texts(&Picture { damaged: odd, ..picture() }).0;
+        let is_shown = |text: &str| text.contains("the mark row &lt;b&gt;\u{fffd} is damaged");
+        assert!(is_shown(&text.page) && is_shown(&text.fragment), "{}", text.page);
     }
 
     /// The broken variant has a new tag each second.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use journal::HistoryRow;
 use marks::id::MarkId;
+use marks::mark::Settlement;
+use serde::Serialize;
 
 use super::spans::{Stretches, Troubles};
-use super::{Event, is_end};
 
 /// So many causes of each of the slowest.
 const CAUSES: usize = 4;
@@ -17,6 +18,23 @@ const SLOW: [&str; 7] =
 const MACHINES: [&str; 4] = ["nova-host-alerter", "fence_mark", "operator", "api"];
 /// What only people decide, also where the register told of it.
 const DECIDED: [&str; 4] = ["paused", "resumed", "maintenance-began", "maintenance-ended"];
+
+/// A line of the history that people read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// When, in milliseconds since the epoch.
+    pub at: i64,
+    /// The word.
+    pub event: String,
+    /// The host or the route that it is about.
+    pub about: String,
+    /// Who.
+    pub actor: String,
+    /// What and why.
+    pub detail: String,
+    /// How many such lines there were at once.
+    pub count: usize,
+}
 
 /// What happened in some days.
 #[derive(Clone, Debug, Default)]
@@ -92,5 +110,13 @@ fn add(events: &mut Vec<Event>, row: &HistoryRow) {
             detail: row.detail.clone(),
             count: 1,
         }),
+    }
+}
+
+/// Whether a mark, or its way to a route, ended without an acknowledgement.
+fn is_end(row: &HistoryRow) -> bool {
+    match row.event.as_str() {
+        "settled" | "settled-elsewhere" => row.outcome.as_deref() != Some(Settlement::Acknowledged.as_str()),
+        event => matches!(event, "dismissed" | "cancelled" | "expired"),
     }
 }

@@ -7,7 +7,7 @@ use marks::delivery::Delivery;
 use marks::mark::MarkRow;
 use marks::time::Timestamp;
 
-use super::Facts;
+use super::numbers::Facts;
 
 /// Everything between two times. `tick` is called now and then with the number of rows that were looked at.
 ///

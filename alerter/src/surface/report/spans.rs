@@ -4,8 +4,38 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use journal::HistoryRow;
 use marks::time::Timestamp;
+use serde::Serialize;
 
-use super::{Held, Trouble, between};
+/// Holds that began in the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// So many marks.
+    pub marks: usize,
+    /// So often.
+    pub times: usize,
+    /// For so many milliseconds altogether,
+    pub total_ms: u64,
+    /// and at the longest.
+    pub longest_ms: u64,
+}
+
+/// A time in which a route did not accept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Trouble {
+    /// The route.
+    pub route: String,
+    /// From the first failed attempt, in milliseconds since the epoch,
+    pub from: i64,
+    /// to the next acknowledgement, or the end of the last mark that it did not take; none where it goes on.
+    pub to: Option<i64>,
+    /// What was said first.
+    pub detail: String,
+}
+
+/// In milliseconds.
+pub(super) fn between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
+}
 
 /// What ends a hold of a mark as a whole.
 const FREED: [&str; 9] = [

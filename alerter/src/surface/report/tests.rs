@@ -2,14 +2,20 @@
 
 use std::time::Duration;
 
-use journal::{Journal, NewDelivery, Role, Taken};
-use marks::delivery::{Arrivals, Attempt, State};
+use journal::{HistoryRow, Journal, NewDelivery, Role, Taken};
+use marks::delivery::{Arrivals, Attempt, Delivery, State};
 use marks::host::HostName;
 use marks::id::FencingId;
-use marks::mark::{Proof, Source, Standing};
+use marks::mark::{MarkRow, Proof, Settlement, Source, Standing};
 use marks::register::Acknowledgement;
+use marks::time::Timestamp;
 
+use super::history::Event;
+use super::numbers::{Facts, Outages, Repeated};
+use super::percentile::Percentiles;
+use super::spans::{Held, Trouble};
 use super::*;
+use crate::surface::markup::sent;
 use crate::surface::timeline::Timeline;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000);
@@ -328,9 +334,10 @@ fn the_page_has_no_script_and_nothing_from_outside_is_markup() {
     let drawn = episodes(&facts);
     let (from, to) = (drawn[0].failed - Duration::from_secs(60), drawn[0].failed + Duration::from_secs(60));
     let drawn = Timeline::of(&drawn, from, to);
-    let page = String::from(page(&numbers(&facts), evil, &drawn));
-    let drawn = drawn.as_str();
-    assert!(page.contains("<h2>Timeline</h2>") && drawn.contains("compute1") && page.contains(drawn));
+    let (page, drawn) = (sent(page(&numbers(&facts), evil, &drawn)), &sent(drawn));
+    assert!(
+        page.contains("<h2>Timeline</h2>") && drawn.contains("compute1") && page.contains(drawn.as_str())
+    );
     // The name of SVG's own words, and patterns of the picture itself.
     let rest = page.replace("\"http://www.w3.org/2000/svg\"", "").replace("url(#", "");
     for bad in ["<script", "<img", "\u{202e}", "\u{1b}", "http://", "https://", "url("] {

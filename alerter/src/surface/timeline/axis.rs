@@ -1,8 +1,8 @@
 //! The axis: where a point in time stands, and the lines that are named.
 
 use marks::time::Timestamp;
+use maud::{Markup, html};
 
-use crate::surface::markup::Markup;
 use crate::words;
 
 /// Above the first row: the axis.
@@ -76,19 +76,19 @@ impl Axis {
         std::iter::successors(Some(first), next).take_while(move |at| *at <= last).take(400).map(Timestamp)
     }
 
-    pub(super) fn draw(&self, svg: &mut Markup, bottom: usize) {
-        let is_by_day = self.step() >= DAY;
-        svg.tag("g", &[("class", &"axis")], |axis| {
-            for at in self.lines() {
-                let x = self.place(at);
-                axis.void("line", &[("x1", &x), ("x2", &x), ("y1", &(TOP - 6)), ("y2", &bottom)]);
-                let is_midnight = at.0.rem_euclid(DAY) == 0;
-                let format = if is_by_day || is_midnight { "%m-%d" } else { "%H:%M" };
-                let anchor = if self.x(at) > 90.0 { "end" } else { "middle" };
-                let name = words::written(at, format);
-                axis.leaf("text", &[("x", &x), ("y", &11), ("text-anchor", &anchor)], name);
-            }
-        });
+    pub(super) fn draw(&self, bottom: usize) -> Markup {
+        html! { g.axis { @for at in self.lines() { (self.line(at, bottom)) } } }
+    }
+
+    fn line(&self, at: Timestamp, bottom: usize) -> Markup {
+        let x = self.place(at);
+        let is_midnight = at.0.rem_euclid(DAY) == 0;
+        let format = if self.step() >= DAY || is_midnight { "%m-%d" } else { "%H:%M" };
+        let anchor = if self.x(at) > 90.0 { "end" } else { "middle" };
+        html! {
+            line x1=(x) x2=(x) y1=(TOP - 6) y2=(bottom) {}
+            text x=(x) y="11" text-anchor=(anchor) { (words::written(at, format)) }
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use marks::delivery::State;
 use marks::time::Timestamp;
+use maud::{Markup, html};
 
 use super::axis::Axis;
 use super::episode::Episode;
 use super::legend::Shapes;
-use crate::surface::markup::Markup;
 use crate::words;
 
 /// From the top of a row to its bars.
@@ -18,45 +18,31 @@ const NAME: usize = 28;
 /// More signs on a bar cover each other.
 const SIGNS: usize = 8;
 
-pub(super) fn row(
-    svg: &mut Markup,
-    host: &[&Episode],
-    top: usize,
-    most: usize,
-    axis: &Axis,
-    shapes: &Shapes,
-) {
-    let Some(newest) = host.last() else { return };
-    let drawn = host.len().min(most);
-    let left_out = host.len() - drawn;
-    svg.tag("g", &[("class", &"row")], |row| {
-        name(row, &newest.host, left_out, top + 12);
-        let standing = standing(newest, axis.to);
-        let class = format!("standing {}", newest.state.as_str());
-        row.leaf(
-            "text",
-            &[("class", &class), ("x", &"99%"), ("y", &(top + 12)), ("text-anchor", &"end")],
-            standing,
-        );
-        let track = [top + BAR + HEIGHT; 2];
-        row.void(
-            "line",
-            &[("class", &"track"), ("x1", &"1%"), ("x2", &"99%"), ("y1", &track[0]), ("y2", &track[1])],
-        );
-        for episode in &host[left_out..] {
-            bar(row, episode, top + BAR, axis, shapes);
+pub(super) fn row(host: &[&Episode], top: usize, most: usize, axis: &Axis, shapes: &Shapes) -> Markup {
+    let left_out = host.len().saturating_sub(most);
+    let foot = top + BAR + HEIGHT;
+    html! {
+        @if let Some(newest) = host.last() {
+            g.row {
+                (name(&newest.host, left_out, top + 12))
+                text class={ "standing " (newest.state.as_str()) } x="99%" y=(top + 12) text-anchor="end" {
+                    (standing(newest, axis.to))
+                }
+                line.track x1="1%" x2="99%" y1=(foot) y2=(foot) {}
+                @for episode in &host[left_out..] { (bar(episode, top + BAR, axis, shapes)) }
+            }
         }
-    });
+    }
 }
 
-fn name(row: &mut Markup, host: &str, left_out: usize, y: usize) {
-    row.tag("text", &[("class", &"host"), ("x", &"1%"), ("y", &y)], |text| {
-        text.leaf("title", &[], host);
-        text.text(short(host));
-        if left_out > 0 {
-            text.leaf("tspan", &[("class", &"more")], format_args!(" and {left_out} older"));
+fn name(host: &str, left_out: usize, y: usize) -> Markup {
+    html! {
+        text.host x="1%" y=(y) {
+            title { (host) }
+            (short(host))
+            @if left_out > 0 { tspan.more { " and " (left_out) " older" } }
         }
-    });
+    }
 }
 
 fn short(host: &str) -> String {
@@ -70,29 +56,30 @@ fn standing(episode: &Episode, now: Timestamp) -> String {
     if episode.settled.is_some() { format!("{state} in {time}") } else { format!("{state} for {time}") }
 }
 
-fn bar(row: &mut Markup, episode: &Episode, y: usize, axis: &Axis, shapes: &Shapes) {
+fn bar(episode: &Episode, y: usize, axis: &Axis, shapes: &Shapes) -> Markup {
     let end = episode.until(axis.to);
-    row.tag("g", &[("class", &"outage")], |outage| {
-        outage.leaf("title", &[], title(episode, axis.to));
-        let class = format!("bar {}", episode.state.as_str());
-        stretch(outage, &class, (episode.failed, end), y, axis);
-        for (since, until) in &episode.held {
-            let until = until.unwrap_or(end).min(end);
-            stretch(outage, "hatched", ((*since).max(episode.failed), until), y, axis);
+    html! {
+        g.outage {
+            title { (title(episode, axis.to)) }
+            (stretch(&format!("bar {}", episode.state.as_str()), (episode.failed, end), y, axis))
+            @for (since, until) in &episode.held {
+                (stretch("hatched", ((*since).max(episode.failed), until.unwrap_or(end).min(end)), y, axis))
+            }
+            @for (route, at) in episode.told.iter().take(SIGNS) {
+                (shapes.sign(route, &axis.place(*at), y + HEIGHT + 6))
+            }
         }
-        for (route, at) in episode.told.iter().take(SIGNS) {
-            shapes.sign(outage, route, &axis.place(*at), y + HEIGHT + 6);
-        }
-    });
+    }
 }
 
 /// The shortest is still seen: its outline is two pixels wide.
-fn stretch(outage: &mut Markup, class: &str, (from, to): (Timestamp, Timestamp), y: usize, axis: &Axis) {
-    if to < axis.from || from > axis.to || to < from {
-        return;
+fn stretch(class: &str, (from, to): (Timestamp, Timestamp), y: usize, axis: &Axis) -> Markup {
+    let is_seen = to >= axis.from && from <= axis.to && to >= from;
+    html! {
+        @if is_seen {
+            rect class=(class) x=(axis.place(from)) y=(y) width=(axis.width(from, to)) height=(HEIGHT) {}
+        }
     }
-    let (x, width) = (axis.place(from), axis.width(from, to));
-    outage.void("rect", &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &HEIGHT)]);
 }
 
 /// The whole story of an outage in a sentence.

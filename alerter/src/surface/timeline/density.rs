@@ -1,8 +1,9 @@
 //! Hosts without a row of their own: how many of them were fenced, and when.
 
+use maud::{Markup, html};
+
 use super::axis::{Axis, percent};
 use super::episode::Episode;
-use crate::surface::markup::Markup;
 use crate::words;
 
 /// What the strip takes of the picture.
@@ -11,26 +12,23 @@ pub(super) const HEIGHT: usize = 58;
 const COLUMN: usize = 30;
 const COLUMNS: usize = 48;
 
-pub(super) fn strip(svg: &mut Markup, rest: &[Vec<&Episode>], top: usize, axis: &Axis) {
+pub(super) fn strip(rest: &[Vec<&Episode>], top: usize, axis: &Axis) -> Markup {
     let columns = columns(rest, axis);
     let most = columns.iter().map(|column| column.fenced).max().unwrap_or(0);
     let outages: usize = rest.iter().map(Vec::len).sum();
     let open = rest.iter().flatten().filter(|episode| episode.settled.is_none()).count();
-    svg.tag("g", &[("class", &"density")], |strip| {
-        let text = format!("{} more hosts, {outages} outages, {open} open", rest.len());
-        strip.leaf("text", &[("class", &"host"), ("x", &"1%"), ("y", &(top + 12))], text);
-        let peak = format!("at most {most} in {}", words::length(axis.to.since(axis.from) / COLUMNS as u32));
-        let corner = [("class", &"standing" as &dyn std::fmt::Display), ("x", &"99%"), ("y", &(top + 12))];
-        strip.leaf("text", &[corner.as_slice(), &[("text-anchor", &"end")]].concat(), peak);
-        let foot = top + 20 + COLUMN;
-        for (number, column) in columns.iter().enumerate().filter(|(_, column)| column.fenced > 0) {
-            column.draw(strip, number, most, foot);
+    let stretch = words::length(axis.to.since(axis.from) / COLUMNS as u32);
+    let foot = top + 20 + COLUMN;
+    html! {
+        g.density {
+            text.host x="1%" y=(top + 12) { (rest.len()) " more hosts, " (outages) " outages, " (open) " open" }
+            text.standing x="99%" y=(top + 12) text-anchor="end" { "at most " (most) " in " (stretch) }
+            @for (number, column) in columns.iter().enumerate().filter(|(_, column)| column.fenced > 0) {
+                (column.draw(number, most, foot))
+            }
+            line.track x1="1%" x2="99%" y1=(foot) y2=(foot) {}
         }
-        strip.void(
-            "line",
-            &[("class", &"track"), ("x1", &"1%"), ("x2", &"99%"), ("y1", &foot), ("y2", &foot)],
-        );
-    });
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -52,21 +50,19 @@ fn columns(rest: &[Vec<&Episode>], axis: &Axis) -> [Column; COLUMNS] {
 }
 
 impl Column {
-    fn draw(self, strip: &mut Markup, number: usize, most: usize, foot: usize) {
+    fn draw(self, number: usize, most: usize, foot: usize) -> Markup {
         let high = |count: usize| (COLUMN * count).div_ceil(most);
         let x = percent(1.0 + 98.0 * number as f64 / COLUMNS as f64);
         let width = percent(90.0 / COLUMNS as f64);
-        strip.tag("g", &[], |column| {
-            column.leaf("title", &[], format_args!("{} fenced, {} of them open", self.fenced, self.open));
-            for (class, count) in [("column", self.fenced), ("column open", self.open)] {
-                let (height, y) = (high(count), foot - high(count));
-                if count > 0 {
-                    column.void(
-                        "rect",
-                        &[("class", &class), ("x", &x), ("y", &y), ("width", &width), ("height", &height)],
-                    );
+        html! {
+            g {
+                title { (self.fenced) " fenced, " (self.open) " of them open" }
+                @for (class, count) in [("column", self.fenced), ("column open", self.open)] {
+                    @if count > 0 {
+                        rect class=(class) x=(x) y=(foot - high(count)) width=(width) height=(high(count)) {}
+                    }
                 }
             }
-        });
+        }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use marks::delivery::State;
+use maud::{Markup, PreEscaped, html};
 
 use super::episode::Episode;
-use crate::surface::markup::Markup;
 
 /// The shapes of routes, around their middle. Where there are more routes, they come again.
 const SHAPES: [&str; 6] = [
@@ -45,10 +45,8 @@ impl Shapes {
     }
 
     /// A route's sign at a place of the axis.
-    pub(super) fn sign(&self, svg: &mut Markup, route: &str, x: &str, y: usize) {
-        svg.tag("svg", &[("x", &x), ("y", &y), ("overflow", &"visible")], |sign| {
-            sign.void("path", &[("class", &"sign"), ("d", &self.shape(route))]);
-        });
+    pub(super) fn sign(&self, route: &str, x: &str, y: usize) -> Markup {
+        html! { svg x=(x) y=(y) overflow="visible" { path.sign d=(self.shape(route)) {} } }
     }
 
     fn named(&self) -> usize {
@@ -66,42 +64,32 @@ impl Shapes {
         self.held && !self.states.contains(&State::Held)
     }
 
-    pub(super) fn draw(&self, svg: &mut Markup, top: usize) {
-        svg.tag("g", &[("class", &"legend")], |legend| {
-            let mut y = top;
-            for state in &self.states {
-                let class = format!("bar {}", state.as_str());
-                swatch(legend, &class, state.as_str(), y);
-                y += LINE;
+    pub(super) fn draw(&self, top: usize) -> Markup {
+        let states = self.states.iter().map(|state| (format!("bar {}", state.as_str()), state.as_str()));
+        let swatches = states.chain(self.is_held_apart().then(|| ("hatched".to_owned(), "held")));
+        html! {
+            g.legend {
+                @for (number, (class, word)) in swatches.enumerate() {
+                    svg x="1%" y=(top + number * LINE) overflow="visible" {
+                        rect class=(class) x="0" y="3" width="22" height="10" {}
+                        text x="30" y="12" { (word) }
+                    }
+                }
+                @for (number, route) in self.routes.iter().take(NAMED).enumerate() {
+                    svg x="51%" y=(top + number * LINE + 8) overflow="visible" {
+                        path.sign d=(self.shape(route)) {}
+                        text x="14" y="4" { (route) " acknowledged" }
+                    }
+                }
+                @if let Some(more @ 1..) = self.routes.len().checked_sub(NAMED) {
+                    text x="51%" y=(top + NAMED * LINE + 12) { "and " (more) " more routes" }
+                }
             }
-            if self.is_held_apart() {
-                swatch(legend, "hatched", "held", y);
-            }
-            for (number, route) in self.routes.iter().take(NAMED).enumerate() {
-                let y = top + number * LINE;
-                legend.tag("svg", &[("x", &"51%"), ("y", &(y + 8)), ("overflow", &"visible")], |entry| {
-                    entry.void("path", &[("class", &"sign"), ("d", &self.shape(route))]);
-                    entry.leaf("text", &[("x", &14), ("y", &4)], format_args!("{route} acknowledged"));
-                });
-            }
-            if let Some(more @ 1..) = self.routes.len().checked_sub(NAMED) {
-                let y = top + NAMED * LINE + 12;
-                legend.leaf("text", &[("x", &"51%"), ("y", &y)], format_args!("and {more} more routes"));
-            }
-        });
+        }
     }
 }
 
-fn swatch(legend: &mut Markup, class: &str, word: &str, y: usize) {
-    legend.tag("svg", &[("x", &"1%"), ("y", &y), ("overflow", &"visible")], |entry| {
-        entry.void("rect", &[("class", &class), ("x", &0), ("y", &3), ("width", &22), ("height", &10)]);
-        entry.leaf("text", &[("x", &30), ("y", &12)], word);
-    });
-}
-
 /// The patterns are told apart without their colours too.
-pub(super) fn patterns(svg: &mut Markup) {
-    svg.own(
-        r#"<defs><pattern id="tl-held" class="held" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="6" height="6"/><rect class="figure" width="2.5" height="6"/></pattern><pattern id="tl-open" class="open" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="ground" width="6" height="6"/><rect class="figure" x="1" y="1" width="2.5" height="2.5"/></pattern><pattern id="tl-parked" class="parked" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="7" height="7"/><rect class="figure" width="2" height="7"/><rect class="figure" width="7" height="2"/></pattern></defs>"#,
-    );
-}
+pub(super) const PATTERNS: PreEscaped<&str> = PreEscaped(
+    r#"<defs><pattern id="tl-held" class="held" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="6" height="6"/><rect class="figure" width="2.5" height="6"/></pattern><pattern id="tl-open" class="open" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="ground" width="6" height="6"/><rect class="figure" x="1" y="1" width="2.5" height="2.5"/></pattern><pattern id="tl-parked" class="parked" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="ground" width="7" height="7"/><rect class="figure" width="2" height="7"/><rect class="figure" width="7" height="2"/></pattern></defs>"#,
+);

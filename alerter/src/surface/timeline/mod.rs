@@ -13,8 +13,8 @@ mod legend;
 use std::collections::BTreeMap;
 
 use marks::time::Timestamp;
+use maud::{Markup, html};
 
-use crate::surface::markup::Markup;
 use crate::words;
 use axis::{Axis, TOP};
 pub use episode::Episode;
@@ -56,36 +56,21 @@ impl Timeline {
         let bottom = TOP + hosts.len().max(1) * ROW + if rest.is_empty() { 0 } else { density::HEIGHT };
         let height = bottom + 8 + shapes.height();
         let described = described(&hosts, &rest, &axis);
-        let mut out = Markup::default();
-        let root: [(&str, &dyn std::fmt::Display); 6] = [
-            ("class", &"timeline"),
-            ("xmlns", &"http://www.w3.org/2000/svg"),
-            ("width", &"100%"),
-            ("height", &height),
-            ("role", &"img"),
-            ("aria-label", &described),
-        ];
-        out.tag("svg", &root, |svg| {
-            svg.leaf("desc", &[], &described);
-            legend::patterns(svg);
-            axis.draw(svg, bottom);
-            if hosts.is_empty() {
-                let middle = TOP + ROW / 2 + 4;
-                svg.leaf(
-                    "text",
-                    &[("class", &"none"), ("x", &"1%"), ("y", &middle)],
-                    "no outage in this time",
-                );
+        html! {
+            svg.timeline xmlns="http://www.w3.org/2000/svg" width="100%" height=(height) role="img" aria-label=(described) {
+                desc { (described) }
+                (legend::PATTERNS)
+                (axis.draw(bottom))
+                @if hosts.is_empty() {
+                    text.none x="1%" y=(TOP + ROW / 2 + 4) { "no outage in this time" }
+                }
+                @for (number, host) in hosts.iter().enumerate() {
+                    (bars::row(host, TOP + number * ROW, self.bars, &axis, &shapes))
+                }
+                @if !rest.is_empty() { (density::strip(&rest, TOP + hosts.len() * ROW, &axis)) }
+                (shapes.draw(bottom + 8))
             }
-            for (number, host) in hosts.iter().enumerate() {
-                bars::row(svg, host, TOP + number * ROW, self.bars, &axis, &shapes);
-            }
-            if !rest.is_empty() {
-                density::strip(svg, &rest, TOP + hosts.len() * ROW, &axis);
-            }
-            shapes.draw(svg, bottom + 8);
-        });
-        out
+        }
     }
 }
 

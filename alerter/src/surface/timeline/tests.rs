@@ -3,6 +3,7 @@ use std::time::Duration;
 use marks::delivery::State;
 
 use super::*;
+use crate::surface::markup::sent;
 
 const FROM: Timestamp = Timestamp(1_800_000_000_000);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -29,7 +30,7 @@ fn told(host: &str, at: Timestamp) -> Episode {
 }
 
 fn drawn(episodes: &[Episode]) -> String {
-    Timeline::of(episodes, FROM, now()).into()
+    sent(Timeline::of(episodes, FROM, now()))
 }
 
 fn count(picture: &str, part: &str) -> usize {
@@ -118,7 +119,7 @@ fn nothing_from_outside_becomes_markup() {
 fn no_time_is_too_odd() {
     for (from, to) in [(0, 0), (5, 1), (i64::MIN, i64::MAX), (0, i64::MAX), (i64::MAX, i64::MAX)] {
         let episodes = [told("compute1", Timestamp(from)), told("compute2", Timestamp(to))];
-        let picture: String = Timeline::of(&episodes, Timestamp(from), Timestamp(to)).into();
+        let picture = sent(Timeline::of(&episodes, Timestamp(from), Timestamp(to)));
         assert!(picture.len() < 100_000 && !picture.contains("NaN"), "{from} {to}");
     }
     assert!(drawn(&[]).contains("no outage in this time"));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use httpdate::parse_http_date;
 use reqwest::header::HeaderMap;
 
 use crate::driver::LONGEST_WISH;
@@ -24,13 +25,9 @@ pub(super) fn wish(retry_after: Option<&str>, date: Option<&str>) -> Option<Dura
     let text = retry_after?.trim();
     let wanted = match text.bytes().all(|b| b.is_ascii_digit()) {
         true => text.parse().ok().map(Duration::from_secs)?,
-        false => Duration::try_from(http_date(text)?.duration_since(http_date(date?)?)).ok()?,
+        false => parse_http_date(text).ok()?.duration_since(parse_http_date(date?.trim()).ok()?).ok()?,
     };
     (!wanted.is_zero()).then(|| wanted.min(LONGEST_WISH))
-}
-
-fn http_date(text: &str) -> Option<jiff::Timestamp> {
-    jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
 }
 
 #[cfg(test)]
@@ -61,6 +58,9 @@ mod tests {
         assert_eq!(seconds("120"), Some(120));
         assert_eq!(seconds(" 7 "), Some(7));
         assert_eq!(seconds("Wed, 21 Oct 2015 07:29:30 GMT"), Some(90));
+        // RFC 9110, section 5.6.7: whoever reads a date reads the two old forms too.
+        assert_eq!(seconds("Wednesday, 21-Oct-15 07:29:30 GMT"), Some(90));
+        assert_eq!(seconds("Wed Oct 21 07:29:30 2015"), Some(90));
         assert_eq!(seconds("86400"), Some(900), "clamped");
         assert_eq!(seconds("Thu, 22 Oct 2015 07:28:00 GMT"), Some(900), "clamped");
         assert_eq!(wish(Some("Wed, 21 Oct 2015 07:29:30 GMT"), None), None, "no clock to compare with");

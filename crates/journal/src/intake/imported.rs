@@ -53,9 +53,7 @@ fn import(transaction: &Transaction<'_>, fencing: &Fencing, now: Timestamp) -> r
     let digest = Digest::of("imported").text(&id).finish();
     transaction.prepare_cached("INSERT INTO imported VALUES (?1, ?2)")?.execute(params![id, digest])?;
     let detail = format!("{} was fenced, seen by {}, read from the register", fencing.node, fencing.seen_by);
-    let (event, node, actor) = ("read", Some(&fencing.node), ALERTER);
-    let row =
-        NewHistory { at: now, event, mark: None, node, route: None, outcome: None, detail: &detail, actor };
+    let row = NewHistory { node: Some(&fencing.node), ..NewHistory::new(now, "read", &detail, ALERTER) };
     history::append(transaction, &row)
 }
 

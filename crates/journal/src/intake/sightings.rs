@@ -103,17 +103,7 @@ impl Journal {
                 forget.execute([kept.sighting.key()])?;
             }
             let detail = format!("{} sightings of fencings that are over were forgotten", over.len());
-            let (event, actor) = ("forgotten", ALERTER);
-            let row = NewHistory {
-                at: now,
-                event,
-                mark: None,
-                node: None,
-                route: None,
-                outcome: None,
-                detail: &detail,
-                actor,
-            };
+            let row = NewHistory::new(now, "forgotten", &detail, ALERTER);
             history::append(transaction, &row)?;
             Ok(over.len())
         })

@@ -34,17 +34,7 @@ impl Journal {
             let Watermark { id, at, by } = watermark;
             transaction.execute(sql, params![id.to_string(), at.0, by, digest(watermark)])?;
             let detail = format!("what Pacemaker remembers from before {} s is not told", at.seconds());
-            let (event, actor) = ("watermark", ALERTER);
-            let row = NewHistory {
-                at: *at,
-                event,
-                mark: None,
-                node: None,
-                route: None,
-                outcome: None,
-                detail: &detail,
-                actor,
-            };
+            let row = NewHistory::new(*at, "watermark", &detail, ALERTER);
             Ok(history::append(transaction, &row)?)
         })
     }

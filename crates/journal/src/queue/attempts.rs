@@ -4,8 +4,8 @@
 use rusqlite::Transaction;
 
 use crate::history::ALERTER;
-use crate::queue::deliveries::{self, UNDER_WAY, load_or_quarantine, move_to, note, note_by};
-use crate::queue::delivery_row::update;
+use crate::queue::deliveries::{self, load_or_quarantine, move_to, note, note_by};
+use crate::queue::delivery_row::{UNDER_WAY, update};
 use crate::queue::due::{self, DueDelivery, Gate, Room};
 use crate::queue::{chains, endings, returns};
 use crate::store::rows::Damage;

@@ -110,7 +110,7 @@ impl Journal {
     pub fn is_under_way(&self, node: &HostName) -> Result<bool, JournalError> {
         let condition = format!(
             "{} AND d.state = 'in-flight' AND EXISTS (SELECT 1 FROM mark m WHERE m.id = d.mark AND m.node = ?1)",
-            deliveries::UNDER_WAY
+            delivery_row::UNDER_WAY
         );
         Ok(!self.deliveries_that(&condition, [node.as_str()])?.sound.is_empty())
     }

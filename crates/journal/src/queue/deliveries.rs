@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension, Params, Row, Transaction, params, params_from_iter};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::delivery_row::{self, COLUMNS, update};
+use crate::queue::delivery_row::{self, COLUMNS, IS_STEP, UNDER_WAY, WAITING, update};
 use crate::queue::due;
 use crate::store::rows::{Checked, Damage, Rows, raw_text};
 use crate::{Fault, Journal, JournalError};
@@ -52,17 +52,11 @@ pub(crate) const OPEN: &str = "d.state NOT IN ('acknowledged', 'dismissed', 'can
 /// One of these that nobody is being told of at this moment, in the words of that index too.
 pub(crate) const NOT_UNDER_WAY: &str =
     "d.state NOT IN ('acknowledged', 'dismissed', 'cancelled') AND d.state <> 'in-flight'";
-/// One that waits, in the words of `delivery_waiting`.
-pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
-/// One that does not, in the words of `delivery_in_flight`.
-pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
 /// One that is held, in the words of that index.
 pub(crate) const KEPT_BACK: &str = "d.state IN ('in-flight', 'held') AND d.state = 'held'";
 /// One that is held because it is another step's turn in its mark's chain.
 const WAITS_IN_CHAIN: &str =
     "d.state IN ('in-flight', 'held') AND d.state = 'held' AND d.last_kind = 'chain'";
-/// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
-pub(crate) const IS_STEP: &str = "instr(d.route, '.') > 0";
 /// One that tells that a host is back: no end of its mark ends it.
 pub(crate) const IS_RETURN: &str = "d.route LIKE '%.return'";
 /// One whose endpoint has rejected this very mark ([`Delivery::is_rejected`]).

@@ -17,6 +17,13 @@ const DIGEST: usize = 22;
 
 pub(crate) const COLUMNS: &str = "d.mark, d.route, d.state, d.body, d.attempts, d.ambiguous, d.next_due, d.last_at, d.last_kind, d.last_detail, d.reference, d.ended_at, d.required, d.failure_time, d.released_at, d.step, d.step_limit, d.step_until, d.step_left, d.exhausted_at, d.reached, d.targets, d.digest";
 
+/// A delivery `d` that waits, in the words of `delivery_waiting`.
+pub(crate) const WAITING: &str = "d.state IN ('pending', 'parked')";
+/// One that does not, in the words of `delivery_in_flight`.
+pub(crate) const UNDER_WAY: &str = "d.state IN ('in-flight', 'held')";
+/// One that is a step behind an acknowledgement ([`Delivery::is_step`]).
+pub(crate) const IS_STEP: &str = "instr(d.route, '.') > 0";
+
 /// What stands under a key, which may be damaged itself.
 pub(crate) fn find(
     transaction: &Transaction<'_>,

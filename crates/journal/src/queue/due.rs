@@ -5,8 +5,7 @@ use std::sync::{Arc, LazyLock};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params, params};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::deliveries::IS_STEP;
-use crate::queue::delivery_row;
+use crate::queue::delivery_row::{self, IS_STEP};
 use crate::queue::holds::TURN;
 use crate::store::rows::{Checked, Damage, Rows};
 use crate::store::stirred::stir;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
 use crate::history::{self, ALERTER, NewHistory};
-use crate::queue::deliveries::{UNDER_WAY, WAITING};
+use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::store::rows::Rows;
 use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::ACCEPTED;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Params, Row, params};
 
 use crate::intake::marks::HELD;
-use crate::queue::deliveries::{REJECTED, UNDER_WAY, WAITING};
-use crate::queue::delivery_row;
+use crate::queue::deliveries::REJECTED;
+use crate::queue::delivery_row::{self, UNDER_WAY, WAITING};
 use crate::queue::due::{DueDelivery, both};
 use crate::store::rows::Rows;
 use crate::views::told::json;

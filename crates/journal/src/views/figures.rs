@@ -13,7 +13,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Params, Row};
 
 use crate::intake::marks::{HELD, NO_FQDN};
-use crate::queue::deliveries::{UNDER_WAY, WAITING};
+use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::views::concerns::{EXHAUSTED, KEPT};
 use crate::views::told::json;
 use crate::{Journal, JournalError};
