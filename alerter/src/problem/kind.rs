@@ -470,6 +470,16 @@ mod tests {
         }
     }
 
+    /// The broken variant is a kind that only its author knows.
+    #[test]
+    fn what_is_notified_is_documented() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notices.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        for kind in Kind::OWN.iter().filter(|kind| kind.notice().is_some()) {
+            assert!(docs.contains(&format!("`{kind}`")), "docs/notices.md has no {kind}");
+        }
+    }
+
     /// Who may ask for `/health` may be anybody.
     #[test]
     fn what_is_said_in_public_names_no_path() {
