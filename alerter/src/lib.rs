@@ -14,7 +14,7 @@ pub mod config;
 pub mod control;
 /// The daemon: start and stop, its loop, and what it does now and then.
 pub mod daemon;
-/// Attempts: endpoints, lanes, the schedule, what goes on record.
+/// Attempts: endpoints, outboxes, the schedule, what goes on record.
 pub mod delivery;
 /// Whether the process is well: the checks, and `/health`.
 pub mod health;

@@ -144,7 +144,7 @@ pub fn homeless(orders: &[Decision], new: &Settings) -> Option<String> {
 /// Which routes are others now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteChanges {
-    /// These go on with the driver, the lane and the endpoint that they have.
+    /// These go on with the driver, the outbox and the endpoint that they have.
     pub kept: Vec<String>,
     /// These have another driver now.
     pub renewed: Vec<String>,

@@ -10,7 +10,7 @@ use pacemaker::register::RegisterError;
 use crate::call::{Call, is_cluster_host};
 use crate::failure::Failure;
 use crate::guard::Refusal;
-use crate::settings::{self, Look, Settings, Target};
+use crate::settings::{self, Depth, Settings, Target};
 use crate::{cluster, publish};
 
 /// The fencer must give `off` at least this long: the agent's own limit is 20 s, and it must be able to say why it failed.
@@ -30,7 +30,7 @@ pub fn status(call: &Call, target: &Target) -> Result<(), Failure> {
 /// [`Failure`] with everything that an operator should correct.
 pub fn validate(call: &Call) -> Result<(), Failure> {
     let settings = call.settings()?;
-    failed_if(settings.complaints(&call.given, Look::Everything))
+    failed_if(settings.complaints(&call.given, Depth::Everything))
 }
 
 /// Whether a mark could be written now, and whether the cluster would ask for it in the right place.
@@ -39,7 +39,7 @@ pub fn validate(call: &Call) -> Result<(), Failure> {
 /// [`Failure`] with everything that an operator should correct.
 pub fn monitor(call: &Call) -> Result<(), Failure> {
     let (settings, site_complaints) = call.settings_and_site_complaints()?;
-    let mut complaints = settings.complaints(&call.given, Look::WhatIsUsed);
+    let mut complaints = settings.complaints(&call.given, Depth::WhatIsUsed);
     complaints.extend(site_complaints);
     match writable(&settings) {
         Ok(journal) => complaints.extend(register_complaint(call, &settings, &journal)),

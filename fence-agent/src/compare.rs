@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use marks::fencing::Fencing;
 use marks::id::FencingId;
-use marks::outage::Told;
+use marks::outage::Registered;
 use marks::register::{Entries, Key, SETTLED_MAX};
 use marks::time::Timestamp;
 
@@ -26,7 +26,7 @@ pub(crate) fn compare(
     now: Timestamp,
 ) -> Compared {
     let mut compared = Compared::default();
-    let told = Told::of(found, &fencings, coalesce, now);
+    let told = Registered::of(found, &fencings, coalesce, now);
     let done: BTreeSet<FencingId> = fencings.iter().map(|f| f.id).filter(|id| told.is_done(*id)).collect();
     let ends = found.sound.keys().filter(|key| matches!(key, Key::Settled(_))).count();
     for fencing in fencings {

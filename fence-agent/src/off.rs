@@ -9,7 +9,7 @@ use pacemaker::cib::Cib;
 
 use crate::call::{Call, controller};
 use crate::failure::Failure;
-use crate::settings::{Look, Settings, Target, domain};
+use crate::settings::{Depth, Settings, Target, domain};
 use crate::{cluster, guard, keep};
 
 /// Judges whether the host may be marked, and marks it. It judges nothing else: Pacemaker has decided that it is dead.
@@ -30,7 +30,7 @@ fn warn_of_oddities(call: &Call, settings: &Settings) {
     let conflicts = call.given.conflicts().into_iter();
     let conflicts = conflicts
         .map(|name| format!("{name} is also given under its old name, with another value that is ignored"));
-    for text in settings.complaints(&call.given, Look::Everything).into_iter().chain(conflicts) {
+    for text in settings.complaints(&call.given, Depth::Everything).into_iter().chain(conflicts) {
         call.report.warning(&text);
     }
 }

@@ -62,7 +62,7 @@ impl Target {
 
 /// How far options are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Depth {
     /// All of them, also those that are only accepted.
     Everything,
     /// Those that decide something.
@@ -124,9 +124,9 @@ impl Settings {
     }
 
     /// Everything that an operator should correct before it is needed, in whole sentences.
-    pub fn complaints(&self, given: &Given, look: Look) -> Vec<String> {
+    pub fn complaints(&self, given: &Given, look: Depth) -> Vec<String> {
         let matters =
-            |parameter: &&Parameter| look == Look::Everything || parameter.usage != Use::Compatibility;
+            |parameter: &&Parameter| look == Depth::Everything || parameter.usage != Use::Compatibility;
         let mistyped = given.mistyped().into_iter().filter(matters);
         let mut all: Vec<String> =
             mistyped.map(|parameter| format!("the value of {} is not of its type", parameter.name)).collect();
@@ -246,12 +246,12 @@ mod tests {
     #[test]
     fn complaints_name_options_and_tell_no_values() {
         let odd = given(&[("delay", "s3kr1t"), ("register", "s3kr1t"), ("domain", "s3kr1t!")]);
-        let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Look::Everything);
+        let complaints = Settings::new(&odd, Site::default()).unwrap().complaints(&odd, Depth::Everything);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
         assert!(!complaints.concat().contains("s3kr1t"));
         let known = given(&[("register", "cib")]);
         let settings = Settings::new(&known, Site::default()).unwrap();
-        assert_eq!(settings.complaints(&known, Look::Everything), Vec::<String>::new());
+        assert_eq!(settings.complaints(&known, Depth::Everything), Vec::<String>::new());
         assert_eq!(settings.register(), Register::Cib);
     }
 }

@@ -145,7 +145,7 @@ pub const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "B9: fenced again a day later has ended with what was told, says the agent",
         changes: &[Change {
-            file: "crates/marks/src/outage/told.rs",
+            file: "crates/marks/src/outage/registered.rs",
             today: "(!is_over(joined.outage, fencing.asked_at, reach)).then_some",
             before: "(!is_over(joined.outage, fencing.asked_at, reach) || true).then_some",
         }],

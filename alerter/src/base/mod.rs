@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use marks::host::HostName;
 use marks::mark::MarkRow;
-use marks::returning::Look;
+use marks::returning::Membership;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
 use tokio::sync::watch;
@@ -89,7 +89,7 @@ impl Base {
     }
 
     /// Who is a member of the cluster by the last look, where that could read the CIB.
-    pub fn members(&self, now: Timestamp) -> Option<Arc<Look>> {
+    pub fn members(&self, now: Timestamp) -> Option<Arc<Membership>> {
         self.seen().view.as_ref()?.members(now).map(Arc::new)
     }
 

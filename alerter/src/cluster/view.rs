@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use marks::register::{Entries, Register};
-use marks::returning::Look;
+use marks::returning::Membership;
 use marks::sighting::Sighting;
 use marks::time::Timestamp;
 use pacemaker::cib::Cib;
@@ -123,9 +123,9 @@ impl View {
     }
 
     /// Who is a member, where the CIB could be read; `now` is the wall clock's time at this moment.
-    pub fn members(&self, now: Timestamp) -> Option<Look> {
+    pub fn members(&self, now: Timestamp) -> Option<Membership> {
         let cib = self.cib.as_ref().ok()?;
-        Some(Look { at: now - self.taken.elapsed(), members: cib.members() })
+        Some(Membership { at: now - self.taken.elapsed(), members: cib.members() })
     }
 
     /// Whether it is recent enough to send on.

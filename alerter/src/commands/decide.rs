@@ -8,7 +8,7 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::change::{changed, operator};
-use super::merged::{CLUSTER, Look};
+use super::merged::{CLUSTER, RegisterView};
 use super::{Sources, control, print_json, println_all, read, text, wait_for};
 use crate::cli::{self, Cli};
 use crate::control::decisions::{
@@ -96,7 +96,7 @@ pub(super) fn list(cli: &Cli) -> anyhow::Result<ExitCode> {
 /// As any read.
 pub(super) fn in_force(
     journal: Option<&Journal>,
-    look: &Look,
+    look: &RegisterView,
     now: Timestamp,
 ) -> Result<Vec<Decision>, JournalError> {
     let (there, ended) = look.in_force();

@@ -24,7 +24,7 @@ const ALERTER: &str = "ocf:openstack:nova-host-alerter";
 pub(super) const CLUSTER: &str = "cluster";
 
 /// One look at the register.
-pub(super) struct Look {
+pub(super) struct RegisterView {
     register: Register,
     entries: Result<Entries, String>,
     /// The controller that the alerter runs on, as far as the CIB was asked and says so.
@@ -44,7 +44,7 @@ pub(super) struct Found {
     pub(super) settled_here: bool,
 }
 
-impl Look {
+impl RegisterView {
     /// Reads the register; with `none` there is nothing to read.
     pub(super) fn take(register: Register, tools: &Tools) -> Self {
         let entries =
@@ -182,7 +182,7 @@ impl Look {
 pub(super) fn marks(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &Look,
+    look: &RegisterView,
     wanted: impl Fn(&MarkRow) -> bool,
 ) -> Result<Vec<Found>, JournalError> {
     let ended = |mut mark: MarkRow| {
@@ -210,7 +210,7 @@ fn is_strange(journal: Option<&Journal>, mark: MarkId) -> Result<bool, JournalEr
 }
 
 /// Shows a delivery as ended that another alerter has ended: what the daemon will write when it runs here.
-pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: &Look) {
+pub(super) fn end_elsewhere(delivery: &mut DeliveryReport, found: &Found, look: &RegisterView) {
     let mark = found.mark.id;
     let taken = look.acknowledged(mark).into_iter().find(|taken| taken.route == delivery.route);
     let settled = look.settled(mark).filter(|_| !found.settled_here);
@@ -292,19 +292,19 @@ pub(super) mod tests {
         Entry::Settled(Settled { mark: fencing.id.into(), how, at: NOW, by: "ctl2".into() })
     }
 
-    pub(in crate::commands) fn look(entries: Vec<Entry>) -> Look {
+    pub(in crate::commands) fn look(entries: Vec<Entry>) -> RegisterView {
         let sound = entries.into_iter().map(|entry| (entry.key(), entry)).collect();
         let entries = Ok(Entries { sound, ..Entries::default() });
-        Look { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
+        RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
     }
 
-    pub(in crate::commands) fn unreadable() -> Look {
+    pub(in crate::commands) fn unreadable() -> RegisterView {
         let entries = Err("attrd_updater: no answer within 2000 ms".to_owned());
-        Look { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
+        RegisterView { register: Register::Attrd, entries, alerter_on: None, resource: None, untried: None }
     }
 
-    pub(in crate::commands) fn alone() -> Look {
-        Look {
+    pub(in crate::commands) fn alone() -> RegisterView {
+        RegisterView {
             register: Register::None,
             entries: Ok(Entries::default()),
             alerter_on: None,
@@ -330,7 +330,7 @@ pub(super) mod tests {
         journal
     }
 
-    fn found(journal: Option<&Journal>, look: &Look) -> Vec<Found> {
+    fn found(journal: Option<&Journal>, look: &RegisterView) -> Vec<Found> {
         let rows = journal.map_or_else(Vec::new, |journal| journal.recent_marks(10).unwrap().sound);
         marks(journal, rows, look, |_| true).unwrap()
     }
@@ -517,19 +517,19 @@ pub(super) mod tests {
             crm_node: "/nonexistent".into(),
             stonith_admin: "/nonexistent".into(),
         };
-        let look = Look::with_alerter(Register::Attrd, &tools);
+        let look = RegisterView::with_alerter(Register::Attrd, &tools);
         assert_eq!(
             (look.view(), look.alerter_on.as_deref(), look.marks().count()),
             (CLUSTER, Some("ctl2"), 1)
         );
         assert_eq!(look.resource.as_deref(), Some("alerter"));
         let none = Tools { attrd_updater: "/nonexistent".into(), cibadmin: "/nonexistent".into(), ..tools };
-        let look = Look::with_alerter(Register::Attrd, &none);
+        let look = RegisterView::with_alerter(Register::Attrd, &none);
         assert_eq!(
             (look.view(), look.alerter_on.as_deref(), look.resource.as_deref()),
             ("local view", None, None)
         );
         assert!(look.fault().unwrap().starts_with("the register (attrd) cannot be read: attrd_updater"));
-        assert_eq!(Look::with_alerter(Register::None, &none).fault(), None);
+        assert_eq!(RegisterView::with_alerter(Register::None, &none).fault(), None);
     }
 }

@@ -39,7 +39,7 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use site::Site;
 
-use merged::{Found, Look};
+use merged::{Found, RegisterView};
 use report::MarkReport;
 
 use crate::cli::{self, Cli, Command};
@@ -126,7 +126,7 @@ fn register_of(site: &Site) -> Register {
 struct Sources {
     /// None where nothing was marked on this controller yet.
     journal: Option<Journal>,
-    look: Look,
+    look: RegisterView,
     /// This controller.
     controller: String,
     site: Site,
@@ -138,7 +138,7 @@ impl Sources {
     /// Without a journal the register will do; with neither there is nothing to say.
     fn open(cli: &Cli) -> anyhow::Result<Self> {
         let site = site(cli);
-        let look = Look::take(register_of(&site), &Tools::default());
+        let look = RegisterView::take(register_of(&site), &Tools::default());
         say_fault(&look);
         Self::with(site, look)
     }
@@ -146,11 +146,11 @@ impl Sources {
     /// The same for one who looks by the way, and has nothing to complain of.
     fn quiet(cli: &Cli) -> anyhow::Result<Self> {
         let (site, _) = Site::read(&cli.config);
-        let look = Look::take(register_of(&site), &Tools::default());
+        let look = RegisterView::take(register_of(&site), &Tools::default());
         Self::with(site, look)
     }
 
-    fn with(site: Site, look: Look) -> anyhow::Result<Self> {
+    fn with(site: Site, look: RegisterView) -> anyhow::Result<Self> {
         let journal = match Journal::open(&site.store, Role::Reader) {
             Err(JournalError::Missing { .. }) if look.entries().is_some() => None,
             opened => Some(opened.context("the journal cannot be read")?),
@@ -168,7 +168,7 @@ impl Sources {
 }
 
 /// Why the answer is this controller's alone.
-fn say_fault(look: &Look) {
+fn say_fault(look: &RegisterView) {
     if let Some(fault) = look.fault() {
         say(&format!("nova-host-alerter: {}: {fault}\n", look.view()), &mut std::io::stderr());
     }

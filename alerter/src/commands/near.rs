@@ -8,7 +8,7 @@ use marks::id::MarkId;
 use site::suggest;
 
 use super::Sources;
-use super::merged::{self, Look};
+use super::merged::{self, RegisterView};
 use crate::cli::Cli;
 
 /// So many of the newest marks are looked at for names.
@@ -67,7 +67,7 @@ pub(super) fn hosts(sources: &Sources) -> BTreeSet<HostName> {
     here.into_iter().map(|row| row.node).chain(there).collect()
 }
 
-fn register(look: &Look) -> Vec<HostName> {
+fn register(look: &RegisterView) -> Vec<HostName> {
     let found = merged::marks(None, Vec::new(), look, |_| true).unwrap_or_default();
     found.into_iter().map(|found| found.mark.node).collect()
 }

@@ -6,7 +6,7 @@ use marks::mark::{Doubt, MarkRow, Proof, Source, Standing};
 use marks::register::Decision;
 use marks::sighting::{Sighting, Witness};
 
-use super::merged::{Found, Look};
+use super::merged::{Found, RegisterView};
 
 /// A fencing, and whether it was read from the register.
 pub(super) struct Record {
@@ -24,7 +24,7 @@ pub(super) struct Witnesses {
 
 impl Witnesses {
     /// Where the journal does not know the mark.
-    pub(super) fn of_register(look: &Look, mark: MarkId) -> Self {
+    pub(super) fn of_register(look: &RegisterView, mark: MarkId) -> Self {
         let first = look.first_fencing(mark).cloned();
         let records = first.into_iter().map(|fencing| Record { fencing, imported: true }).collect();
         Self { records, decisions: look.decisions(mark), ..Self::default() }
@@ -125,7 +125,12 @@ fn why(doubt: Doubt) -> &'static str {
 }
 
 /// Where the mark stands now. `journal` is the controller and the path of the journal.
-pub(super) fn kept_in(found: &Found, records: &[Record], look: &Look, journal: (&str, &str)) -> Vec<String> {
+pub(super) fn kept_in(
+    found: &Found,
+    records: &[Record],
+    look: &RegisterView,
+    journal: (&str, &str),
+) -> Vec<String> {
     let (controller, path) = journal;
     let here = found.in_journal.then(|| format!("the journal of {controller} ({path})"));
     let fencings: Vec<Fencing> = records.iter().map(|record| record.fencing.clone()).collect();
@@ -226,7 +231,7 @@ mod tests {
     fn a_mark_says_where_it_is_kept_now() {
         let first = fencing("compute1", "ctl1");
         let (here, there) = (found(&entry(&first, "ctl1"), true), found(&entry(&first, "ctl2"), false));
-        let kept = |found: &Found, look: &Look| kept_in(found, &[], look, ("ctl1", "/var/marks.db"));
+        let kept = |found: &Found, look: &RegisterView| kept_in(found, &[], look, ("ctl1", "/var/marks.db"));
         let journal = "the journal of ctl1 (/var/marks.db)";
         let id = first.id;
         let full =

@@ -12,7 +12,7 @@ use marks::time::Timestamp;
 use serde::Serialize;
 
 use super::delivery::{ChainReport, DeliveryReport};
-use super::merged::{self, Found, Look};
+use super::merged::{self, Found, RegisterView};
 use crate::policy::{self, Hold};
 
 /// One mark with its deliveries.
@@ -86,7 +86,7 @@ pub(super) struct Story {
 pub(super) fn unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &Look,
+    look: &RegisterView,
 ) -> Result<(Vec<MarkReport>, Vec<Damage>), JournalError> {
     let found = maybe_unfinished(journal, rows, look)?;
     let Some(journal) = journal else {
@@ -121,7 +121,7 @@ pub(super) fn unfinished(
 pub(super) fn maybe_unfinished(
     journal: Option<&Journal>,
     rows: Vec<MarkRow>,
-    look: &Look,
+    look: &RegisterView,
 ) -> Result<Vec<Found>, JournalError> {
     let here: BTreeSet<MarkId> = rows.iter().map(|row| row.id).collect();
     merged::marks(journal, rows, look, |mark| mark.settled.is_none() || here.contains(&mark.id))
@@ -185,7 +185,7 @@ impl DeliveryReport {
 /// As any read.
 pub(super) fn report(
     journal: Option<&Journal>,
-    look: &Look,
+    look: &RegisterView,
     found: &Found,
 ) -> Result<MarkReport, JournalError> {
     let id = found.mark.id;
@@ -196,14 +196,14 @@ pub(super) fn report(
 }
 
 /// Of a mark that only the register knows.
-fn elsewhere(look: &Look, found: &Found) -> MarkReport {
+fn elsewhere(look: &RegisterView, found: &Found) -> MarkReport {
     let count = look.first_fencing(found.mark.id).map_or(0, |_| 1);
     assemble(look, found, Vec::new(), count)
 }
 
 /// Of a mark of this journal.
 fn here(
-    look: &Look,
+    look: &RegisterView,
     found: &Found,
     kept: Rows<Delivery>,
     fence_count: u32,
@@ -224,7 +224,12 @@ fn count_steps(deliveries: &mut [DeliveryReport]) {
     chains.for_each(|chain| chain.steps = last.unwrap_or(chain.step));
 }
 
-fn assemble(look: &Look, found: &Found, deliveries: Vec<DeliveryReport>, fence_count: u32) -> MarkReport {
+fn assemble(
+    look: &RegisterView,
+    found: &Found,
+    deliveries: Vec<DeliveryReport>,
+    fence_count: u32,
+) -> MarkReport {
     let acknowledged: Vec<Taken> = look.acknowledged(found.mark.id).into_iter().map(Taken::from).collect();
     let holds = found.holds();
     let state = match found.mark.settled {

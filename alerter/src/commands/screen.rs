@@ -4,7 +4,7 @@ use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
 use super::status::Status;
-use super::terminal::{Colour, Look, clean};
+use super::terminal::{Colour, Style, clean};
 use super::text::{self, span, time};
 use crate::control::api::{ClusterStatus, Daemon, RouteStatus};
 use crate::policy::groups::GroupStatus;
@@ -50,7 +50,7 @@ fn age(at: Timestamp, status: &Status) -> String {
 }
 
 /// All of it.
-pub(super) fn drawn(status: &Status, look: Look) -> String {
+pub(super) fn drawn(status: &Status, look: Style) -> String {
     let mut out = look.wrap("", &status.headline).trim_end().to_owned();
     out = out.lines().map(|line| look.paint(colour(status.level), line) + "\n").collect();
     out += &look.wrap("", &where_it_runs(status));
@@ -102,7 +102,7 @@ fn where_it_runs(status: &Status) -> String {
     }
 }
 
-fn troubles(all: &[Problem], look: Look) -> String {
+fn troubles(all: &[Problem], look: Style) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -170,7 +170,7 @@ fn cluster(cluster: &ClusterStatus) -> String {
 }
 
 /// A table with its heading, each line cut where the screen ends.
-fn columns(rows: &[Vec<String>], look: Look) -> String {
+fn columns(rows: &[Vec<String>], look: Style) -> String {
     let table = text::table(rows);
     let line = |(number, line): (usize, &str)| {
         let line = look.cut(line);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     fn plain(status: Status) -> String {
-        drawn(&Status { headline: headline(&status), ..status }, Look::PLAIN)
+        drawn(&Status { headline: headline(&status), ..status }, Style::PLAIN)
     }
 
     fn bad(level: Level, kind: Kind, number: usize) -> Problem {
@@ -324,7 +324,7 @@ mod tests {
         let level = |number| if number == 0 { Level::Critical } else { Level::Warning };
         let troubles: Vec<Problem> =
             (0..2).map(|number| bad(level(number), Kind::Rejected, number)).collect();
-        let look = Look { has_colours: false, columns: Some(80) };
+        let look = Style { has_colours: false, columns: Some(80) };
         let shown = drawn(&Status { troubles, headline: "x".repeat(70), ..status() }, look);
         assert!(shown.lines().count() <= 20, "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
@@ -339,10 +339,10 @@ mod tests {
     #[test]
     fn colours_change_no_word() {
         let troubles = || vec![bad(Level::Critical, Kind::Rejected, 0)];
-        let colourful = Look { has_colours: true, columns: Some(80) };
+        let colourful = Style { has_colours: true, columns: Some(80) };
         let painted = drawn(&Status { troubles: troubles(), ..status() }, colourful);
         let bare =
-            drawn(&Status { troubles: troubles(), ..status() }, Look { has_colours: false, ..colourful });
+            drawn(&Status { troubles: troubles(), ..status() }, Style { has_colours: false, ..colourful });
         assert!(painted.contains("\x1b[1;31mcritical\x1b[0m"));
         let without = ["1;31", "32", "33", "2", "0"]
             .iter()

@@ -64,7 +64,7 @@ struct Applied<'a> {
 }
 
 /// What one look found.
-struct Look {
+struct Found {
     cluster: Cluster,
     xml: String,
     tool: Tool,
@@ -73,7 +73,7 @@ struct Look {
     commands: Vec<Command>,
 }
 
-impl Look {
+impl Found {
     fn take(cli: &Cli, options: &cli::Setup, tool: Tool) -> anyhow::Result<Self> {
         let (cluster, xml) = cluster(cli, options)?;
         let mut findings = setup::check(&cluster);
@@ -142,7 +142,7 @@ pub(super) fn run(cli: &Cli, options: &cli::Setup) -> anyhow::Result<ExitCode> {
     let tool = if options.check { Some(tool.unwrap_or(Tool::Pcs)) } else { tool };
     let tool =
         tool.context("neither pcs nor crmsh is installed here: say with --tool whose commands you want")?;
-    let look = Look::take(cli, options, tool)?;
+    let look = Found::take(cli, options, tool)?;
     match (options.check, options.apply) {
         (true, _) => check(cli, &look),
         (_, true) => apply(cli, options, look),
@@ -183,7 +183,7 @@ fn code(is_right: bool) -> ExitCode {
     if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn check(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+fn check(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
     let is_right = look.findings.is_empty();
     if cli.json {
         print_json(&look.answer(false, None))?;
@@ -199,7 +199,7 @@ fn check(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
     Ok(code(is_right))
 }
 
-fn print(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+fn print(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
     let is_done = look.by_hand().next().is_none();
     if cli.json {
         print_json(&look.answer(true, None))?;
@@ -224,7 +224,7 @@ fn nothing(is_right: bool) -> &'static str {
 }
 
 /// The commands, and before them in comments what they do.
-fn script(look: &Look) -> String {
+fn script(look: &Found) -> String {
     let head = format!("# With {}; `nova-host-alerter setup --apply` runs the same.", look.tool.as_str());
     let does = look.steps.iter().map(|step| format!("#  - {}", step.shown()));
     let lines = look.commands.iter().map(Command::line);
@@ -232,13 +232,13 @@ fn script(look: &Look) -> String {
 }
 
 /// Beside the commands, so that these can be piped into a shell.
-fn tell_by_hand(look: &Look) {
+fn tell_by_hand(look: &Found) {
     for finding in look.by_hand() {
         say(&format!("{}\n", look.text(finding)), &mut std::io::stderr());
     }
 }
 
-fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode> {
+fn apply(cli: &Cli, options: &cli::Setup, look: Found) -> anyhow::Result<ExitCode> {
     if !look.cluster.is_installed() {
         return refuse(cli, &look);
     }
@@ -255,7 +255,7 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode
         setup::tidy();
     }
     let after = if ran.failed.is_none() && !look.commands.is_empty() {
-        Look::take(cli, options, look.tool)?
+        Found::take(cli, options, look.tool)?
     } else {
         look
     };
@@ -274,7 +274,7 @@ fn apply(cli: &Cli, options: &cli::Setup, look: Look) -> anyhow::Result<ExitCode
 }
 
 /// What is not installed here the tools would refuse, and Pacemaker could not run.
-fn refuse(cli: &Cli, look: &Look) -> anyhow::Result<ExitCode> {
+fn refuse(cli: &Cli, look: &Found) -> anyhow::Result<ExitCode> {
     if cli.json {
         print_json(&look.answer(true, Some(&Ran::default())))?;
     } else {

@@ -13,7 +13,7 @@ use pacemaker::register::Tools;
 use serde::Serialize;
 use site::Site;
 
-use super::merged::Look;
+use super::merged::RegisterView;
 use super::report::{self, MarkReport};
 use super::trouble::{self, Sight};
 use super::unmarked::{Rules, unmarked};
@@ -140,7 +140,7 @@ pub(super) fn show(cli: &Cli, options: &cli::Status) -> anyhow::Result<ExitCode>
     if cli.json {
         print_json(&status)?;
     } else {
-        println_all(&screen::drawn(&status, terminal::Look::of_stdout()));
+        println_all(&screen::drawn(&status, terminal::Style::of_stdout()));
     }
     Ok(if status.running { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -178,7 +178,7 @@ impl Read {
 /// Puts everything together. What cannot be read is a trouble, and no reason to say nothing.
 pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status {
     let (site, _) = Site::read(&cli.config);
-    let (look, now) = (Look::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
+    let (look, now) = (RegisterView::with_alerter(register_of(&site), &Tools::default()), Timestamp::now());
     let controller = controller();
     let (read, unknown) = match read(&site, &look, &controller, now) {
         Ok(read) => (read.with_word_of(daemon.as_ref()), None),
@@ -236,7 +236,7 @@ pub(super) fn take(cli: &Cli, daemon: Option<Daemon>, limits: Limits) -> Status 
 }
 
 /// What the alerter's resource is called, where it is one.
-fn resource<'l>(site: &Site, look: &'l Look) -> Option<&'l str> {
+fn resource<'l>(site: &Site, look: &'l RegisterView) -> Option<&'l str> {
     let has_cluster = register_of(site) != Register::None;
     has_cluster.then(|| look.resource.as_deref().unwrap_or(USUAL_RESOURCE))
 }
@@ -266,7 +266,7 @@ fn problems(settings: &Result<config::Settings, site::ConfigErrors>) -> Vec<Stri
     errors.into_iter().flat_map(site::ConfigErrors::problems).map(ToString::to_string).collect()
 }
 
-fn read(site: &Site, look: &Look, controller: &str, now: Timestamp) -> Result<Read, JournalError> {
+fn read(site: &Site, look: &RegisterView, controller: &str, now: Timestamp) -> Result<Read, JournalError> {
     let journal = match Journal::open(&site.store, Role::Reader) {
         Err(JournalError::Missing { .. }) => None,
         opened => Some(opened?),

@@ -34,14 +34,14 @@ impl Colour {
 
 /// How text goes out: with colours or without, and how wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Style {
     /// Whether colours are wanted and can be shown.
     pub(super) has_colours: bool,
     /// Columns of the terminal; none where there is none, and nothing is cut or wrapped.
     pub(super) columns: Option<usize>,
 }
 
-impl Look {
+impl Style {
     /// For files, pipes and tests.
     pub(super) const PLAIN: Self = Self { has_colours: false, columns: None };
 
@@ -125,7 +125,7 @@ pub(super) fn clean(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const NARROW: Look = Look { has_colours: false, columns: Some(24) };
+    const NARROW: Style = Style { has_colours: false, columns: Some(24) };
 
     #[test]
     fn lines_are_wrapped_at_words_and_stand_under_each_other() {
@@ -133,7 +133,7 @@ mod tests {
             NARROW.wrap("=> ", "the endpoint cannot be reached"),
             "=> the endpoint cannot\n   be reached\n"
         );
-        assert_eq!(Look::PLAIN.wrap("", &"word ".repeat(99)).lines().count(), 1);
+        assert_eq!(Style::PLAIN.wrap("", &"word ".repeat(99)).lines().count(), 1);
         let long = "x".repeat(60);
         assert_eq!(
             NARROW.wrap("", &format!("a {long} b")),
@@ -145,14 +145,14 @@ mod tests {
     #[test]
     fn a_line_is_cut_where_the_terminal_ends() {
         assert_eq!(NARROW.cut(&"ä".repeat(30)).chars().count(), 24);
-        assert_eq!((NARROW.cut("short"), Look::PLAIN.cut("any")), ("short".to_owned(), "any".to_owned()));
+        assert_eq!((NARROW.cut("short"), Style::PLAIN.cut("any")), ("short".to_owned(), "any".to_owned()));
     }
 
     /// The broken variant paints whatever is asked: codes would stand in files and pipes.
     #[test]
     fn there_are_no_colours_where_they_cannot_be_shown() {
-        assert_eq!(Look::PLAIN.paint(Colour::Red, "x"), "x");
-        let colourful = Look { has_colours: true, ..NARROW };
+        assert_eq!(Style::PLAIN.paint(Colour::Red, "x"), "x");
+        let colourful = Style { has_colours: true, ..NARROW };
         assert_eq!(colourful.paint(Colour::Red, "x"), "\x1b[1;31mx\x1b[0m");
         assert_eq!(clean("a\x1b[2J\nb"), "a [2J b");
     }

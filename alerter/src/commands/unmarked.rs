@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use journal::{Journal, JournalError};
 use marks::fencing::Fencing;
-use marks::outage::{COALESCE, HORIZON, Reach, Told, Traces, forgotten, taken_in};
+use marks::outage::{COALESCE, HORIZON, Reach, Registered, Traces, forgotten, taken_in};
 use marks::register::{Entry, Key};
 use marks::time::Timestamp;
 use site::Site;
 
-use super::merged::Look;
+use super::merged::RegisterView;
 
 /// The times of `[intake]` that decide here.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,12 @@ pub(super) struct Unmarked {
 pub(super) fn unmarked(
     journal: Option<&Journal>,
     unfolded: Vec<Fencing>,
-    look: &Look,
+    look: &RegisterView,
     (controller, rules): (&str, Rules),
     now: Timestamp,
 ) -> Result<Unmarked, JournalError> {
     let Some(entries) = look.entries() else { return Ok(Unmarked { here: unfolded, ..Unmarked::default() }) };
-    let told = Told::of(entries, &unfolded, rules.coalesce, now);
+    let told = Registered::of(entries, &unfolded, rules.coalesce, now);
     let cleared = forgotten(entries, rules.horizon, now);
     let mut new = Unmarked::default();
     for fencing in unfolded.iter().filter(|fencing| !told.has_mark(fencing.id)) {
@@ -65,7 +65,7 @@ pub(super) fn unmarked(
 }
 
 /// What the register says of a fencing, and what the journal has seen there.
-fn traces(journal: Option<&Journal>, look: &Look, fencing: &Fencing) -> Result<Traces, JournalError> {
+fn traces(journal: Option<&Journal>, look: &RegisterView, fencing: &Fencing) -> Result<Traces, JournalError> {
     let key = Key::Fencing(fencing.id);
     let stood = |key: &Key| {
         journal.map_or(Ok(false), |journal| journal.is_published(look.register(), &key.to_string()))
@@ -106,7 +106,12 @@ mod tests {
     use crate::commands::merged::tests::{NOW, alone, entry, fencing, journal, look, settled};
 
     /// Those of these fencings of this controller that wait for its daemon.
-    fn here(journal: Option<&Journal>, unfolded: &[&Fencing], look: &Look, now: Timestamp) -> Vec<Fencing> {
+    fn here(
+        journal: Option<&Journal>,
+        unfolded: &[&Fencing],
+        look: &RegisterView,
+        now: Timestamp,
+    ) -> Vec<Fencing> {
         let unfolded = unfolded.iter().map(|fencing| (*fencing).clone()).collect();
         unmarked(journal, unfolded, look, ("ctl1", Rules::of(&Site::default())), now).unwrap().here
     }
@@ -146,7 +151,7 @@ mod tests {
             incarnation: Some(Incarnation::new("ctl1", 5, 9)),
             ..first.clone()
         };
-        let waiting = |look: &Look, now| here(None, &[&first, &later], look, now);
+        let waiting = |look: &RegisterView, now| here(None, &[&first, &later], look, now);
         let told = look(vec![Entry::Mark(entry(&first, "ctl2"))]);
         assert_eq!(waiting(&told, NOW), slice::from_ref(&later), "another connection, another outage");
         let ended =
@@ -181,7 +186,7 @@ mod tests {
         let seconds = |count| NOW + Duration::from_secs(count);
         let first = fencing("compute1", "ctl1");
         let marked = |more: Vec<Entry>| look([vec![Entry::Mark(entry(&first, "ctl2"))], more].concat());
-        let waits = |look: &Look, after: u64, coalesce: u64| {
+        let waits = |look: &RegisterView, after: u64, coalesce: u64| {
             let again = Fencing { id: FencingId::generate(), asked_at: seconds(after), ..first.clone() };
             let rules = Rules { coalesce: Duration::from_secs(coalesce), ..Rules::of(&Site::default()) };
             !unmarked(None, vec![again], look, ("ctl1", rules), seconds(after)).unwrap().here.is_empty()

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::status::{self, Status};
-use super::terminal::{self, Look};
+use super::terminal::{self, Style};
 use super::{screen, text, wait_for};
 use crate::cli::Cli;
 use crate::problem::Limits;
@@ -90,7 +90,7 @@ async fn draw(cli: &Cli, pause: Duration) -> io::Result<()> {
 /// A frame that fits: what is too much is cut at the end, where it is least important.
 fn frame(status: &Status, pause: Duration) -> String {
     let rows = terminal::size(&io::stdout()).map_or(24, |(_, rows)| rows);
-    let look = Look::of_stdout();
+    let look = Style::of_stdout();
     let foot = format!("every {}; Ctrl-C ends", text::span(pause));
     fitted(&screen::drawn(status, look), &look.cut(&foot), rows)
 }
@@ -102,7 +102,7 @@ fn fitted(drawn: &str, foot: &str, rows: usize) -> String {
 }
 
 fn block(status: &Status) -> String {
-    format!("{}\n----\n", screen::drawn(status, Look::PLAIN).trim_end())
+    format!("{}\n----\n", screen::drawn(status, Style::PLAIN).trim_end())
 }
 
 fn put(text: &str) -> io::Result<()> {

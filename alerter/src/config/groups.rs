@@ -1,8 +1,8 @@
 //! Groups of hosts: `[groups.NAME]`, who is in each, who is told of its hosts, and what is asked before.
 
 mod members;
+mod recipients;
 mod rules;
-mod told;
 
 use marks::host::HostName;
 use site::{Place, Section, is_plain_name, shown, unknown_word};
@@ -13,7 +13,7 @@ use crate::probes::{self, Confirm};
 
 use members::REST;
 pub use members::{Attributes, Members};
-pub use told::{Link, Told};
+pub use recipients::{Link, NamedRecipients};
 
 /// Hosts that are told alike: those of a rack, of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Group {
     /// Who is in it.
     pub members: Members,
     /// Who is told of its hosts.
-    pub told: Told,
+    pub told: NamedRecipients,
     /// Whether its hosts' instances are on shared storage; where unset, `[hosts]` says it.
     pub on_shared_storage: Option<bool>,
     /// What is asked of its hosts' marks before they are told.
@@ -38,7 +38,7 @@ impl Group {
         Self {
             name: REST.to_owned(),
             members: Members::Rest,
-            told: Told::Covering,
+            told: NamedRecipients::Covering,
             on_shared_storage: None,
             rules: Rules::default(),
             confirm: None,
@@ -66,7 +66,7 @@ struct Draft<'a> {
     is_written: bool,
     place: Place<'a>,
     members: Option<Members>,
-    said: told::Said<'a>,
+    said: recipients::Said<'a>,
     on_shared_storage: Option<bool>,
     rules: Rules,
     confirm: Option<Confirm>,
@@ -117,7 +117,7 @@ impl<'a> Groups<'a> {
         // What cannot be read may hold the group.
         let is_whole = route.is_whole();
         let check = |name: &str| match self.0.iter().find(|draft| draft.name == name) {
-            Some(draft) if draft.said.told != Told::Covering => Err(format!(
+            Some(draft) if draft.said.told != NamedRecipients::Covering => Err(format!(
                 "[groups.{}] says itself who is told of its hosts: add this route there, or leave the group out here",
                 shown(name)
             )),
@@ -158,7 +158,8 @@ impl<'a> Groups<'a> {
                 unknown.iter().for_each(|place| root.complain_at(*place, "there is no route of this name"));
             }
             // Where the rest has nobody either, that is what must be mended.
-            let is_covered = nobody_else && draft.said.told == Told::Covering && draft.name != REST;
+            let is_covered =
+                nobody_else && draft.said.told == NamedRecipients::Covering && draft.name != REST;
             if unknown.is_empty() && !is_covered && untold(&draft) {
                 let message = self.says_untold(draft);
                 root.missing_at(if draft.name == REST { root.place() } else { draft.place }, message);
@@ -169,12 +170,14 @@ impl<'a> Groups<'a> {
     fn is_surely_told(&self, draft: &Draft<'a>, routes: &[Reach<'a>]) -> bool {
         let mut required = routes.iter().filter(|route| route.required);
         match &draft.said.told {
-            Told::Covering => {
+            NamedRecipients::Covering => {
                 required.any(|route| self.naming(route.name).is_none() && route.takes_all_of(draft.name))
             }
-            Told::Each(names) => required.any(|route| names.iter().any(|name| name.as_str() == route.name)),
+            NamedRecipients::Each(names) => {
+                required.any(|route| names.iter().any(|name| name.as_str() == route.name))
+            }
             // Its last step is tried for ever.
-            Told::Chain(_) => true,
+            NamedRecipients::Chain(_) => true,
         }
     }
 
@@ -182,24 +185,25 @@ impl<'a> Groups<'a> {
         let name = shown(draft.name);
         let end = "so a mark could end untold";
         match &draft.said.told {
-            Told::Covering
-                if self.0.iter().all(|draft| draft.said.told == Told::Covering) && name == REST =>
+            NamedRecipients::Covering
+                if self.0.iter().all(|draft| draft.said.told == NamedRecipients::Covering)
+                    && name == REST =>
             {
                 format!(
                     "no required route takes every host, {end}: leave hosts, groups and required = false out of one route"
                 )
             }
-            Told::Covering if name == REST => {
+            NamedRecipients::Covering if name == REST => {
                 format!(
                     "no required route takes every host in no group, {end}: name one in [groups.default] routes, or leave hosts, groups and required = false out of one that no group names"
                 )
             }
-            Told::Covering => {
+            NamedRecipients::Covering => {
                 format!(
                     "no required route takes every host of [groups.{name}], {end}: name one in its routes"
                 )
             }
-            Told::Each(_) | Told::Chain(_) => {
+            NamedRecipients::Each(_) | NamedRecipients::Chain(_) => {
                 format!(
                     "no route that [groups.{name}] names is required, {end}: remove required = false from one"
                 )
@@ -229,7 +233,7 @@ impl<'a> Draft<'a> {
             table.complain_here("a group's name must be 1 to 64 letters, digits, '-' or '_'");
         }
         let members = members::read(table, name, is_alone);
-        let said = told::read(table);
+        let said = recipients::read(table);
         let on_shared_storage = table.flag("on-shared-storage");
         let rules = rules::read(table, members.as_ref(), is_alone);
         let confirm = confirm(table, is_alone);
@@ -243,7 +247,7 @@ impl<'a> Draft<'a> {
             is_written: false,
             place,
             members: Some(Members::Rest),
-            said: told::Said::nothing(),
+            said: recipients::Said::nothing(),
             on_shared_storage: None,
             rules: Rules::default(),
             confirm: None,

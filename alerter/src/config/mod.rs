@@ -19,7 +19,7 @@ use site::ConfigErrors;
 
 pub use api::Api;
 pub(crate) use groups::of as group_of;
-pub use groups::{Attributes, Group, Link, Members, Told};
+pub use groups::{Attributes, Group, Link, Members, NamedRecipients};
 pub use healthcheck::{CacheControl, HealthFormat, Healthcheck};
 pub use listen::Served;
 pub use notice::{NoticeTarget, NoticeWay};

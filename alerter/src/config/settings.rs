@@ -12,7 +12,7 @@ use site::{DEFAULT_STORE, Problem, Section, shown};
 use tracing::{Level, warn};
 
 use super::api::{self, Api};
-use super::groups::{self, Attributes, Group, Groups, Told};
+use super::groups::{self, Attributes, Group, Groups, NamedRecipients};
 use super::healthcheck::{self, Healthcheck};
 use super::listen::{Addresses, Served};
 use super::notice::{self, NoticeTarget};
@@ -121,12 +121,12 @@ impl Settings {
         let group = self.group_of(node, attribute);
         let route = |name: &RouteName| self.own_routes().find(|route| route.name == *name);
         match &group.told {
-            Told::Covering => {
+            NamedRecipients::Covering => {
                 let free = self.own_routes().filter(|route| !self.is_named(&route.name));
                 Recipients::Each(free.filter(|route| route.covers(node, &group.name)).collect())
             }
-            Told::Each(names) => Recipients::Each(names.iter().filter_map(route).collect()),
-            Told::Chain(links) => Recipients::Chain(
+            NamedRecipients::Each(names) => Recipients::Each(names.iter().filter_map(route).collect()),
+            NamedRecipients::Chain(links) => Recipients::Chain(
                 links.iter().filter_map(|link| Some((route(&link.route)?, link.timeout))).collect(),
             ),
         }

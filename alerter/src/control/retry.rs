@@ -34,7 +34,7 @@ pub(super) async fn retry(
         None => {
             let all = move |journal: &mut Journal| journal.retry_now(None, &reason, &user, Timestamp::now());
             let changed = shared.base.store.run(all).await?;
-            shared.routes.lanes().values_mut().for_each(|lane| lane.endpoint.probe(Instant::now()));
+            shared.routes.outboxes().values_mut().for_each(|outbox| outbox.endpoint.probe(Instant::now()));
             ChangeAnswer { changed, message: format!("{changed} delivery(s) are tried now") }
         }
     };
@@ -132,11 +132,13 @@ fn obstacle(delivery: &Delivery, held: Option<&str>, is_due: bool, shared: &Shar
 fn send(shared: &Shared, delivery: &Delivery) -> String {
     let (now, route) = (Instant::now(), &delivery.route);
     let trouble = shared.routes.troubles().of(route).cloned();
-    let mut lanes = shared.routes.lanes();
-    let Some(lane) = lanes.get_mut(route) else { return "it is sent when the route is ready".to_owned() };
-    lane.want(delivery.mark);
-    lane.endpoint.probe(now);
-    let when = match lane.endpoint.room(now) {
+    let mut outboxes = shared.routes.outboxes();
+    let Some(outbox) = outboxes.get_mut(route) else {
+        return "it is sent when the route is ready".to_owned();
+    };
+    outbox.want(delivery.mark);
+    outbox.endpoint.probe(now);
+    let when = match outbox.endpoint.room(now) {
         0 => "it is the next to be sent, when an exchange that is under way there has ended",
         _ => "it is sent now",
     };

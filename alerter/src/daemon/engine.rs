@@ -16,13 +16,13 @@ use tracing::{error, warn};
 
 use crate::cluster::View;
 use crate::config::{Route, Settings};
-use crate::daemon::lookout::{self, Lookout};
+use crate::daemon::poller::{self, Poller};
 use crate::daemon::pruning::Pruner;
 use crate::daemon::watch::{Identity, Watch};
 use crate::daemon::{checks, unproven};
 use crate::delivery::answers::{Answer, Answers};
 use crate::delivery::endpoint::Endpoint;
-use crate::delivery::lane::{FRESH, Lane};
+use crate::delivery::outbox::{FRESH, Outbox};
 use crate::delivery::trouble::Troubles;
 use crate::delivery::{self, schedule, stranded};
 use crate::health::Check;
@@ -52,7 +52,7 @@ pub struct Engine {
     watch: Watch,
     identity: Identity,
     /// None where there is no cluster to ask.
-    lookout: Option<Lookout>,
+    poller: Option<Poller>,
     /// One task for each exchange that may be under way at once.
     exchanges: JoinSet<()>,
     coming: UnboundedReceiver<Answer>,
@@ -91,7 +91,7 @@ impl Engine {
         shared: Arc<Shared>,
         watch: Watch,
         identity: Identity,
-        lookout: Option<Lookout>,
+        poller: Option<Poller>,
     ) -> Result<Self, JournalError> {
         let clocks = Moment::now();
         let now = clocks.wall;
@@ -108,8 +108,8 @@ impl Engine {
                 "attempts were cut off when the last daemon ended; they may have arrived and are made again"
             );
         }
-        let new_lanes = lanes(&shared, &tried, now);
-        *shared.routes.lanes() = new_lanes;
+        let new_outboxes = outboxes(&shared, &tried, now);
+        *shared.routes.outboxes() = new_outboxes;
         // No mark waits for a route that was not required and is not configured any more.
         let tried =
             tried.into_iter().filter(|tried| tried.required || shared.base.route(&tried.route).is_some());
@@ -121,7 +121,7 @@ impl Engine {
             shared,
             watch,
             identity,
-            lookout,
+            poller,
             exchanges,
             coming,
             sender,
@@ -179,7 +179,7 @@ impl Engine {
 
     /// A pass has ended: it has looked, unless it was the very first one, or it has met a fault that the daemon survives.
     fn tell_supervisor(&self, failed: bool) {
-        let is_up = failed || !self.look || self.lookout.is_some();
+        let is_up = failed || !self.look || self.poller.is_some();
         self.shared.supervisor.passed(is_up, || sentence(&self.shared, Timestamp::now()));
     }
 
@@ -227,7 +227,7 @@ impl Engine {
             return Err(NotPut::Obstacle(obstacle));
         }
         // What was to be told by the old rules and was not sent yet is judged by the new ones.
-        self.take_back(Lane::remove_all).await?;
+        self.take_back(Outbox::remove_all).await?;
         let routes = reload::keep_what_is_same(&old, &mut new);
         let said = [reload::changed_sections(&old, &new), routes.said.clone()].concat();
         let (new, state, renewed) = (Arc::new(new), Arc::clone(&self.shared), routes.renewed.clone());
@@ -235,7 +235,7 @@ impl Engine {
         let swap = move |journal: &mut Journal| {
             let tried = journal.tried()?;
             state.base.put_settings(new);
-            renew_lanes(&state, &routes, &tried, now);
+            renew_outboxes(&state, &routes, &tried, now);
             // Names, groups and routes are looked at as after a start.
             state.base.seen().named = false;
             Ok(())
@@ -299,7 +299,7 @@ impl Engine {
 
     /// Lets attempts that are under way end, for at most `grace`. What is cut off counts as unknown.
     pub async fn drain(&mut self, grace: Duration) {
-        let taken_back = self.take_back(Lane::remove_all).await;
+        let taken_back = self.take_back(Outbox::remove_all).await;
         let ended = async { while self.exchanges.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, ended).await.is_err() {
             warn!(
@@ -326,10 +326,10 @@ impl Engine {
     /// it again. Whatever comes of it, the daemon ends.
     pub async fn leave(&mut self, grace: Duration) {
         self.shared.base.seen().news = true;
-        let Some(lookout) = &mut self.lookout else { return };
+        let Some(poller) = &mut self.poller else { return };
         let kept = tokio::time::timeout(grace, async {
-            lookout.look(&self.shared).await;
-            lookout.keep_up(&self.shared).await
+            poller.look(&self.shared).await;
+            poller.keep_up(&self.shared).await
         });
         if !matches!(kept.await, Ok(Ok(()))) {
             warn!("the register may lack what was acknowledged last: the next alerter may tell it once more");
@@ -352,17 +352,17 @@ impl Engine {
         }
         self.gather();
         // What an older daemon left needs no look where there is no cluster to ask.
-        let looks = self.looks_now() && !(self.is_new && self.lookout.is_none());
+        let looks = self.looks_now() && !(self.is_new && self.poller.is_none());
         while looks && self.record_is_due() {
             // A look may take long.
             self.turn(Vec::new()).await?;
         }
         // Before the look, not behind it: on a slow disk the look would be too old to act on.
         let now = Moment::now();
-        self.take_back(|lane| lane.remove_stale(now)).await?;
+        self.take_back(|outbox| outbox.remove_stale(now)).await?;
         if looks && !self.take_in().await? {
-            self.take_back(Lane::remove_all).await?;
-            return Ok(self.lookout.as_ref().map(Lookout::rest));
+            self.take_back(Outbox::remove_all).await?;
+            return Ok(self.poller.as_ref().map(Poller::rest));
         }
         // Which group a host is in may be known by that look alone.
         self.bring_what_is_new().await?;
@@ -378,13 +378,13 @@ impl Engine {
         self.keep_house().await?;
         self.pruner.pass(&self.shared).await?;
         let (rest, moment) = (self.rest(), Moment::now());
-        // Before the lanes are held: the journal's thread may keep it for a while.
+        // Before the outboxes are held: the journal's thread may keep it for a while.
         let planned = self.shared.policy.steering().next().map(|at| at.since(moment.wall));
-        let lanes = self.shared.routes.lanes();
-        let probe = lanes.values().filter_map(|lane| lane.endpoint.rest(moment.instant)).min();
-        let stale = lanes.values().filter_map(|lane| lane.stays_fresh(moment)).min();
+        let outboxes = self.shared.routes.outboxes();
+        let probe = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(moment.instant)).min();
+        let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(moment)).min();
         let ordered = self.shared.base.settings().routes.iter().any(|route| route.terms.after.is_some());
-        let order = (ordered && self.lookout.is_none()).then_some(ORDER);
+        let order = (ordered && self.poller.is_none()).then_some(ORDER);
         let due = next.into_iter().chain(rest).chain(probe).chain(stale).chain(order).chain(planned);
         let beat = checks::beat(self.shared.base.settings().healthcheck.ttl);
         Ok(due.chain([beat, self.pruner.rest(moment.instant)]).min())
@@ -429,7 +429,7 @@ impl Engine {
         let group = if is_due { self.answers.group() } else { &[] };
         let count = group.len();
         let ended: Vec<Ended> = group.iter().map(|answer| answer.ended.clone()).collect();
-        let (gate, asked) = (self.lookout.as_ref().map(Lookout::gate), room.clone());
+        let (gate, asked) = (self.poller.as_ref().map(Poller::gate), room.clone());
         let state = Arc::clone(&self.shared);
         let work = move |journal: &mut Journal| {
             let now = Timestamp::now();
@@ -471,17 +471,17 @@ impl Engine {
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room]) {
-        let (left, now) = (self.lookout.as_ref().map_or(FRESH, Lookout::permitted_for), Moment::now());
+        let (left, now) = (self.poller.as_ref().map_or(FRESH, Poller::permitted_for), Moment::now());
         if left.is_zero() && !begun.is_empty() {
             warn!(
                 "until it is on disk that marks are being told, the look at the cluster is too old: look at the disk of the journal, and at the load of this controller"
             );
         }
-        let mut lanes = self.shared.routes.lanes();
+        let mut outboxes = self.shared.routes.outboxes();
         for Room { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
-            if let Some(lane) = lanes.get_mut(route) {
-                lane.take_up(own, *places, left, now);
+            if let Some(outbox) = outboxes.get_mut(route) {
+                outbox.take_up(own, *places, left, now);
             }
         }
     }
@@ -494,9 +494,9 @@ impl Engine {
     /// Looks at the cluster, where there is one, folds what is new and brings the register up to date. Says whether marks
     /// may be told now.
     async fn take_in(&mut self) -> Result<bool, JournalError> {
-        let permitted = match &mut self.lookout {
-            Some(lookout) => {
-                let is_permitted = look(&self.shared, lookout).await?;
+        let permitted = match &mut self.poller {
+            Some(poller) => {
+                let is_permitted = look(&self.shared, poller).await?;
                 is_permitted && !steer::waits_for_cib(self.shared.policy(), Timestamp::now())
             }
             None => fold(&self.shared, None).await.map(|()| true)?,
@@ -507,21 +507,21 @@ impl Engine {
 
     /// How long until the cluster is to be looked at.
     fn rest(&self) -> Option<Duration> {
-        let lookout = self.lookout.as_ref()?;
-        if !lookout.permits() {
+        let poller = self.poller.as_ref()?;
+        if !poller.permits() {
             return Some(Duration::ZERO);
         }
         let since = self.looked.map_or(Duration::MAX, |at| at.elapsed());
-        let upkeep = self.told.then(|| lookout::UPKEEP.saturating_sub(since));
-        Some(upkeep.into_iter().fold(lookout.rest(), Duration::min))
+        let upkeep = self.told.then(|| poller::UPKEEP.saturating_sub(since));
+        Some(upkeep.into_iter().fold(poller.rest(), Duration::min))
     }
 
     /// What began in the journal and cannot be sent now begins anew later. After an error it is still to be taken back.
     async fn take_back(
         &mut self,
-        remove: impl FnMut(&mut Lane) -> Vec<DueDelivery>,
+        remove: impl FnMut(&mut Outbox) -> Vec<DueDelivery>,
     ) -> Result<(), JournalError> {
-        self.unsent.extend(self.shared.routes.lanes().values_mut().flat_map(remove));
+        self.unsent.extend(self.shared.routes.outboxes().values_mut().flat_map(remove));
         if self.unsent.is_empty() {
             return Ok(());
         }
@@ -589,11 +589,11 @@ impl Engine {
 
     /// How many more attempts each route may have begun, in the order of the configuration.
     fn room(&self) -> Vec<Room> {
-        let (now, mut lanes) = (Instant::now(), self.shared.routes.lanes());
+        let (now, mut outboxes) = (Instant::now(), self.shared.routes.outboxes());
         let settings = self.shared.base.settings();
         let look = self.shared.base.members(Timestamp::now());
         let ask = |route: &Arc<Route>| {
-            let room = lanes.get_mut(route.name.as_str())?.ask(route, now);
+            let room = outboxes.get_mut(route.name.as_str())?.ask(route, now);
             Some(Room { look: look.clone(), ..room })
         };
         settings.routes.iter().filter_map(ask).collect()
@@ -602,11 +602,11 @@ impl Engine {
     /// Starts as many exchanges as there is room for.
     fn send(&mut self) {
         let now = Moment::now();
-        let mut lanes = self.shared.routes.lanes();
-        for lane in lanes.values_mut() {
-            while let Some(due) = lane.next(now) {
+        let mut outboxes = self.shared.routes.outboxes();
+        for outbox in outboxes.values_mut() {
+            while let Some(due) = outbox.next(now) {
                 let route = self.shared.base.route(&due.delivery.route);
-                let route = route.expect("a route's lane goes with it");
+                let route = route.expect("a route's outbox goes with it");
                 let exchange = delivery::serve(self.shared.sending(), route, due, self.sender.clone());
                 self.exchanges.spawn(exchange);
             }
@@ -626,7 +626,7 @@ impl Engine {
             }
             let record = record.map(|rest| Instant::now() + rest);
             match self.event(next.into_iter().chain(record).min(), stop).await {
-                Event::Look => {
+                Event::Membership => {
                     self.look = true;
                     return;
                 }
@@ -635,7 +635,7 @@ impl Engine {
                 Event::Ended => {}
             }
             let now = Instant::now();
-            if self.shared.routes.lanes().values().any(|lane| lane.is_running_dry(now)) {
+            if self.shared.routes.outboxes().values().any(|outbox| outbox.is_running_dry(now)) {
                 return;
             }
         }
@@ -650,17 +650,17 @@ impl Engine {
         };
         let timer = pin!(timer);
         let cluster = async {
-            match &mut self.lookout {
-                Some(lookout) => lookout.changed().await,
+            match &mut self.poller {
+                Some(poller) => poller.changed().await,
                 None => std::future::pending().await,
             }
         };
         let cluster = pin!(cluster);
         tokio::select! {
             () = stop.cancelled() => Event::Time,
-            () = cluster => Event::Look,
-            () = self.watch.changed() => Event::Look,
-            () = self.shared.poke.notified() => Event::Look,
+            () = cluster => Event::Membership,
+            () = self.watch.changed() => Event::Membership,
+            () = self.shared.poke.notified() => Event::Membership,
             () = timer => Event::Time,
             () = self.prober.changed() => {
                 *self.shared.policy.verdicts() = self.prober.verdicts();
@@ -689,12 +689,12 @@ impl Engine {
 /// Why the engine wakes.
 enum Event {
     /// Something may be new.
-    Look,
+    Membership,
     /// Something is due.
     Time,
     /// An attempt has ended.
     Answer(Answer),
-    /// A lane has nothing more to send.
+    /// An outbox has nothing more to send.
     Ended,
 }
 
@@ -704,7 +704,7 @@ fn keys(due: &[DueDelivery]) -> Vec<(MarkId, &str)> {
 
 /// One for each route. What a former daemon found in trouble is probed at once, but however often daemons start, no
 /// oftener than once a second.
-fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Lane> {
+fn outboxes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, Outbox> {
     let settings = shared.base.settings();
     let new = |route: &Arc<Route>| {
         let name = route.name.as_str().to_owned();
@@ -716,21 +716,21 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Timestamp) -> HashMap<String, La
                 Endpoint::in_trouble(limit, Instant::now() + wait)
             }
         };
-        (name, Lane::new(endpoint))
+        (name, Outbox::new(endpoint))
     };
     settings.routes.iter().map(new).collect()
 }
 
-/// Routes that go on keep their lanes with all that is known of their endpoints; the others begin as after a start.
-fn renew_lanes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
-    let mut new = lanes(shared, tried, now);
-    let (settings, mut current) = (shared.base.settings(), shared.routes.lanes());
+/// Routes that go on keep their outboxes with all that is known of their endpoints; the others begin as after a start.
+fn renew_outboxes(shared: &Shared, routes: &RouteChanges, tried: &[Tried], now: Timestamp) {
+    let mut new = outboxes(shared, tried, now);
+    let (settings, mut current) = (shared.base.settings(), shared.routes.outboxes());
     for route in &settings.routes {
         let name = route.name.as_str();
         let is_kept = routes.kept.iter().any(|kept| kept == name);
-        if let Some(mut lane) = current.remove(name).filter(|_| is_kept) {
-            lane.endpoint.set_limit(limit(route, &settings));
-            new.insert(name.to_owned(), lane);
+        if let Some(mut outbox) = current.remove(name).filter(|_| is_kept) {
+            outbox.endpoint.set_limit(limit(route, &settings));
+            new.insert(name.to_owned(), outbox);
         }
     }
     *current = new;
@@ -756,21 +756,21 @@ impl From<JournalError> for NotPut {
 }
 
 /// Says whether marks may be told now.
-async fn look(shared: &Arc<Shared>, lookout: &mut Lookout) -> Result<bool, JournalError> {
-    let view = lookout.look(shared).await;
+async fn look(shared: &Arc<Shared>, poller: &mut Poller) -> Result<bool, JournalError> {
+    let view = poller.look(shared).await;
     fold(shared, Some(view)).await?;
     let wanted = std::mem::take(&mut shared.base.seen().history_wanted);
     if wanted {
-        let view = lookout.look_now(shared, true).await;
+        let view = poller.look_now(shared, true).await;
         fold(shared, Some(view)).await?;
     }
-    lookout.keep_up(shared).await?;
-    if !lookout.permits() {
+    poller.keep_up(shared).await?;
+    if !poller.permits() {
         // Writing may have taken long; where it did not, the answer stays no. What is acted on is taken in first.
-        let view = lookout.look(shared).await;
+        let view = poller.look(shared).await;
         fold(shared, Some(view)).await?;
     }
-    Ok(lookout.permits())
+    Ok(poller.permits())
 }
 
 async fn fold(shared: &Arc<Shared>, view: Option<Arc<View>>) -> Result<(), JournalError> {

@@ -2,7 +2,7 @@
 
 pub mod checks;
 pub mod engine;
-pub mod lookout;
+pub mod poller;
 pub mod pruning;
 pub mod unproven;
 pub mod watch;
@@ -31,7 +31,7 @@ use crate::config::{Settings, control_socket};
 use crate::control::remote;
 use crate::control::server::ControlSocket;
 use crate::daemon::engine::Engine;
-use crate::daemon::lookout::Lookout;
+use crate::daemon::poller::Poller;
 use crate::daemon::watch::{Identity, Watch};
 use crate::intake::files;
 use crate::state::Shared;
@@ -120,8 +120,8 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
     ));
     endpoints.spawn(metrics::run(Arc::clone(&shared), stop.clone()));
     endpoints.spawn(page::run(Arc::clone(&shared), stop.clone()));
-    let lookout = cluster.map(|cluster| lookout(cluster, &shared));
-    let mut engine = Engine::start(Arc::clone(&shared), watch, identity, lookout).await?;
+    let poller = cluster.map(|cluster| poller(cluster, &shared));
+    let mut engine = Engine::start(Arc::clone(&shared), watch, identity, poller).await?;
     let socket = ControlSocket::bind(&control_socket(&path))?;
     info!(
         routes = shared.base.settings().own_routes().count(),
@@ -153,14 +153,14 @@ async fn serve(settings: Settings) -> anyhow::Result<Served> {
 const CIB_DIRECTORY: &str = "/var/lib/pacemaker/cib";
 
 /// What wakes the look at the cluster: evidence, and with the register in the CIB the CIB itself.
-fn lookout(cluster: Cluster, shared: &Shared) -> Lookout {
+fn poller(cluster: Cluster, shared: &Shared) -> Poller {
     if let Err(why) = files::prepare(&shared.base.evidence) {
         warn!("Pacemaker's alerts leave no evidence here: {why}");
     }
     let cib = (cluster.register() == Register::Cib).then(|| PathBuf::from(CIB_DIRECTORY));
     let directories: Vec<PathBuf> =
         cib.into_iter().chain([shared.base.evidence.clone()]).filter(|path| path.is_dir()).collect();
-    Lookout::new(cluster, Watch::directories(&directories))
+    Poller::new(cluster, Watch::directories(&directories))
 }
 
 struct Signals {

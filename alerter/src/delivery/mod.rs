@@ -3,7 +3,7 @@
 
 pub mod answers;
 pub mod endpoint;
-pub mod lane;
+pub mod outbox;
 pub mod schedule;
 pub mod stranded;
 pub mod trouble;
@@ -26,21 +26,21 @@ use crate::config::Route;
 use crate::lock::lock;
 use crate::moment::Moment;
 
-use lane::Lane;
+use outbox::Outbox;
 use trouble::Troubles;
 
 /// What the daemon remembers of its routes.
 #[derive(Debug, Default)]
 pub struct RouteStates {
-    lanes: Mutex<HashMap<String, Lane>>,
+    outboxes: Mutex<HashMap<String, Outbox>>,
     troubles: Mutex<Troubles>,
     stranded: Mutex<BTreeMap<String, usize>>,
 }
 
 impl RouteStates {
-    /// The routes' lanes by the routes' names; empty until the engine knows what a former daemon left.
-    pub fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        lock(&self.lanes)
+    /// The routes' outboxes by the routes' names; empty until the engine knows what a former daemon left.
+    pub fn outboxes(&self) -> MutexGuard<'_, HashMap<String, Outbox>> {
+        lock(&self.outboxes)
     }
 
     /// The routes in trouble.
@@ -63,7 +63,7 @@ pub struct Sending {
     pub routes: Arc<RouteStates>,
 }
 
-/// Makes attempts on a route, one after the other, for as long as its lane has one that may go and the route has this driver.
+/// Makes attempts on a route, one after the other, for as long as its outbox has one that may go and the route has this driver.
 pub async fn serve(
     sending: Sending,
     route: Arc<Route>,
@@ -75,9 +75,9 @@ pub async fn serve(
         if answers.send(attempt(&sending, &route, &due).await).is_err() {
             return;
         }
-        // The next one of a route that has changed since is told by whoever has its lane now.
-        let lanes = is_current(&sending, &route).then(|| sending.routes.lanes());
-        next = lanes.and_then(|mut lanes| lanes.get_mut(route.name.as_str())?.next(Moment::now()));
+        // The next one of a route that has changed since is told by whoever has its outbox now.
+        let outboxes = is_current(&sending, &route).then(|| sending.routes.outboxes());
+        next = outboxes.and_then(|mut outboxes| outboxes.get_mut(route.name.as_str())?.next(Moment::now()));
     }
 }
 
@@ -113,8 +113,8 @@ async fn attempt(sending: &Sending, route: &Route, due: &DueDelivery) -> Answer 
 /// What an endpoint refuses of one host while it takes the others' marks is a rejection, whatever status it gives it.
 pub fn of_this_host(sending: &Sending, due: &DueDelivery, outcome: Outcome) -> Outcome {
     let is_alone = || {
-        let lanes = sending.routes.lanes();
-        lanes.get(&due.delivery.route).is_some_and(|lane| lane.endpoint.refuses_only(&due.mark.node))
+        let outboxes = sending.routes.outboxes();
+        outboxes.get(&due.delivery.route).is_some_and(|outbox| outbox.endpoint.refuses_only(&due.mark.node))
     };
     match outcome {
         Outcome::Refused(failure) if is_alone() => {
@@ -161,12 +161,12 @@ pub fn sign_of(outcome: &Outcome) -> Sign {
 }
 
 fn note(sending: &Sending, due: &DueDelivery, outcome: &Outcome, took: Duration) {
-    let mut lanes = sending.routes.lanes();
-    if let Some(lane) = lanes.get_mut(&due.delivery.route) {
-        lane.ended(due.mark.id);
-        lane.endpoint.took(took);
+    let mut outboxes = sending.routes.outboxes();
+    if let Some(outbox) = outboxes.get_mut(&due.delivery.route) {
+        outbox.ended(due.mark.id);
+        outbox.endpoint.took(took);
         let (sign, wish) = (sign_of(outcome), wish(outcome));
-        lane.endpoint.end(&due.mark.node, sign, wish, Instant::now(), fastrand::f64());
+        outbox.endpoint.end(&due.mark.node, sign, wish, Instant::now(), fastrand::f64());
     }
 }
 

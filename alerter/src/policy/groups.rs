@@ -9,8 +9,8 @@ use marks::id::MarkId;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::inventory::Inventory;
 use super::orders::Orders;
-use super::roster::Roster;
 use super::steer::{Plan, Policy};
 use crate::config::Settings;
 use crate::config::rules::Limit;
@@ -53,11 +53,11 @@ pub fn groups(
         return Ok(plan.groups(&in_flight));
     }
     // Nothing can hold anything: it is counted for this answer alone.
-    let mut roster = Roster::default();
+    let mut inventory = Inventory::default();
     let settings = policy.base.settings();
-    roster.look(policy.base, &settings);
+    inventory.look(policy.base, &settings);
     let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
-    let mut plan = Plan::begin(journal, policy, (&roster, settings, &orders), now)?;
+    let mut plan = Plan::begin(journal, policy, (&inventory, settings, &orders), now)?;
     plan.state.pass_to(now);
     Ok(plan.groups(&in_flight))
 }
@@ -80,7 +80,7 @@ pub struct GroupFigures {
 /// Who is in which group, as it was known at the last count.
 #[derive(Default)]
 pub struct Groups {
-    roster: Roster,
+    inventory: Inventory,
     settings: Option<Arc<Settings>>,
 }
 
@@ -96,16 +96,16 @@ impl Groups {
     ) -> Result<Vec<GroupFigures>, JournalError> {
         let settings = policy.base.settings();
         if self.settings.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &settings)) {
-            *self = Self { roster: Roster::default(), settings: Some(Arc::clone(&settings)) };
+            *self = Self { inventory: Inventory::default(), settings: Some(Arc::clone(&settings)) };
         }
-        self.roster.look(policy.base, &settings);
+        self.inventory.look(policy.base, &settings);
         let mut marks = vec![0; settings.groups.len()];
         journal.nodes_with_open_marks(|node, count| {
             if let Ok(node) = HostName::parse(node) {
-                marks[self.roster.group_of(&settings, &node)] += count;
+                marks[self.inventory.group_of(&settings, &node)] += count;
             }
         })?;
-        let hosts = self.roster.sizes(settings.groups.len(), &State::new(Vec::new()));
+        let hosts = self.inventory.sizes(settings.groups.len(), &State::new(Vec::new()));
         let groups = settings.groups.iter().zip(hosts).zip(marks);
         let figures = groups.map(|((group, hosts), marks)| GroupFigures {
             name: group.name.clone(),

@@ -3,9 +3,9 @@
 
 pub mod groups;
 pub mod hold;
+mod inventory;
 mod orders;
 pub mod plan;
-mod roster;
 pub mod state;
 pub mod steer;
 mod storm;

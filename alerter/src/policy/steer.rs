@@ -13,8 +13,8 @@ use marks::mark::MarkRow;
 use marks::time::Timestamp;
 use tracing::{info, warn};
 
+use super::inventory::Inventory;
 use super::orders::Orders;
-use super::roster::Roster;
 use crate::base::Base;
 use crate::config::rules::Rules;
 use crate::config::{Group, Settings};
@@ -77,7 +77,7 @@ pub struct Policy<'a> {
 /// The plan, and what it is made of.
 #[derive(Default)]
 pub struct Steering {
-    roster: Roster,
+    inventory: Inventory,
     /// None while nothing can hold anything.
     pub(super) plan: Option<Plan>,
     /// The configuration that was looked at last.
@@ -306,14 +306,14 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
     let mut steering = policy.memory.steering();
     let settings = policy.base.settings();
     let probed = steering.renew(&settings);
-    let Steering { roster, plan, decided, said, all_chains, .. } = &mut *steering;
+    let Steering { inventory, plan, decided, said, all_chains, .. } = &mut *steering;
     let (version, has_begun) = (journal.decisions_version()?, decided.take().is_some());
     let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
     policy.memory.put_strays(&orders.strays);
-    let is_new = roster.look(policy.base, &settings);
-    let is_needed = is_needed(&settings, &orders, roster);
+    let is_new = inventory.look(policy.base, &settings);
+    let is_needed = is_needed(&settings, &orders, inventory);
     if is_needed && plan.is_none() {
-        let mut begun = Plan::begin(journal, policy, (roster, settings, &orders), now)?;
+        let mut begun = Plan::begin(journal, policy, (inventory, settings, &orders), now)?;
         begun.take_over(probed);
         *plan = Some(begun);
     } else if !is_needed && (plan.is_some() || !has_begun) {
@@ -327,9 +327,9 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
         return Ok(());
     };
     if is_new {
-        current.regroup(roster);
+        current.regroup(inventory);
     }
-    match current.go_on(journal, policy, (orders, roster), now) {
+    match current.go_on(journal, policy, (orders, inventory), now) {
         Ok(changed) => {
             said.extend(changed);
             *decided = Some(version);
@@ -344,9 +344,9 @@ fn plan(journal: &mut Journal, policy: Policy<'_>, now: Timestamp) -> Result<(),
 }
 
 /// Whether anything can hold anything. Where nothing can, no mark is read for it.
-fn is_needed(settings: &Settings, orders: &Orders, roster: &Roster) -> bool {
+fn is_needed(settings: &Settings, orders: &Orders, inventory: &Inventory) -> bool {
     let asks = |group: &Group| group.rules != Rules::default() || has_probes(group);
-    settings.groups.iter().any(asks) || !orders.is_empty() || !roster.skipped.is_empty()
+    settings.groups.iter().any(asks) || !orders.is_empty() || !inventory.skipped.is_empty()
 }
 
 fn has_probes(group: &Group) -> bool {
@@ -357,7 +357,7 @@ impl Plan {
     pub(super) fn begin(
         journal: &Journal,
         policy: Policy<'_>,
-        (roster, settings, orders): (&Roster, Arc<Settings>, &Orders),
+        (inventory, settings, orders): (&Inventory, Arc<Settings>, &Orders),
         now: Timestamp,
     ) -> Result<Self, JournalError> {
         let (groups, former) = (&settings.groups, journal.holds()?);
@@ -376,13 +376,13 @@ impl Plan {
             settings,
         };
         // Before any mark: who was set aside did not count when the marks were made, and a storm that was none has no cooldown.
-        plan.state.set_skipped(&roster.skipped);
+        plan.state.set_skipped(&inventory.skipped);
         plan.state.set_orders(orders.maintenance.clone(), orders.pauses.clone());
-        plan.resize(roster);
+        plan.resize(inventory);
         plan.busy = busy(journal, policy, now)?;
         let rows = journal.marks_that_count(now - longest.unwrap_or_default())?;
         policy.base.damages.report(&rows.damaged);
-        rows.sound.iter().for_each(|row| plan.see(roster, row));
+        rows.sound.iter().for_each(|row| plan.see(inventory, row));
         Ok(plan)
     }
 
@@ -418,7 +418,7 @@ impl Plan {
         &mut self,
         journal: &mut Journal,
         policy: Policy<'_>,
-        (orders, roster): (Orders, &Roster),
+        (orders, inventory): (Orders, &Inventory),
         now: Timestamp,
     ) -> Result<Vec<MarkId>, JournalError> {
         let mut said = Vec::new();
@@ -426,10 +426,10 @@ impl Plan {
         if self.is_limited() {
             self.busy = busy(journal, policy, now)?;
         }
-        self.feed(journal, policy, roster)?;
-        let skips = self.state.set_skipped(&roster.skipped);
+        self.feed(journal, policy, inventory)?;
+        let skips = self.state.set_skipped(&inventory.skipped);
         if self.state.set_orders(orders.maintenance, orders.pauses) || skips {
-            self.resize(roster);
+            self.resize(inventory);
         }
         for index in 0..self.state.groups().len() {
             self.state.set_released(index, orders.released.get(&index).copied());
@@ -524,7 +524,12 @@ impl Plan {
     }
 
     /// Reads what has changed.
-    fn feed(&mut self, journal: &Journal, policy: Policy<'_>, roster: &Roster) -> Result<(), JournalError> {
+    fn feed(
+        &mut self,
+        journal: &Journal,
+        policy: Policy<'_>,
+        inventory: &Inventory,
+    ) -> Result<(), JournalError> {
         let (touched, newest) = journal.touched_since(self.seen)?;
         if newest == self.seen {
             return Ok(());
@@ -532,7 +537,7 @@ impl Plan {
         self.released = journal.released_marks()?;
         for mark in touched {
             match journal.find_mark(mark)? {
-                Some(Ok(row)) => self.see(roster, &row),
+                Some(Ok(row)) => self.see(inventory, &row),
                 Some(Err(damage)) => policy.base.damages.report(&[damage]),
                 None => {}
             }
@@ -541,7 +546,7 @@ impl Plan {
         Ok(())
     }
 
-    fn see(&mut self, roster: &Roster, row: &MarkRow) {
+    fn see(&mut self, inventory: &Inventory, row: &MarkRow) {
         let known = self.state.subject(row.id);
         let probe = known.map_or_else(Default::default, |old| old.probe.clone());
         let stage = match known {
@@ -553,35 +558,35 @@ impl Plan {
         self.state.see(Subject {
             mark: row.id,
             host: row.node.clone(),
-            group: roster.group_of(&self.settings, &row.node),
+            group: inventory.group_of(&self.settings, &row.node),
             failed_at: row.failure_time,
             known_at: row.made_at,
             returned_at: row.returned_at,
             end: row.settled,
             doubts: doubts(row),
-            is_member: roster.is_member(&row.node),
+            is_member: inventory.is_member(&row.node),
             is_released: self.released.contains(&row.id),
             probe,
             stage,
         });
     }
 
-    fn resize(&mut self, roster: &Roster) {
-        let sizes = roster.sizes(self.state.groups().len(), &self.state);
+    fn resize(&mut self, inventory: &Inventory) {
+        let sizes = inventory.sizes(self.state.groups().len(), &self.state);
         sizes.into_iter().enumerate().for_each(|(group, size)| self.state.set_size(group, size));
     }
 
     /// By a new CIB hosts may be in other groups, or not be there any more.
-    fn regroup(&mut self, roster: &Roster) {
+    fn regroup(&mut self, inventory: &Inventory) {
         let moved = |subject: &Subject| {
-            let group = roster.group_of(&self.settings, &subject.host);
-            let is_member = roster.is_member(&subject.host);
+            let group = inventory.group_of(&self.settings, &subject.host);
+            let is_member = inventory.is_member(&subject.host);
             let is_same = (group, is_member) == (subject.group, subject.is_member);
             (!is_same).then(|| Subject { group, is_member, ..subject.clone() })
         };
         let moved: Vec<Subject> = self.state.subjects().filter_map(moved).collect();
         moved.into_iter().for_each(|subject| self.state.see(subject));
-        self.resize(roster);
+        self.resize(inventory);
     }
 
     fn look_at_probes(&mut self, policy: Policy<'_>) {
@@ -656,16 +661,17 @@ fn busy(
     now: Timestamp,
 ) -> Result<HashMap<MarkId, Busy>, JournalError> {
     let mut busy = journal.busy_marks(Step::Confirm.suffix(), now)?;
-    let lanes = policy.routes.lanes();
-    let told = lanes.iter().filter(|(route, _)| !route.contains('.')).flat_map(|(_, lane)| lane.under_way());
+    let outboxes = policy.routes.outboxes();
+    let told =
+        outboxes.iter().filter(|(route, _)| !route.contains('.')).flat_map(|(_, outbox)| outbox.under_way());
     busy.extend(told.map(|mark| (mark, Busy::Told)));
     Ok(busy)
 }
 
 /// The routes whose endpoints take marks, as far as is known.
 fn open_doors(policy: Policy<'_>) -> HashSet<String> {
-    let lanes = policy.routes.lanes();
-    let is_open = |name: &str| lanes.get(name).is_none_or(|lane| lane.endpoint.is_closed());
+    let outboxes = policy.routes.outboxes();
+    let is_open = |name: &str| outboxes.get(name).is_none_or(|outbox| outbox.endpoint.is_closed());
     let settings = policy.base.settings();
     let routes = settings.own_routes().map(|route| route.name.as_str());
     routes.filter(|name| is_open(name)).map(str::to_owned).collect()

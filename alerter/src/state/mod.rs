@@ -154,7 +154,7 @@ impl Shared {
             degrades: route.required || route.step == Step::Return,
             secret: route.driver.secret_file().map(|file| file.display().to_string()),
             trouble: self.routes.troubles().of(name).cloned(),
-            is_parked: self.routes.lanes().get(name).is_some_and(|lane| lane.endpoint.is_parked()),
+            is_parked: self.routes.outboxes().get(name).is_some_and(|outbox| outbox.endpoint.is_parked()),
             waiting: None,
         }
     }

@@ -37,11 +37,11 @@ pub struct Supervisor {
     progress: AtomicU64,
     /// When it has last; none before its first pass.
     got_on_at: Mutex<Option<Instant>>,
-    told: Mutex<Told>,
+    told: Mutex<Reported>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Reported {
     is_up: bool,
     state: String,
     state_at: Option<Instant>,
@@ -162,7 +162,7 @@ impl Supervisor {
         socket.send_to_addr(what.as_bytes(), place).is_ok()
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, Reported> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use alerter::base::store::Store;
 use alerter::config::HealthFormat;
 use alerter::daemon::checks;
 use alerter::delivery::endpoint::{Endpoint, Sign};
-use alerter::delivery::lane::Lane;
+use alerter::delivery::outbox::Outbox;
 use alerter::health::{self, Check, Fault, Health, Item, Pulse, RegisterName, Report, Shown, Status};
 use alerter::moment::Moment;
 use alerter::state::Shared;
@@ -551,7 +551,7 @@ async fn what_somebody_has_to_change_is_told_apart() {
     let mut endpoint = Endpoint::new(4);
     endpoint.begin();
     endpoint.end(&HostName::parse("compute1").unwrap(), Sign::Refuses, None, Instant::now(), 0.5);
-    shared.routes.lanes().insert("recovery".into(), Lane::new(endpoint));
+    shared.routes.outboxes().insert("recovery".into(), Outbox::new(endpoint));
     assert!(
         recovery().contains("refuses every mark") && recovery().contains("retry --all"),
         "{}",

@@ -77,7 +77,7 @@ impl Daemon {
 
 /// Whatever time passes, nothing more of it is sent until an operator says so; the host's next failure is told.
 ///
-/// The broken variant is a mark that waits in the slow lane: it is tried again within the day.
+/// The broken variant is a mark that waits in the slow outbox: it is tried again within the day.
 #[tokio::test]
 async fn a_mark_of_a_host_on_maintenance_is_held_until_somebody_ends_it() {
     let cloud = Site::new().await;

@@ -10,10 +10,10 @@ use alerter::base::Base;
 use alerter::base::store::Store;
 use alerter::config::Settings;
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
-use alerter::delivery::lane::Lane;
+use alerter::delivery::outbox::Outbox;
 use alerter::state::Shared;
 use alerter::surface::notice;
-use journal::{Journal, Role, Taken, Told};
+use journal::{Journal, Notified, Role, Taken};
 use marks::fencing::{Fencing, Origin};
 use marks::host::HostName;
 use marks::id::{FencingId, MarkId};
@@ -80,7 +80,7 @@ impl Daemon {
 
     /// Waits until the journal has so many rows of what the target was told, and nothing is under way.
     async fn until_kept(&self, count: usize) {
-        let is_sure = |row: &Told| !row.about.contains("perhaps");
+        let is_sure = |row: &Notified| !row.about.contains("perhaps");
         let told = || self.shared.base.store.run(|journal| journal.told("desk"));
         loop {
             let rows = told().await.unwrap().sound;
@@ -301,7 +301,7 @@ async fn what_has_passed_while_the_target_was_down_is_not_told() {
 
 /// What the engine knows of the route's endpoint.
 fn place_endpoint(shared: &Shared, endpoint: Breaker) {
-    shared.routes.lanes().insert("recovery".into(), Lane::new(endpoint));
+    shared.routes.outboxes().insert("recovery".into(), Outbox::new(endpoint));
 }
 
 /// S1-5, S4-31: a route that refuses, and its recovery; a trouble that lasts.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use alerter::control::api::{ChangeAnswer, Daemon, RetryRequest, RouteStatus, TestAnswer, TestRequest};
 use alerter::delivery::endpoint::{Endpoint as Breaker, Sign};
-use alerter::delivery::lane::{FRESH, Lane};
+use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::schedule;
 use alerter::moment::Moment;
 use journal::{DueDelivery, Ended, Verdict};
@@ -238,11 +238,11 @@ async fn a_test_message_does_not_say_that_all_is_well_where_hosts_are_rejected()
     assert!(after.detail.contains("bad-1, bad-2, bad-3, bad-4, bad-5 and 1 more"), "{after:?}");
 }
 
-/// A route's lane on a real journal, in a time of its own.
+/// A route's outbox on a real journal, in a time of its own.
 struct Drive {
     place: crate::routes::Daemon,
     _site: Place,
-    lane: Lane,
+    outbox: Outbox,
     now: Moment,
     ended: Vec<Ended>,
     /// Whose exchanges were made, in their order.
@@ -258,7 +258,7 @@ impl Drive {
         let mut drive = Self {
             place,
             _site: site,
-            lane: Lane::new(Breaker::new(8)),
+            outbox: Outbox::new(Breaker::new(8)),
             now,
             ended: Vec::new(),
             exchanges: Vec::new(),
@@ -272,7 +272,7 @@ impl Drive {
         drive.turn();
         drive.pass(Duration::from_secs(3601));
         drive.exchanges.clear();
-        drive.lane = Lane::new(breaker(drive.now.instant));
+        drive.outbox = Outbox::new(breaker(drive.now.instant));
         drive
     }
 
@@ -283,11 +283,11 @@ impl Drive {
     /// What the engine does in one turn, and the answers to what it sent.
     fn turn(&mut self) {
         let route = self.place.shared.base.route("desk").unwrap();
-        let room = [self.lane.ask(&route, self.now.instant)];
+        let room = [self.outbox.ask(&route, self.now.instant)];
         let ended = std::mem::take(&mut self.ended);
         let turned = self.place.journal.turn(&ended, &room, None, self.now.wall).unwrap();
-        self.lane.take_up(turned.begun, room[0].places, FRESH, self.now);
-        let sent: Vec<DueDelivery> = std::iter::from_fn(|| self.lane.next(self.now)).collect();
+        self.outbox.take_up(turned.begun, room[0].places, FRESH, self.now);
+        let sent: Vec<DueDelivery> = std::iter::from_fn(|| self.outbox.next(self.now)).collect();
         self.pass(Duration::from_millis(10));
         sent.iter().for_each(|due| self.answer(due));
     }
@@ -295,8 +295,8 @@ impl Drive {
     fn answer(&mut self, due: &DueDelivery) {
         let host = &due.mark.node;
         self.exchanges.push(host.to_string());
-        self.lane.ended(due.mark.id);
-        self.lane.endpoint.end(host, Sign::Takes, None, self.now.instant, 0.5);
+        self.outbox.ended(due.mark.id);
+        self.outbox.endpoint.end(host, Sign::Takes, None, self.now.instant, 0.5);
         let verdict = match host.as_str().starts_with("bad") {
             false => Verdict::Acknowledged { reference: None, detail: "200".into(), then: Vec::new() },
             true => Verdict::Again {
@@ -353,10 +353,10 @@ fn a_new_mark_waits_for_no_exchange_of_a_rejected_one() {
     let mut drive = Drive::with_rejected(100, |_| Breaker::new(8));
     let desk = drive.place.shared.base.route("desk").unwrap();
     let begin = |drive: &mut Drive| {
-        let room = [drive.lane.ask(&desk, drive.now.instant)];
+        let room = [drive.outbox.ask(&desk, drive.now.instant)];
         let begun = drive.place.journal.turn(&[], &room, None, drive.now.wall).unwrap().begun;
-        drive.lane.take_up(begun, room[0].places, FRESH, drive.now);
-        std::iter::from_fn(|| drive.lane.next(drive.now))
+        drive.outbox.take_up(begun, room[0].places, FRESH, drive.now);
+        std::iter::from_fn(|| drive.outbox.next(drive.now))
             .map(|due| due.mark.node.to_string())
             .collect::<Vec<_>>()
     };

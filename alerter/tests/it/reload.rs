@@ -186,7 +186,7 @@ async fn a_route_that_says_the_same_goes_on_as_it_is() {
     let mark = running.fence("c1").await;
     said(&endpoint, 1).await;
     running.until(mark, "dead", State::Pending).await;
-    let is_closed = |name: &str| running.shared.routes.lanes()[name].endpoint.is_closed();
+    let is_closed = |name: &str| running.shared.routes.outboxes()[name].endpoint.is_closed();
     timeout(LONG, async {
         while is_closed("dead") || is_closed("other") {
             running.shared.looked.notified().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use alerter::delivery::endpoint::Endpoint;
-use alerter::delivery::lane::{FRESH, Lane};
+use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::moment::Moment;
 use alerter::policy::steer;
 use journal::{Callback, Heard, Room, Says};
@@ -108,16 +108,16 @@ fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
         alerter.take_in(&site);
         alerter.keep_up(&mut site);
         let (due, now) = (alerter.begin(&site, "nova").expect("nothing holds it"), Moment::now());
-        let mut lane = Lane::new(Endpoint::new(8));
-        lane.take_up(vec![due.clone()], 1, FRESH, now);
-        assert_eq!(lane.next(now).map(|next| next.mark.id), Some(due.mark.id));
-        alerter.shared().routes.lanes().insert("nova".into(), lane);
+        let mut outbox = Outbox::new(Endpoint::new(8));
+        outbox.take_up(vec![due.clone()], 1, FRESH, now);
+        assert_eq!(outbox.next(now).map(|next| next.mark.id), Some(due.mark.id));
+        alerter.shared().routes.outboxes().insert("nova".into(), outbox);
         let confirming = vec!["nova".to_owned()];
         let callback = Callback { mark: due.mark.id, route: None, confirming, actor: "nova".into() };
         let heard = alerter.journal.call_back(&callback, &says, site.now).unwrap();
         assert_eq!(heard, Heard::Done("nova".into()));
         assert!(alerter.begin(&site, "nova").is_none(), "{says:?}");
-        alerter.shared().routes.lanes().get_mut("nova").unwrap().ended(due.mark.id);
+        alerter.shared().routes.outboxes().get_mut("nova").unwrap().ended(due.mark.id);
         let next = alerter.begin(&site, "nova").expect("the place is free");
         assert_ne!(next.mark.id, due.mark.id);
     }

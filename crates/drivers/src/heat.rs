@@ -22,7 +22,7 @@ use crate::kept::Unusable;
 use crate::openstack::{self, ORCHESTRATION, Session};
 pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
-use body::Told;
+use body::Stored;
 use round::Round;
 pub use targets::{Resource, Stack};
 
@@ -86,7 +86,7 @@ impl Heat {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Told::read(message.body, message.step) else { return answer::unreadable() };
+        let Some(told) = Stored::read(message.body, message.step) else { return answer::unreadable() };
         Round::new(self, &told, end).outcome().await
     }
 

@@ -28,8 +28,8 @@ use crate::openstack::{self, Ask, INSTANCE_HA, Session};
 use crate::writes::{Request, What, Write};
 use answer::{Doubt, Verdict};
 use back::Turn;
-use body::Told;
-use lookup::{Host, Look};
+use body::Stored;
+use lookup::{Host, Lookup};
 use row::{Row, Unseen};
 
 /// The driver in the registry.
@@ -133,7 +133,7 @@ impl Masakari {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        match (message.step, Told::read(message.body)) {
+        match (message.step, Stored::read(message.body)) {
             (Step::Failure, told) => self.tell(message, told, end).await,
             (_, None) => Outcome::Rejected(Failure::new("rejected", "the stored bytes are no notification")),
             (Step::Confirm, Some(told)) => self.confirm(&told, end).await.unwrap_or_else(Unseen::outcome),
@@ -143,7 +143,7 @@ impl Masakari {
         }
     }
 
-    async fn tell(&self, message: Message<'_>, told: Option<Told>, end: Instant) -> Outcome {
+    async fn tell(&self, message: Message<'_>, told: Option<Stored>, end: Instant) -> Outcome {
         let answer = match self.session.send(&INSTANCE_HA, &notification(message.body), end).await {
             Ok(answer) => answer,
             Err(trouble) => return trouble.outcome(),
@@ -155,22 +155,22 @@ impl Masakari {
     }
 
     /// Whether it is this very notification that Masakari has.
-    async fn look(&self, doubt: Doubt, told: Option<Told>, was_ambiguous: bool, end: Instant) -> Outcome {
+    async fn look(&self, doubt: Doubt, told: Option<Stored>, was_ambiguous: bool, end: Instant) -> Outcome {
         let found = match told {
-            Some(told) => Look::new(&self.session, end).find(&told).await,
+            Some(told) => Lookup::new(&self.session, end).find(&told).await,
             None => Ok(None),
         };
         answer::settle(doubt, found, was_ambiguous)
     }
 
     /// What became of the notification.
-    async fn confirm(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
-        let rows = self.rows(told, &Look::new(&self.session, end)).await?;
+    async fn confirm(&self, told: &Stored, end: Instant) -> Result<Outcome, Unseen> {
+        let rows = self.rows(told, &Lookup::new(&self.session, end)).await?;
         Ok(confirm::outcome(&rows, told, self.confirm_within, Timestamp::now()))
     }
 
     /// The notifications of its host, from its own on.
-    async fn rows(&self, told: &Told, look: &Look<'_>) -> Result<Vec<Row>, Unseen> {
+    async fn rows(&self, told: &Stored, look: &Lookup<'_>) -> Result<Vec<Row>, Unseen> {
         let known = self.known.lock().await.get(&told.host).cloned();
         if let Some(host) = known {
             let rows = look.since(&host, told).await?;
@@ -186,8 +186,8 @@ impl Masakari {
     }
 
     /// The host is back: ends the maintenance that its notification has put it on.
-    async fn end_maintenance(&self, told: &Told, end: Instant) -> Result<Outcome, Unseen> {
-        let look = Look::new(&self.session, end);
+    async fn end_maintenance(&self, told: &Stored, end: Instant) -> Result<Outcome, Unseen> {
+        let look = Lookup::new(&self.session, end);
         let Some(host) = look.host(&told.host).await? else {
             let says = format!("Masakari has no host {} in any segment any more", told.host);
             return Ok(Outcome::Rejected(Failure::new("unknown-host", &says)));

@@ -20,7 +20,7 @@ use crate::event::TimeFormat;
 use crate::kept::Unusable;
 use crate::openstack::{self, Ask, Session, WORKFLOW};
 use crate::writes::{Request, What, Write};
-use body::{Told, Workflow};
+use body::{Stored, Workflow};
 pub use input::Input;
 pub use template::Template;
 
@@ -88,14 +88,14 @@ impl Mistral {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        match Told::read(message.body) {
+        match Stored::read(message.body) {
             Some(told) if told.test => self.look(&told.workflow, end).await,
             Some(told) => self.start(&told, message.body, end).await,
             None => Outcome::Rejected(Failure::of_others()),
         }
     }
 
-    async fn start(&self, told: &Told, body: &[u8], end: Instant) -> Outcome {
+    async fn start(&self, told: &Stored, body: &[u8], end: Instant) -> Outcome {
         let ask = Ask::write(&START, START.path, body);
         match self.session.send(&WORKFLOW, &ask, end).await {
             Ok(answer) => answer::started(&answer, &told.id),

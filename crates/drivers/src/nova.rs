@@ -21,7 +21,7 @@ use crate::kept::Unusable;
 use crate::openstack::{self, Answer, Ask, COMPUTE, Session, Trouble, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::List;
-use body::Told;
+use body::Stored;
 use change::Change;
 use service::{BINARY, Service, VERSION};
 
@@ -91,7 +91,7 @@ impl Nova {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Told::read(message.body) else {
+        let Some(told) = Stored::read(message.body) else {
             return Outcome::Rejected(Failure::of_others());
         };
         let list = match self.look(&[("host", &told.host), ("binary", BINARY)], end).await {
@@ -133,7 +133,7 @@ impl Nova {
         Finding::of(&outcome).map(|finding| Finding { host: Some(host.node.clone()), ..finding })
     }
 
-    async fn change(&self, told: &Told, service: &Service, end: Instant) -> Outcome {
+    async fn change(&self, told: &Stored, service: &Service, end: Instant) -> Outcome {
         let change = Change::of(told, service);
         if change.is_nothing() {
             return answer::left(service, &told.host, &change);

@@ -23,7 +23,7 @@ pub use crate::openstack::{ByHost, WhichName};
 use crate::writes::{Request, What, Write};
 use answer::Seen;
 pub use body::{Operation, Recovery};
-use body::{Told, Whose};
+use body::{Stored, Whose};
 pub use keys::{Options, Targets};
 
 /// The driver in the registry.
@@ -62,7 +62,7 @@ impl Senlin {
 
     async fn exchange(&self, message: Message<'_>) -> Outcome {
         let end = Instant::now() + self.session.limit();
-        let Some(told) = Told::read(message.body) else { return answer::unreadable() };
+        let Some(told) = Stored::read(message.body) else { return answer::unreadable() };
         match self.recover_all(&told, end).await {
             Ok(actions) => answer::acknowledged(&actions),
             Err(outcome) => outcome,
@@ -71,7 +71,7 @@ impl Senlin {
 
     /// Each in its turn: whatever ends this, the next attempt finds the actions that there are. None is begun if one of
     /// them does not exist.
-    async fn recover_all(&self, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+    async fn recover_all(&self, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
         let (whose, all) = self.options.targets.all();
         let targets = all.of(told.node());
         let mut wishes = Vec::new();
@@ -97,7 +97,7 @@ impl Senlin {
     }
 
     /// A repetition would recover a node twice, and lose what the first recovery has made: so it is looked for first.
-    async fn look(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+    async fn look(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let path = format!("/v1/{}/{id}", whose.path());
         let there = self.ask(&path, &[], whose.key(), end).await?;
         let there = there.ok_or_else(|| answer::no_such(whose, id))?;
@@ -111,7 +111,7 @@ impl Senlin {
 
     /// The configuration says where a node lives, and that is true until its server moves: to recover one that is well
     /// elsewhere would destroy it. Of a cluster Senlin recovers no node that is active.
-    async fn idle(&self, id: &str, node: &Value, told: &Told, end: Instant) -> Result<Seen, Outcome> {
+    async fn idle(&self, id: &str, node: &Value, told: &Stored, end: Instant) -> Result<Seen, Outcome> {
         let is_uuid = |id: &&str| id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         let server = node["physical_id"].as_str().filter(is_uuid).ok_or_else(|| answer::no_server(id))?;
         match place_of(&self.session, server, told.host(), end).await? {
@@ -132,7 +132,7 @@ impl Senlin {
         found("Senlin", &answer.map_err(|trouble| trouble.outcome())?, key)
     }
 
-    async fn recover(&self, whose: Whose, id: &str, told: &Told, end: Instant) -> Result<String, Outcome> {
+    async fn recover(&self, whose: Whose, id: &str, told: &Stored, end: Instant) -> Result<String, Outcome> {
         let (path, body) = (format!("/v1/{}/{id}/actions", whose.path()), told.request());
         let ask = Ask::write(&RECOVER, &path, &body).in_version(told.version());
         let answer = self.session.send(&CLUSTERING, &ask, end).await.map_err(|trouble| trouble.outcome())?;

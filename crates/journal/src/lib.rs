@@ -54,8 +54,8 @@ use store::rows::Checked;
 pub use store::rows::{Damage, Rows};
 pub use views::concerns::{Oldest, Quarantined};
 pub use views::figures::{Counts, Figures, PASSING};
+pub use views::notified::Notified;
 pub use views::recent::Recent;
-pub use views::told::Told;
 
 /// SQLite before this version can lose committed pages when two connections write and checkpoint at once. Where it is not built in
 /// its version is known only here; the few older ones that were mended too are refused, since nobody has tried them.

@@ -3,5 +3,5 @@
 pub(crate) mod concerns;
 pub(crate) mod damage;
 pub(crate) mod figures;
+pub(crate) mod notified;
 pub(crate) mod recent;
-pub(crate) mod told;

@@ -1,6 +1,6 @@
 //! One outage or two (design, section 6): the one set of rules, for the daemon, the commands and the agent.
 
-mod told;
+mod registered;
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::time::{CLOCK_SKEW, Timestamp};
 /// needs longer to come back and to fail again.
 pub const GRAIN: Duration = Duration::from_secs(5);
 
-pub use told::{Told, Traces, forgotten, is_twice, taken_in};
+pub use registered::{Registered, Traces, forgotten, is_twice, taken_in};
 
 /// Records of a host within this are one outage, where nothing better is known: `[intake] coalesce` where it is not set.
 pub const COALESCE: Duration = Duration::from_secs(180);

@@ -14,7 +14,7 @@ pub const OTHER_TARGET: &str = "other-target";
 
 /// Who is a member of the cluster, and was not fenced since: by one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Membership {
     /// When it began.
     pub at: Timestamp,
     /// Who.

@@ -128,10 +128,10 @@ fn routes(shared: &Shared) -> Vec<RouteSight> {
 
 /// The word of each configured route's endpoint.
 pub(crate) fn breakers(shared: &Shared) -> BTreeMap<String, &'static str> {
-    let (settings, lanes) = (shared.base.settings(), shared.routes.lanes());
-    let word = |name: &str| match lanes.get(name) {
-        Some(lane) if lane.endpoint.is_parked() => "parked",
-        Some(lane) if !lane.endpoint.is_closed() => "open",
+    let (settings, outboxes) = (shared.base.settings(), shared.routes.outboxes());
+    let word = |name: &str| match outboxes.get(name) {
+        Some(outbox) if outbox.endpoint.is_parked() => "parked",
+        Some(outbox) if !outbox.endpoint.is_closed() => "open",
         _ => "closed",
     };
     let names = settings.routes.iter().map(|route| route.name.as_str());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use journal::Told;
+use journal::Notified;
 use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -70,8 +70,8 @@ pub(super) struct Memory {
 
 impl Memory {
     /// What a former daemon told. A row of which nothing can be made counts as not told.
-    pub(super) fn of_journal(rows: Vec<Told>) -> Self {
-        let entry = |row: Told| {
+    pub(super) fn of_journal(rows: Vec<Notified>) -> Self {
+        let entry = |row: Notified| {
             let Kept { about, knows } = serde_json::from_str(&row.about).ok()?;
             Some((Key::parse(&row.condition)?, Entry { since: row.since, about, knows }))
         };
@@ -84,11 +84,11 @@ impl Memory {
     }
 
     /// What the journal keeps of a condition; none where there is nothing to keep.
-    pub(super) fn row(&self, key: &Key) -> Option<Told> {
+    pub(super) fn row(&self, key: &Key) -> Option<Notified> {
         let under_way = self.under_way.get(key).map(perhaps);
         let Entry { since, about, knows } = under_way.or_else(|| self.entries.get(key).cloned())?;
         let about = serde_json::to_string(&Kept { about, knows }).expect("texts are always JSON");
-        Some(Told { condition: key.to_string(), since, about })
+        Some(Notified { condition: key.to_string(), since, about })
     }
 
     /// What is to be told next, the oldest first, and is not under way; none where there is nothing more.
@@ -225,7 +225,7 @@ mod tests {
     struct World {
         memory: Memory,
         /// What a new daemon has of it.
-        journal: BTreeMap<Key, Told>,
+        journal: BTreeMap<Key, Notified>,
         found: Conditions,
         time: i64,
         /// What has arrived, in order.
@@ -477,7 +477,8 @@ mod tests {
     #[test]
     fn the_end_of_what_was_too_late_is_forgotten_without_a_word() {
         let key = Key::new(Condition::Expired, "17");
-        let row = Told { condition: key.to_string(), since: Timestamp(0), about: r#"{"kind":"x"}"#.into() };
+        let row =
+            Notified { condition: key.to_string(), since: Timestamp(0), about: r#"{"kind":"x"}"#.into() };
         let mut memory = Memory::of_journal(vec![row]);
         let mut found = Conditions { unknown: BTreeSet::from([Condition::Expired]), ..Conditions::default() };
         assert_eq!(memory.forget_expired(&found), []);
@@ -488,7 +489,7 @@ mod tests {
 
     #[test]
     fn a_row_that_says_nothing_counts_as_not_told() {
-        let row = |condition: &str, about: &str| Told {
+        let row = |condition: &str, about: &str| Notified {
             condition: condition.into(),
             since: Timestamp(0),
             about: about.into(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drivers::{Driver, Message, Outcome, Step};
-use journal::{Journal, Told};
+use journal::{Journal, Notified};
 use marks::time::Timestamp;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -357,7 +357,7 @@ impl Target {
     }
 
     /// What the journal is to have, and what it is to forget.
-    fn changes(&self) -> (Vec<Told>, Vec<String>) {
+    fn changes(&self) -> (Vec<Notified>, Vec<String>) {
         let over = self.dirty.iter().filter(|key| self.memory.row(key).is_none());
         (
             self.dirty.iter().filter_map(|key| self.memory.row(key)).collect(),

@@ -1,6 +1,6 @@
 //! The status page: read-only, rendered here, with a script of its own that keeps it up to date.
 
-mod desk;
+mod cache;
 mod guard;
 mod picture;
 mod view;
@@ -19,7 +19,7 @@ use crate::config::Settings;
 use crate::serving::follow_and_run;
 use crate::state::Shared;
 use crate::surface::timeline;
-use desk::Desk;
+use cache::PageCache;
 
 /// A bell in one colour.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M8 1a5 5 0 0 0-5 5v4l-2 2v1h14v-1l-2-2V6a5 5 0 0 0-5-5zM6 14a2 2 0 0 0 4 0z"/></svg>"##;
@@ -41,7 +41,7 @@ fn router(shared: &Arc<Shared>) -> Router {
         .route("/page.js", get(|| async { own("text/javascript; charset=utf-8", include_str!("page.js")) }))
         .route("/page.css", get(|| async { own("text/css; charset=utf-8", concat_css()) }))
         .route("/icon.svg", get(|| async { own("image/svg+xml", ICON) }))
-        .with_state(Arc::new(Desk::new(shared)))
+        .with_state(Arc::new(PageCache::new(shared)))
         .layer(middleware::map_response(guard::guarded))
 }
 
@@ -53,13 +53,13 @@ fn concat_css() -> String {
     [include_str!("page.css"), timeline::CSS].concat()
 }
 
-async fn page(State(desk): State<Arc<Desk>>) -> Response {
-    own(HTML, desk.sheet().await.page).into_response()
+async fn page(State(cache): State<Arc<PageCache>>) -> Response {
+    own(HTML, cache.sheet().await.page).into_response()
 }
 
 /// What the script puts in the page's place; nothing where it is the same still.
-async fn fragment(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
-    let sheet = desk.sheet().await;
+async fn fragment(State(cache): State<Arc<PageCache>>, headers: HeaderMap) -> Response {
+    let sheet = cache.sheet().await;
     let is_known = headers.get(IF_NONE_MATCH) == Some(&sheet.tag);
     let about = [(ETAG, sheet.tag), (AS_OF, sheet.as_of)];
     match is_known {

@@ -1,4 +1,4 @@
-//! An alerter of the simulator: the real journal, intake, policy, lanes and register's upkeep in the engine's order, at
+//! An alerter of the simulator: the real journal, intake, policy, outboxes and register's upkeep in the engine's order, at
 //! virtual time. Only the exchanges themselves are the model's.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use alerter::base::store::Store;
 use alerter::cluster::{self, Cluster, View};
 use alerter::config;
 use alerter::delivery::endpoint::Endpoint;
-use alerter::delivery::lane::{FRESH, Lane};
+use alerter::delivery::outbox::{FRESH, Outbox};
 use alerter::delivery::trouble::Troubles;
 use alerter::delivery::{confirmation, of_this_host, schedule, sign_of};
 use alerter::intake::{apply, start};
@@ -174,7 +174,7 @@ impl Daemon {
         journal.recover(now).unwrap();
         journal.put_off_no_longer_than(now + schedule::CAP).unwrap();
         let tried = journal.tried().unwrap();
-        *shared.routes.lanes() = lanes(&shared, &tried, clocks);
+        *shared.routes.outboxes() = outboxes(&shared, &tried, clocks);
         *shared.routes.troubles() = Troubles::from_former(tried);
         let mut daemon = Self {
             controller,
@@ -332,11 +332,11 @@ impl Daemon {
 
     /// As `delivery` notes what an exchange says of its endpoint.
     fn note(&self, flight: &Flight, took: Duration, now: Moment, random: f64) {
-        let mut lanes = self.shared.routes.lanes();
-        if let Some(lane) = lanes.get_mut(&flight.due.delivery.route) {
-            lane.ended(flight.due.mark.id);
-            lane.endpoint.took(took);
-            lane.endpoint.end(&flight.due.mark.node, sign_of(&flight.outcome), None, now.instant, random);
+        let mut outboxes = self.shared.routes.outboxes();
+        if let Some(outbox) = outboxes.get_mut(&flight.due.delivery.route) {
+            outbox.ended(flight.due.mark.id);
+            outbox.endpoint.took(took);
+            outbox.endpoint.end(&flight.due.mark.node, sign_of(&flight.outcome), None, now.instant, random);
         }
     }
 
@@ -378,10 +378,10 @@ impl Daemon {
         }
     }
 
-    /// What stands in a lane for too long begins anew.
+    /// What stands in an outbox for too long begins anew.
     fn take_back(&mut self, now: Moment) {
         let stale: Vec<DueDelivery> =
-            self.shared.routes.lanes().values_mut().flat_map(|lane| lane.remove_stale(now)).collect();
+            self.shared.routes.outboxes().values_mut().flat_map(|outbox| outbox.remove_stale(now)).collect();
         let keys: Vec<(MarkId, &str)> =
             stale.iter().map(|due| (due.mark.id, due.delivery.route.as_str())).collect();
         self.journal.take_back(&keys, now.wall).unwrap();
@@ -458,9 +458,9 @@ impl Daemon {
     fn room(&self, now: Moment) -> Vec<Room> {
         let stops = self.broken == Broken::StopsAtFirstError && self.has_error();
         let look = self.shared.base.members(now.wall);
-        let mut lanes = self.shared.routes.lanes();
+        let mut outboxes = self.shared.routes.outboxes();
         let room = |route: &Arc<config::Route>| {
-            let room = lanes.get_mut(route.name.as_str())?.ask(route, now.instant);
+            let room = outboxes.get_mut(route.name.as_str())?.ask(route, now.instant);
             let room = Room { look: look.clone(), ..room };
             Some(if stops { Room { places: 0, ..room } } else { room })
         };
@@ -473,21 +473,21 @@ impl Daemon {
     }
 
     fn take_up(&self, mut begun: Vec<DueDelivery>, asked: &[Room], now: Moment) {
-        let mut lanes = self.shared.routes.lanes();
+        let mut outboxes = self.shared.routes.outboxes();
         for Room { route, places, .. } in asked {
             let own = begun.extract_if(.., |due| due.delivery.route == *route).collect();
-            if let Some(lane) = lanes.get_mut(route) {
-                lane.take_up(own, *places, FRESH, now);
+            if let Some(outbox) = outboxes.get_mut(route) {
+                outbox.take_up(own, *places, FRESH, now);
             }
         }
     }
 
     fn send(&mut self, world: &mut World, audit: &mut Audit, rng: &mut Rng, now: Moment) -> usize {
-        let names: BTreeSet<String> = self.shared.routes.lanes().keys().cloned().collect();
+        let names: BTreeSet<String> = self.shared.routes.outboxes().keys().cloned().collect();
         let mut count = 0;
         for name in names {
             loop {
-                let next = self.shared.routes.lanes().get_mut(&name).and_then(|lane| lane.next(now));
+                let next = self.shared.routes.outboxes().get_mut(&name).and_then(|outbox| outbox.next(now));
                 let Some(due) = next else { break };
                 let (outcome, takes) = self.arrive(world, audit, rng, &due);
                 let began = world.clock.now;
@@ -593,9 +593,9 @@ impl Daemon {
         let (now, clock) = (world.clock.moment(), &world.clock);
         let due = self.journal.next_due(now.wall, &self.room(now)).unwrap();
         let planned = self.shared.policy.steering().next();
-        let lanes = self.shared.routes.lanes();
-        let rest = lanes.values().filter_map(|lane| lane.endpoint.rest(now.instant)).min();
-        let stale = lanes.values().filter_map(|lane| lane.stays_fresh(now)).min();
+        let outboxes = self.shared.routes.outboxes();
+        let rest = outboxes.values().filter_map(|outbox| outbox.endpoint.rest(now.instant)).min();
+        let stale = outboxes.values().filter_map(|outbox| outbox.stays_fresh(now)).min();
         let after = |rest: Option<Duration>| rest.map(|rest| clock.when_instant(now.instant + rest));
         [
             ("due", due.map(|at| clock.when(at))),
@@ -622,7 +622,7 @@ fn stop_at(cut: Option<Cut>, here: Cut) -> Result<(), Cut> {
 }
 
 /// As the engine makes them.
-fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane> {
+fn outboxes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Outbox> {
     let limit = shared.base.settings().max_in_flight;
     let new = |route: &Arc<config::Route>| {
         let name = route.name.as_str().to_owned();
@@ -633,7 +633,7 @@ fn lanes(shared: &Shared, tried: &[Tried], now: Moment) -> HashMap<String, Lane>
                 Endpoint::in_trouble(limit, now.instant + wait)
             }
         };
-        (name, Lane::new(endpoint))
+        (name, Outbox::new(endpoint))
     };
     shared.base.settings().routes.iter().map(new).collect()
 }

@@ -1,4 +1,4 @@
-//! The simulator: from a seed it plays hours of a cloud against the real journal, intake, policy, chains, lanes and endpoints,
+//! The simulator: from a seed it plays hours of a cloud against the real journal, intake, policy, chains, outboxes and endpoints,
 //! with a clock that is moved by hand, and an audit looks at every step (`make simulate`).
 
 mod audit;

@@ -1,6 +1,6 @@
 //! What Heat's and Nova's answers mean for a mark. Pure.
 
-use super::body::{OURS, Told};
+use super::body::{OURS, Stored};
 use super::found::Found;
 use crate::driver::{Failure, Outcome, Step};
 use crate::openstack::{Answer, told, usual};
@@ -32,7 +32,7 @@ pub(super) enum Patched {
 
 impl Found {
     /// What is to be done with it.
-    pub(super) fn wish(&self, told: &Told) -> Wish {
+    pub(super) fn wish(&self, told: &Stored) -> Wish {
         let is_failed = self.status == "CHECK_FAILED";
         let is_own = is_failed && told.is_own_reason(&self.reason);
         match (told.step(), is_own) {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(left_open(busy(), true), busy());
     }
 
-    fn told(step: Step, id: &str) -> Told {
+    fn told(step: Step, id: &str) -> Stored {
         let mark = Mark {
             id: MarkId::parse(id).unwrap(),
             node: HostName::parse("compute1").unwrap(),
@@ -233,7 +233,7 @@ mod tests {
             Step::Return => body::of_return(&mark, &mark.fqdn),
             _ => body::of_mark(&mark, &mark.fqdn),
         };
-        Told::read(&bytes, step).unwrap()
+        Stored::read(&bytes, step).unwrap()
     }
 
     /// S2-8: `false` goes only where this very mark's `true` went, and `true` takes nothing over from others. The broken

@@ -55,7 +55,7 @@ fn write(id: &MarkId, unhealthy: bool, what: &str, node: &str, host: &str, time:
 
 /// What a stored body says.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Stored {
     body: Body,
     /// None for a test: it is of no host, and of all that is configured.
     node: Option<HostName>,
@@ -63,7 +63,7 @@ pub(super) struct Told {
     step: Step,
 }
 
-impl Told {
+impl Stored {
     /// Reads it; `None` if it is none of ours.
     pub(super) fn read(bytes: &[u8], step: Step) -> Option<Self> {
         let body: Body = serde_json::from_slice(bytes).ok()?;
@@ -135,29 +135,29 @@ mod tests {
     /// S2-3: two keys, and a real truth value.
     #[test]
     fn a_patch_has_the_documented_keys_and_no_other() {
-        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
         let golden = concat!(
             r#"{"mark_unhealthy":true,"resource_status_reason":"nova-host-alerter, mark "#,
             r#"0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed and was fenced"}"#
         );
         assert_eq!(String::from_utf8(told.patch()).unwrap(), golden);
         assert_eq!((told.host(), told.node()), ("Compute1.my.cloud.com", Some(&mark().node)));
-        let back = Told::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
+        let back = Stored::read(&of_return(&mark(), &mark().node), Step::Return).unwrap();
         assert!(String::from_utf8(back.patch()).unwrap().starts_with(r#"{"mark_unhealthy":false,"#));
-        assert!(Told::read(b"{}", Step::Failure).is_none());
+        assert!(Stored::read(b"{}", Step::Failure).is_none());
     }
 
     #[test]
     fn a_test_is_of_no_host() {
         let test = of_test(&mark().id, Timestamp(0));
-        assert!(Told::read(&test, Step::Failure).unwrap().is_test());
+        assert!(Stored::read(&test, Step::Failure).unwrap().is_test());
         assert!(!String::from_utf8(test).unwrap().contains("true"));
     }
 
     /// The broken variant takes any reason of ours.
     #[test]
     fn a_reason_is_that_of_one_mark() {
-        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Return).unwrap();
+        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Return).unwrap();
         let own = "nova-host-alerter, mark 0193b3a4-5c6d-7e8f-9a0b-1c2d3e4f5a6b: host compute1 failed";
         let other = own.replace("5a6b", "5a6c");
         assert!(told.is_own_reason(own) && !told.is_own_reason(&other));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_was_made_after_the_mark_did_not_fail_with_it() {
-        let told = Told::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
+        let told = Stored::read(&of_mark(&mark(), &mark().fqdn), Step::Failure).unwrap();
         assert!(told.precedes(Some("2026-07-21T02:13:22Z")));
         for made in [Some("2026-07-21T02:13:21Z"), Some("2026-07-21T02:13:20"), Some("soon"), None] {
             assert!(!told.precedes(made), "{made:?}");

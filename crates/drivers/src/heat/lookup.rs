@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::{lost_its_place, no_end, no_such, too_long};
-use super::body::Told;
+use super::body::Stored;
 use super::found::Found;
 use super::targets::{Resource, Stack, is_plain};
 use crate::driver::Outcome;
@@ -77,7 +77,7 @@ fn of_row(row: &Value, path: String) -> Found {
 ///
 /// # Errors
 /// It could not be learnt, or Nova knows no such host.
-pub(super) async fn servers(session: &Session, told: &Told, end: Instant) -> Result<Vec<String>, Outcome> {
+pub(super) async fn servers(session: &Session, told: &Stored, end: Instant) -> Result<Vec<String>, Outcome> {
     let mut all = Vec::new();
     let mut after: Option<String> = None;
     loop {

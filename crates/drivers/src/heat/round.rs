@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::answer::{self, Patched, Tally, Wish, left_open};
-use super::body::Told;
+use super::body::Stored;
 use super::found::Found;
 use super::{Heat, MARK, lookup};
 use crate::driver::{Outcome, Step};
@@ -12,7 +12,7 @@ use crate::openstack::{Ask, ORCHESTRATION, Place, is_known, place_of};
 /// What is told, and how far it got.
 pub(super) struct Round<'a> {
     heat: &'a Heat,
-    told: &'a Told,
+    told: &'a Stored,
     end: Instant,
     tally: Tally,
     /// Whether Heat was told anything: it may have taken it, whatever came after.
@@ -21,7 +21,7 @@ pub(super) struct Round<'a> {
 
 impl<'a> Round<'a> {
     /// Before anything is asked.
-    pub(super) fn new(heat: &'a Heat, told: &'a Told, end: Instant) -> Self {
+    pub(super) fn new(heat: &'a Heat, told: &'a Stored, end: Instant) -> Self {
         Self { heat, told, end, tally: Tally::default(), has_told: false }
     }
 

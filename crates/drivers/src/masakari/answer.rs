@@ -1,6 +1,6 @@
 //! What Masakari's answer means for a mark. Pure.
 
-use super::body::Told;
+use super::body::Stored;
 use super::row::{Row, Unseen};
 use crate::driver::{Failure, LOCKED_OUT, Outcome};
 use crate::openstack::{Answer, Trouble, told as shown, usual};
@@ -24,9 +24,9 @@ pub(super) enum Doubt {
 }
 
 /// Reads an answer to what was told; none where the stored bytes are no notification.
-pub(super) fn verdict(answer: &Answer, told: Option<&Told>) -> Verdict {
+pub(super) fn verdict(answer: &Answer, told: Option<&Stored>) -> Verdict {
     let message = answer.message();
-    let is_test = told.is_some_and(Told::is_test);
+    let is_test = told.is_some_and(Stored::is_test);
     match doubt(answer.status, &message) {
         Some(doubt) => Verdict::Doubt(doubt),
         None if is_test && is_unknown_host(answer.status, &message) => {
@@ -51,7 +51,7 @@ fn is_unknown_host(status: u16, message: &str) -> bool {
         && message.contains("could not be found")
 }
 
-fn outcome(answer: &Answer, message: &str, told: Option<&Told>) -> Outcome {
+fn outcome(answer: &Answer, message: &str, told: Option<&Stored>) -> Outcome {
     let says = |kind, advice: &str| shown("Masakari", answer, kind, advice);
     match answer.status {
         202 => taken(answer, told),
@@ -68,7 +68,7 @@ fn outcome(answer: &Answer, message: &str, told: Option<&Told>) -> Outcome {
 
 /// Masakari's own name for the notification, if it shows this very one: any web server can say 202. What it took all the
 /// same, a repetition finds.
-fn taken(answer: &Answer, told: Option<&Told>) -> Outcome {
+fn taken(answer: &Answer, told: Option<&Stored>) -> Outcome {
     let row = Row::read(&answer.json()["notification"]);
     match row.filter(|row| told.is_some_and(|told| row.is(told))) {
         Some(row) => Outcome::Acknowledged { reference: Some(row.uuid) },
@@ -168,9 +168,9 @@ mod tests {
         }
     }
 
-    fn told() -> Told {
+    fn told() -> Stored {
         let host = marks::host::HostName::parse("compute1").unwrap();
-        Told::read(&body::of_mark(&host, Timestamp::from_seconds(1_784_600_001), &[])).unwrap()
+        Stored::read(&body::of_mark(&host, Timestamp::from_seconds(1_784_600_001), &[])).unwrap()
     }
 
     fn of(status: u16, body: &str) -> (&'static str, &'static str) {
@@ -271,7 +271,7 @@ mod tests {
     /// Only a test may be of a host that does not exist: token, role, policy and database were all asked on the way there.
     #[test]
     fn a_test_ends_where_its_host_is_unknown() {
-        let test = Told::read(&body::of_test(Timestamp(0))).unwrap();
+        let test = Stored::read(&body::of_test(Timestamp(0))).unwrap();
         let of_test = |status, body| word(&verdict(&Answer::of(status, body, None), Some(&test))).0;
         assert_eq!(of_test(400, UNKNOWN), "acknowledged");
         assert_eq!(of_test(400, ""), "rejected");

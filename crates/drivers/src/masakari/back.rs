@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-use super::body::Told;
+use super::body::Stored;
 use super::confirm;
 use super::lookup::Host;
 use super::row::Row;
@@ -24,7 +24,7 @@ pub(super) enum Turn {
 }
 
 /// `rows` are the notifications of the host from the time of ours on; one that takes longer than `within` hangs.
-pub(super) fn turn(host: &Host, rows: &[Row], about: &Told, within: Duration, now: Timestamp) -> Turn {
+pub(super) fn turn(host: &Host, rows: &[Row], about: &Stored, within: Duration, now: Timestamp) -> Turn {
     if !host.on_maintenance {
         return Turn::Ended(Outcome::Acknowledged { reference: None });
     }
@@ -45,7 +45,7 @@ pub(super) fn turn(host: &Host, rows: &[Row], about: &Told, within: Duration, no
 }
 
 /// Who put the host on maintenance, if it was not the notification of this mark.
-fn somebody_else(host: &Host, rows: &[Row], about: &Told) -> Option<String> {
+fn somebody_else(host: &Host, rows: &[Row], about: &Stored) -> Option<String> {
     let is_over = |row: &&Row| matches!(row.status.as_str(), "finished" | "failed");
     if let Some(later) = rows.iter().filter(is_over).find(|row| row.is_failure() && row.is_after(about)) {
         return Some(format!("a later notification ({}) put it there", later.uuid));

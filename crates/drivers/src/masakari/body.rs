@@ -65,7 +65,7 @@ fn apart(own: Timestamp, earlier: &[Timestamp]) -> i64 {
 
 /// What a stored body says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Stored {
     /// The host, as Masakari knows it.
     pub(super) host: String,
     /// The time, as it was sent.
@@ -74,7 +74,7 @@ pub(super) struct Told {
     pub(super) payload: Value,
 }
 
-impl Told {
+impl Stored {
     /// Reads it; `None` if it is no notification.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -116,16 +116,16 @@ mod tests {
             r#""payload":{"event":"STOPPED","cluster_status":"OFFLINE","host_status":"NORMAL"}}}"#
         );
         assert_eq!(String::from_utf8(body.clone()).unwrap(), golden);
-        let told = Told::read(&body).unwrap();
+        let told = Stored::read(&body).unwrap();
         assert_eq!(told.generated_time, "2026-07-21T02:13:21Z");
-        assert!(!told.is_test() && Told::read(b"{}").is_none());
+        assert!(!told.is_test() && Stored::read(b"{}").is_none());
     }
 
     /// No host has the name of a test, and what it says is no failure.
     #[test]
     fn a_test_is_no_failure() {
         let body = of_test(Timestamp(0));
-        assert!(Told::read(&body).unwrap().is_test());
+        assert!(Stored::read(&body).unwrap().is_test());
         let text = String::from_utf8(body).unwrap();
         assert!(text.contains("STARTED") && text.contains("send-test.invalid") && !text.contains("STOPPED"));
     }

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::Masakari;
-use super::lookup::{Host, Hosts, Look, too_many};
+use super::lookup::{Host, Hosts, Lookup, too_many};
 use crate::driver::{Driver as _, Failure, Finding, Named};
 use crate::openstack::{self, INSTANCE_HA};
 
@@ -15,7 +15,7 @@ pub(super) async fn findings(driver: &Masakari, hosts: &[Named]) -> Vec<Finding>
     if all.iter().any(|finding| finding.why.kind != "forbidden") {
         return all;
     }
-    let look = Look::new(&driver.session, Instant::now() + driver.limit());
+    let look = Lookup::new(&driver.session, Instant::now() + driver.limit());
     if let Err(unseen) = look.notifications().await {
         all.extend(Finding::of(&unseen.outcome()));
     }

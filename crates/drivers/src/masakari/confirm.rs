@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use marks::time::Timestamp;
 
-use super::body::Told;
+use super::body::Stored;
 use super::lookup::ago;
 use super::row::Row;
 use crate::driver::{Failure, Outcome};
 
 /// What it means for the mark that Masakari has these notifications of its host. A recovery that takes longer than `within`
 /// hangs: Masakari never goes on with one whose engine died.
-pub(super) fn outcome(rows: &[Row], told: &Told, within: Duration, now: Timestamp) -> Outcome {
+pub(super) fn outcome(rows: &[Row], told: &Stored, within: Duration, now: Timestamp) -> Outcome {
     let ours = || rows.iter().filter(|row| row.is(told));
     let is = |wanted: &'static str| move |row: &&Row| row.status == wanted;
     // Somebody told it once more, after the first had failed.
@@ -44,7 +44,7 @@ fn finished(row: &Row) -> Outcome {
 }
 
 /// What an unfinished notification means.
-pub(super) fn open(row: &Row, told: &Told, within: Duration, now: Timestamp) -> Outcome {
+pub(super) fn open(row: &Row, told: &Stored, within: Duration, now: Timestamp) -> Outcome {
     let since = ago(row.created.unwrap_or(row.generated), now);
     let (uuid, status, host) = (&row.uuid, &row.status, &told.host);
     if Duration::from_secs(since) <= within {
@@ -57,7 +57,7 @@ pub(super) fn open(row: &Row, told: &Told, within: Duration, now: Timestamp) -> 
     Outcome::Rejected(Failure::new("recovery-hangs", &says))
 }
 
-fn failure(row: &Row, told: &Told) -> Failure {
+fn failure(row: &Row, told: &Stored) -> Failure {
     let (uuid, host) = (&row.uuid, &told.host);
     match row.status.as_str() {
         "failed" => Failure::new(
@@ -88,13 +88,13 @@ mod tests {
     const AT: i64 = 1_784_600_001;
     const WITHIN: Duration = Duration::from_secs(1800);
 
-    fn told() -> Told {
+    fn told() -> Stored {
         let body = super::super::body::of_mark(
             &marks::host::HostName::parse("c1").unwrap(),
             Timestamp::from_seconds(AT),
             &[],
         );
-        Told::read(&body).unwrap()
+        Stored::read(&body).unwrap()
     }
 
     fn row(after: i64, status: &str) -> Row {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer;
-use super::body::Told;
+use super::body::Stored;
 use super::row::{Row, Unseen, time, uuid};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, Ask, INSTANCE_HA, Session};
@@ -76,12 +76,12 @@ struct List {
 }
 
 /// One look at Masakari, until `end`.
-pub(super) struct Look<'s> {
+pub(super) struct Lookup<'s> {
     session: &'s Session,
     end: Instant,
 }
 
-impl<'s> Look<'s> {
+impl<'s> Lookup<'s> {
     pub(super) fn new(session: &'s Session, end: Instant) -> Self {
         Self { session, end }
     }
@@ -90,7 +90,7 @@ impl<'s> Look<'s> {
     ///
     /// # Errors
     /// It could not be learnt.
-    pub(super) async fn find(&self, told: &Told) -> Result<Option<String>, Unseen> {
+    pub(super) async fn find(&self, told: &Stored) -> Result<Option<String>, Unseen> {
         let Some(host) = self.host(&told.host).await? else { return Ok(None) };
         let rows = self.since(&host, told).await?;
         Ok(rows.into_iter().find(|row| row.is(told)).map(|row| row.uuid))
@@ -100,7 +100,7 @@ impl<'s> Look<'s> {
     ///
     /// # Errors
     /// They could not be learnt.
-    pub(super) async fn since(&self, host: &Host, told: &Told) -> Result<Vec<Row>, Unseen> {
+    pub(super) async fn since(&self, host: &Host, told: &Stored) -> Result<Vec<Row>, Unseen> {
         let query = [
             ("type", "COMPUTE_HOST"),
             ("source_host_uuid", host.uuid.as_str()),
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn times_are_compared_whatever_their_form() {
-        let told = Told::read(BODY).unwrap();
+        let told = Stored::read(BODY).unwrap();
         for stored in [
             "2026-07-21T02:13:21.000000",
             "2026-07-21T02:13:21",
@@ -296,7 +296,7 @@ mod tests {
     /// Another monitor's notification of the same second is not ours, and Masakari may ignore it.
     #[test]
     fn another_payload_is_another_notification() {
-        let (told, other) = (Told::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
+        let (told, other) = (Stored::read(BODY).unwrap(), of("2026-07-21T02:13:21", "UNKNOWN").unwrap());
         assert!(!other.is(&told));
         assert!(other.is_failure(), "the broken variant looks at the event alone");
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::body::Told;
+use super::body::Stored;
 use crate::driver::Outcome;
 use crate::openstack::seconds;
 
@@ -54,7 +54,7 @@ impl Row {
     }
 
     /// Whether it is the one that was told.
-    pub(super) fn is(&self, told: &Told) -> bool {
+    pub(super) fn is(&self, told: &Stored) -> bool {
         Some(self.generated) == seconds(&told.generated_time) && self.payload == told.payload
     }
 
@@ -69,7 +69,7 @@ impl Row {
     }
 
     /// Whether it is of a later time than the one that was told.
-    pub(super) fn is_after(&self, told: &Told) -> bool {
+    pub(super) fn is_after(&self, told: &Stored) -> bool {
         seconds(&told.generated_time).is_some_and(|told| self.generated > told)
     }
 }

@@ -102,7 +102,7 @@ fn bytes(body: &impl Serialize) -> Vec<u8> {
 
 /// What a stored body says.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Stored {
     /// Of the mark, and of its execution.
     pub(super) id: String,
     #[serde(flatten)]
@@ -112,7 +112,7 @@ pub(super) struct Told {
     pub(super) test: bool,
 }
 
-impl Told {
+impl Stored {
     /// Reads it; `None` if it is no message of such a route.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let told: Self = serde_json::from_slice(body).ok()?;
@@ -175,9 +175,9 @@ pub(super) mod tests {
     #[test]
     fn a_test_starts_nothing() {
         let workflow = by("host-evacuate", Some("ops"));
-        let told = Told::read(&of_test(&mark().id, &workflow)).unwrap();
+        let told = Stored::read(&of_test(&mark().id, &workflow)).unwrap();
         assert!(told.test && told.workflow == workflow);
-        let told = Told::read(body(&workflow, None).as_bytes()).unwrap();
+        let told = Stored::read(body(&workflow, None).as_bytes()).unwrap();
         assert!(!told.test && told.id == mark().id.to_string());
         let text = String::from_utf8(of_test(&mark().id, &workflow)).unwrap();
         assert!(!text.contains("input") && !text.contains("Compute1"));
@@ -187,7 +187,7 @@ pub(super) mod tests {
     fn the_bytes_of_others_are_not_read() {
         let standard = crate::event::of_mark(&mark(), TimeFormat::Epoch);
         for body in [&standard[..], b"", b"{}", b"null", br#"{"id":"x","workflow_name":""}"#] {
-            assert_eq!(Told::read(body), None);
+            assert_eq!(Stored::read(body), None);
         }
     }
 

@@ -186,7 +186,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::nova::body::Told;
+    use crate::nova::body::Stored;
     use crate::web::expected as usual;
 
     const ID: &str = "b8f2a9d0-1111-4222-8333-444455556666";
@@ -198,10 +198,10 @@ mod tests {
             "updated_at": "2026-11-20T15:00:00.000000", "disabled_reason": disabled, "forced_down": forced_down})
     }
 
-    fn told() -> Told {
+    fn told() -> Stored {
         let body =
             json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": true});
-        Told::read(body.to_string().as_bytes()).unwrap()
+        Stored::read(body.to_string().as_bytes()).unwrap()
     }
 
     fn listed(status: u16, body: &str) -> Result<Vec<Service>, Outcome> {

@@ -21,7 +21,7 @@ const LONGEST: usize = 255;
 /// Serialised in the order of its fields. Nova never sees it: what is asked of Nova depends on what it has of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Told {
+pub(super) struct Stored {
     /// Of the mark.
     id: String,
     /// The host, as Nova knows it.
@@ -41,22 +41,22 @@ pub(super) fn of_mark(mark: &Mark, host: &HostName, forced_down: bool, reason: O
     let failure_time = written(mark.failure_time);
     let disabled_reason = reason.map(|reason| reason.replace(TIME, &failure_time));
     let (id, host) = (mark.id.to_string(), host.as_str().to_owned());
-    bytes(&Told { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
+    bytes(&Stored { id, host, failure_time, forced_down: Some(forced_down), disabled_reason })
 }
 
 /// The message of its return, where the one of its failure is given: what that says is undone, whatever the route says by now.
 pub(super) fn of_return(told: &[u8]) -> Option<Vec<u8>> {
-    let told = Told::read(told).filter(|told| told.forced_down == Some(true))?;
-    Some(bytes(&Told { forced_down: Some(false), ..told }))
+    let told = Stored::read(told).filter(|told| told.forced_down == Some(true))?;
+    Some(bytes(&Stored { forced_down: Some(false), ..told }))
 }
 
 /// A test: of a host that cannot exist, and nothing becomes of it.
 pub(super) fn of_test(id: &MarkId, now: Timestamp) -> Vec<u8> {
     let (id, failure_time) = (id.to_string(), written(now));
-    bytes(&Told { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
+    bytes(&Stored { id, host: NO_HOST.to_owned(), failure_time, forced_down: None, disabled_reason: None })
 }
 
-fn bytes(told: &Told) -> Vec<u8> {
+fn bytes(told: &Stored) -> Vec<u8> {
     serde_json::to_vec(told).expect("texts and truth values are always JSON")
 }
 
@@ -82,7 +82,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
     }
 }
 
-impl Told {
+impl Stored {
     /// Reads it; `None` if it is no message of such a route.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
@@ -134,9 +134,9 @@ mod tests {
         }
     }
 
-    fn told(forced_down: bool, reason: Option<&str>) -> Told {
+    fn told(forced_down: bool, reason: Option<&str>) -> Stored {
         let mark = mark();
-        Told::read(&of_mark(&mark, &mark.fqdn, forced_down, reason)).unwrap()
+        Stored::read(&of_mark(&mark, &mark.fqdn, forced_down, reason)).unwrap()
     }
 
     #[test]
@@ -177,14 +177,14 @@ mod tests {
         let like_ours =
             br#"{"id":"x","host":"compute1","failure_time":"t","forced_down":true,"evacuate":true}"#;
         for body in [&standard[..], b"", b"{}", b"null", like_ours] {
-            assert_eq!(Told::read(body), None);
+            assert_eq!(Stored::read(body), None);
         }
         assert!(serde_json::from_slice::<serde_json::Value>(like_ours).unwrap()["forced_down"] == true);
     }
 
     #[test]
     fn a_test_is_of_no_host_and_wants_nothing() {
-        let test = Told::read(&of_test(&mark().id, Timestamp(0))).unwrap();
+        let test = Stored::read(&of_test(&mark().id, Timestamp(0))).unwrap();
         assert!(test.is_test() && test.host == NO_HOST && !told(true, None).is_test());
         assert_eq!((test.forced_down, test.disabled_reason), (None, None));
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::body::Told;
+use super::body::Stored;
 use super::service::Service;
 
 /// One call changes all of it, or nothing. Serialised in the order of its fields.
@@ -21,7 +21,7 @@ pub(super) struct Change {
 
 impl Change {
     /// The change that a message wants of a service as it is now.
-    pub(super) fn of(told: &Told, service: &Service) -> Self {
+    pub(super) fn of(told: &Stored, service: &Service) -> Self {
         match told.forced_down {
             // Said again where it is down already: an answer of Nova's acknowledges, and nothing else.
             Some(true) => Self::down(told.reason_for(service)),
@@ -81,16 +81,16 @@ mod tests {
         Service { id: "s".into(), forced_down, is_disabled: disabled.is_some(), disabled_reason: reason }
     }
 
-    fn told(forced_down: bool, disables: bool) -> Told {
+    fn told(forced_down: bool, disables: bool) -> Stored {
         let mut body = serde_json::json!({"id": "x", "host": "h", "failure_time": "2026-07-21T02:13:20Z", "forced_down": forced_down});
         if disables {
             body["disabled_reason"] = OWN.into();
         }
-        Told::read(body.to_string().as_bytes()).unwrap()
+        Stored::read(body.to_string().as_bytes()).unwrap()
     }
 
     /// What Nova is asked, and the word behind its name.
-    fn of(told: &Told, forced_down: bool, disabled: Option<&str>) -> (String, String) {
+    fn of(told: &Stored, forced_down: bool, disabled: Option<&str>) -> (String, String) {
         let service = service(forced_down, disabled);
         let change = Change::of(told, &service);
         (String::from_utf8(change.bytes()).unwrap(), change.reference(&service))

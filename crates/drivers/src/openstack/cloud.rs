@@ -46,7 +46,7 @@ const ENVIRONMENT: [(&str, &str); 22] = [
     ("OS_INSECURE", "insecure"),
 ];
 
-/// A usual Keystone has given a token by then, and what allowed the mark to be told is no older than what stands in a lane.
+/// A usual Keystone has given a token by then, and what allowed the mark to be told is no older than what stands in an outbox.
 /// A test's machine may be busy for longer.
 pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 30_000 } else { 500 });
 

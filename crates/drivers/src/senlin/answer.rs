@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::body::{Told, Whose};
+use super::body::{Stored, Whose};
 use crate::driver::{Failure, Outcome};
 use crate::openstack::{Answer, usual};
 use crate::web::{Meaning, Pause};
@@ -22,7 +22,7 @@ pub(super) enum Seen {
 ///
 /// # Errors
 /// It is being recovered from something before.
-pub(super) fn seen(told: &Told, target: &Value, actions: &Value) -> Result<Seen, Outcome> {
+pub(super) fn seen(told: &Stored, target: &Value, actions: &Value) -> Result<Seen, Outcome> {
     let is_since = |action: &&Value| action["created_at"].as_str().is_some_and(|made| told.is_since(made));
     let begun = actions.as_array().into_iter().flatten().find(is_since);
     match begun {
@@ -125,7 +125,7 @@ mod tests {
             generated_time: Timestamp(1_784_600_002_000),
         };
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Told::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
+        let told = Stored::read(&body::of_mark(&mark, &mark.fqdn, &recovery)).unwrap();
         let action = |made: &str| json!({"id": made, "created_at": made});
         let (old, new) = ("2026-07-20T00:00:00Z", "2026-07-21T02:13:30");
         let of = |status: &str, actions: Vec<Value>| {

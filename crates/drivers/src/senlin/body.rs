@@ -176,14 +176,14 @@ fn write(
 
 /// What a stored body says.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Stored {
     body: Body,
     /// None for a test: it is of no host, and of all that is configured.
     node: Option<HostName>,
     failed: i64,
 }
 
-impl Told {
+impl Stored {
     /// Reads it; `None` if it is none of ours.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let body: Body = serde_json::from_slice(bytes).ok()?;
@@ -249,7 +249,7 @@ mod tests {
     fn a_request_has_the_documented_keys_and_no_other() {
         let request = |operation, check, check_capacity| {
             let body = of_mark(&mark(), &mark().fqdn, &Recovery { operation, check, check_capacity });
-            let told = Told::read(&body).unwrap();
+            let told = Stored::read(&body).unwrap();
             (String::from_utf8(told.request()).unwrap(), told.version().map(str::to_owned))
         };
         let recreate = |delete_timeout, force| Operation::Recreate { delete_timeout, force };
@@ -273,18 +273,18 @@ mod tests {
 
     #[test]
     fn a_test_asks_for_nothing() {
-        let told = Told::read(&of_test(Timestamp(0))).unwrap();
+        let told = Stored::read(&of_test(Timestamp(0))).unwrap();
         assert!(told.is_test());
         assert_eq!(told.request(), b"null");
         for text in ["{}", r#"{"node":"compute1","failure_time":"2026-07-21T02:13:21Z"}"#] {
-            assert!(Told::read(text.as_bytes()).is_none(), "{text}");
+            assert!(Stored::read(text.as_bytes()).is_none(), "{text}");
         }
     }
 
     #[test]
     fn clocks_may_differ_a_little() {
         let recovery = Recovery { operation: Operation::Rebuild, check: None, check_capacity: None };
-        let told = Told::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
+        let told = Stored::read(&of_mark(&mark(), &mark().fqdn, &recovery)).unwrap();
         assert!(told.is_since("2026-07-21T02:13:21Z") && told.is_since("2026-07-21T02:12:30"));
         assert!(!told.is_since("2026-07-21T02:12:20Z") && !told.is_since(""));
     }

@@ -14,7 +14,7 @@ use marks::delivery::{Delivery, RETURN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
 use marks::register::Register;
-use marks::returning::Look;
+use marks::returning::Membership;
 use marks::terms::Terms;
 use marks::time::Timestamp;
 
@@ -114,7 +114,7 @@ pub struct Room {
     /// Where it leads, in its driver's words.
     pub target: String,
     /// Who is a member of the cluster; none where that is not known.
-    pub look: Option<Arc<Look>>,
+    pub look: Option<Arc<Membership>>,
 }
 
 impl Room {

@@ -11,7 +11,7 @@ use crate::{Fault, Journal, JournalError, row};
 use marks::delivery::{Delivery, RETURN, State, TAKEN};
 use marks::id::MarkId;
 use marks::mark::MarkRow;
-use marks::returning::{self, Look, OTHER_TARGET, Return, Ruling};
+use marks::returning::{self, Membership, OTHER_TARGET, Return, Ruling};
 use marks::time::Timestamp;
 
 /// Why a return is cancelled.
@@ -167,8 +167,9 @@ pub(crate) fn ruling(
     let given = params![due.mark.id.to_string(), base, now.0];
     let (is_overtaken, newest): (bool, Option<i64>) =
         query.query_row(given, |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let is_member =
-        |look: &Look| newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node);
+    let is_member = |look: &Membership| {
+        newest.is_none_or(|newest| look.at.0 > newest) && look.members.contains(&due.mark.node)
+    };
     let given = Return {
         told: told.as_ref(),
         target: &room.target,
@@ -242,7 +243,7 @@ mod tests {
     fn rooms(members: &[&str], at: Timestamp, target: &str) -> [Room; 2] {
         let terms = Terms { tells_return: true, ..Terms::default() };
         let members = members.iter().map(|name| HostName::parse(name).unwrap()).collect();
-        let look = Some(Arc::new(Look { at, members }));
+        let look = Some(Arc::new(Membership { at, members }));
         let room = |route: &str| Room { target: target.to_owned(), look: look.clone(), ..Room::of(route, 4) };
         [room("recovery"), Room { terms, ..room(&back().route) }]
     }

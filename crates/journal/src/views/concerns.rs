@@ -10,7 +10,7 @@ use crate::queue::deliveries::REJECTED;
 use crate::queue::delivery_row::{self, UNDER_WAY, WAITING};
 use crate::queue::due::{DueDelivery, both};
 use crate::store::rows::Rows;
-use crate::views::told::json;
+use crate::views::notified::json;
 use crate::{Journal, JournalError, row};
 use marks::id::MarkId;
 use marks::mark::MarkRow;

@@ -15,7 +15,7 @@ use rusqlite::{Params, Row};
 use crate::intake::marks::{HELD, NO_FQDN};
 use crate::queue::delivery_row::{UNDER_WAY, WAITING};
 use crate::views::concerns::{EXHAUSTED, KEPT};
-use crate::views::told::json;
+use crate::views::notified::json;
 use crate::{Journal, JournalError};
 use marks::delivery::State;
 use marks::mark::{Settlement, Standing};

@@ -14,14 +14,14 @@ use crate::time::{CLOCK_SKEW, Timestamp};
 
 /// The marks that the register tells of, and the fencings that these have taken in.
 #[derive(Debug)]
-pub struct Told<'e> {
+pub struct Registered<'e> {
     entries: &'e Entries,
     /// What is said of a later time counts for nothing.
     latest: Timestamp,
     taken_in: BTreeMap<FencingId, (MarkId, Rule)>,
 }
 
-impl<'e> Told<'e> {
+impl<'e> Registered<'e> {
     /// What an alerter that knows the register and these fencings makes of the fencings of both. One that joins an outage is a
     /// record of it for the next one, as in the intake.
     pub fn of(

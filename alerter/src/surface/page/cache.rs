@@ -69,14 +69,14 @@ fn good_for(took: Duration) -> Duration {
 }
 
 /// The thread as it is seen by those who look. It ends when this is dropped.
-pub(super) struct Desk {
+pub(super) struct PageCache {
     wanted: mpsc::SyncSender<()>,
     newest: watch::Receiver<Made>,
     patience: Duration,
 }
 
-impl Desk {
-    /// A desk on which the pictures of this daemon come.
+impl PageCache {
+    /// A cache on which the pictures of this daemon come.
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         let first = Picture::unread(shared, "it has not answered yet".to_owned());
         // Between two pictures the thread keeps nothing that a stop waits for.
@@ -155,20 +155,20 @@ mod tests {
         let (begun, begins) = mpsc::channel();
         let taken = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&taken);
-        let desk = Desk::with(&picture(), Duration::from_millis(5), move || {
+        let cache = PageCache::with(&picture(), Duration::from_millis(5), move || {
             count.fetch_add(1, Ordering::Relaxed);
             begun.send(()).ok()?;
             hangs.recv().ok()?;
             Some(picture())
         });
         for _ in 0..20 {
-            let late = desk.sheet().await;
+            let late = cache.sheet().await;
             assert!(says(&late, "NOBODY CAN SAY HERE") && !says(&late, "No fenced host waits to be told"));
         }
         begins.recv().unwrap();
         assert_eq!(taken.load(Ordering::Relaxed), 1);
         go_on.send(()).unwrap();
-        let mut newest = desk.newest.clone();
+        let mut newest = cache.newest.clone();
         newest.changed().await.unwrap();
         assert!(says(&newest.borrow().sheet, "No fenced host waits to be told."));
     }

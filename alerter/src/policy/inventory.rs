@@ -14,7 +14,7 @@ use crate::policy::state::State;
 
 /// The hosts by a CIB.
 #[derive(Default)]
-pub(super) struct Roster {
+pub(super) struct Inventory {
     has_looked: bool,
     cib: Option<Arc<Cib>>,
     /// The configuration whose groups these are.
@@ -25,7 +25,7 @@ pub(super) struct Roster {
     pub(super) skipped: HashSet<HostName>,
 }
 
-impl Roster {
+impl Inventory {
     /// Looks at the newest CIB by this configuration; says whether either is another one.
     pub(super) fn look(&mut self, base: &Base, settings: &Arc<Settings>) -> bool {
         let cib = base.cib();

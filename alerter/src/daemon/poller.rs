@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CLEARING: Duration = Duration::from_secs(60);
 
 /// The engine's eyes and hands in the cluster.
-pub struct Lookout {
+pub struct Poller {
     cluster: Cluster,
     watch: Watch,
     view: Option<Arc<View>>,
@@ -46,7 +46,7 @@ pub struct Lookout {
     settled_in: bool,
 }
 
-impl Lookout {
+impl Poller {
     /// Nothing was seen yet.
     pub fn new(cluster: Cluster, watch: Watch) -> Self {
         Self {

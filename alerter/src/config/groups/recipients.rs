@@ -8,7 +8,7 @@ use crate::config::reach::RouteName;
 
 /// Who is told of a group's hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum NamedRecipients {
     /// Every route that takes the host, but for those that a group names.
     Covering,
     /// `routes`: each of these.
@@ -26,7 +26,7 @@ pub struct Link {
     pub timeout: Duration,
 }
 
-impl Told {
+impl NamedRecipients {
     /// The routes that it names.
     pub fn named(&self) -> Vec<&RouteName> {
         match self {
@@ -59,13 +59,13 @@ impl Told {
 
 /// What was read, with the place of each name.
 pub(super) struct Said<'a> {
-    pub(super) told: Told,
+    pub(super) told: NamedRecipients,
     pub(super) places: Vec<Place<'a>>,
 }
 
 impl Said<'_> {
     pub(super) fn nothing() -> Self {
-        Self { told: Told::Covering, places: Vec::new() }
+        Self { told: NamedRecipients::Covering, places: Vec::new() }
     }
 }
 
@@ -87,7 +87,7 @@ fn routes<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
     }
     let places = (0..names.len()).filter_map(|at| table.place_in_list("routes", at)).collect();
     let names = names.into_iter().filter_map(RouteName::parse).collect();
-    Some(Said { told: Told::Each(names), places })
+    Some(Said { told: NamedRecipients::Each(names), places })
 }
 
 fn chain<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
@@ -96,7 +96,7 @@ fn chain<'a>(table: &mut Section<'a, '_>) -> Option<Said<'a>> {
         table.complain("chain", "the list is empty: name a route with its timeout, or remove the key");
     }
     let (links, places) = links.into_iter().unzip();
-    Some(Said { told: Told::Chain(links), places })
+    Some(Said { told: NamedRecipients::Chain(links), places })
 }
 
 fn link<'a>(mut table: Section<'a, '_>) -> Option<(Link, Place<'a>)> {

@@ -1,4 +1,4 @@
-//! A route's lane: its endpoint, and the deliveries of which the journal already says that an attempt begins. Pure: the
+//! A route's outbox: its endpoint, and the deliveries of which the journal already says that an attempt begins. Pure: the
 //! times are arguments.
 //!
 //! An endpoint that is well has the next exchanges at hand: none of its places waits for the disk. What has stood here for
@@ -32,9 +32,9 @@ impl Begun {
     }
 }
 
-/// One route's lane.
+/// One route's outbox.
 #[derive(Clone, Debug)]
-pub struct Lane {
+pub struct Outbox {
     /// Where it leads.
     pub endpoint: Endpoint,
     begun: VecDeque<Begun>,
@@ -46,7 +46,7 @@ pub struct Lane {
     wanted: VecDeque<MarkId>,
 }
 
-impl Lane {
+impl Outbox {
     /// An empty one.
     pub fn new(endpoint: Endpoint) -> Self {
         Self { endpoint, begun: VecDeque::new(), out: BTreeSet::new(), more: false, wanted: VecDeque::new() }
@@ -88,7 +88,7 @@ impl Lane {
         Some(begun.due)
     }
 
-    /// An exchange that [`Lane::next`] let begin is over; what it says of the endpoint is for the endpoint.
+    /// An exchange that [`Outbox::next`] let begin is over; what it says of the endpoint is for the endpoint.
     pub fn ended(&mut self, mark: MarkId) {
         self.out.remove(&mark);
     }
@@ -181,16 +181,16 @@ mod tests {
         DueDelivery { mark, delivery }
     }
 
-    /// A lane that was filled at `now`; its endpoint has shown that it is well.
-    fn filled(now: Moment) -> Lane {
+    /// An outbox that was filled at `now`; its endpoint has shown that it is well.
+    fn filled(now: Moment) -> Outbox {
         let mut endpoint = Endpoint::new(LIMIT);
         endpoint.begin();
         endpoint.took(QUICK);
         endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
-        let mut lane = Lane::new(endpoint);
-        let room = lane.room(now.instant);
-        lane.take_up((0..room).map(|_| due()).collect(), room, Duration::MAX, now);
-        lane
+        let mut outbox = Outbox::new(endpoint);
+        let room = outbox.room(now.instant);
+        outbox.take_up((0..room).map(|_| due()).collect(), room, Duration::MAX, now);
+        outbox
     }
 
     fn later(now: Moment, time: Duration) -> Moment {
@@ -200,33 +200,33 @@ mod tests {
     #[test]
     fn an_endpoint_that_is_well_has_the_next_exchanges_at_hand() {
         let now = Moment::now();
-        let mut lane = filled(now);
-        assert_eq!((lane.begun.len(), lane.room(now.instant)), (2 * LIMIT, 0));
+        let mut outbox = filled(now);
+        assert_eq!((outbox.begun.len(), outbox.room(now.instant)), (2 * LIMIT, 0));
         assert_eq!(
-            std::iter::from_fn(|| lane.next(now)).count(),
+            std::iter::from_fn(|| outbox.next(now)).count(),
             LIMIT,
             "no more than it may have under way"
         );
-        assert!(!lane.is_running_dry(now.instant));
-        lane.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
-        assert!(lane.next(now).is_some() && lane.next(now).is_none());
-        assert!(!lane.is_running_dry(now.instant));
+        assert!(!outbox.is_running_dry(now.instant));
+        outbox.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
+        assert!(outbox.next(now).is_some() && outbox.next(now).is_none());
+        assert!(!outbox.is_running_dry(now.instant));
         for _ in 0..2 {
-            lane.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
-            assert!(lane.next(now).is_some());
+            outbox.endpoint.end(&host(), Sign::Takes, None, now.instant, 0.5);
+            assert!(outbox.next(now).is_some());
         }
-        assert!(lane.is_running_dry(now.instant), "less than half is left");
+        assert!(outbox.is_running_dry(now.instant), "less than half is left");
     }
 
-    /// The broken variant of the lane above: an endpoint that is not known to be quick has nothing at hand.
+    /// The broken variant of the outbox above: an endpoint that is not known to be quick has nothing at hand.
     #[test]
     fn a_slow_endpoint_has_nothing_at_hand() {
         let now = Moment::now();
-        assert_eq!(Lane::new(Endpoint::new(LIMIT)).room(now.instant), LIMIT);
-        let mut lane = filled(now);
-        lane.remove_all();
-        lane.endpoint.took(Duration::from_secs(1));
-        assert_eq!(lane.room(now.instant), LIMIT);
+        assert_eq!(Outbox::new(Endpoint::new(LIMIT)).room(now.instant), LIMIT);
+        let mut outbox = filled(now);
+        outbox.remove_all();
+        outbox.endpoint.took(Duration::from_secs(1));
+        assert_eq!(outbox.room(now.instant), LIMIT);
     }
 
     #[test]
@@ -237,32 +237,32 @@ mod tests {
             Moment { wall: now.wall + FRESH, ..now },
             Moment { instant: now.instant + FRESH, ..now },
         ] {
-            let mut lane = filled(now);
-            assert!(lane.next(late).is_none());
-            assert_eq!(lane.remove_stale(late).len(), 2 * LIMIT);
+            let mut outbox = filled(now);
+            assert!(outbox.next(late).is_none());
+            assert_eq!(outbox.remove_stale(late).len(), 2 * LIMIT);
         }
-        let mut lane = filled(now);
+        let mut outbox = filled(now);
         let just = later(now, FRESH - Duration::from_millis(1));
-        assert!(lane.remove_stale(just).is_empty() && lane.next(just).is_some());
-        assert_eq!(lane.stays_fresh(just), Some(Duration::from_millis(1)));
+        assert!(outbox.remove_stale(just).is_empty() && outbox.next(just).is_some());
+        assert_eq!(outbox.stays_fresh(just), Some(Duration::from_millis(1)));
     }
 
     #[test]
     fn what_may_be_told_for_a_moment_only_stands_no_longer() {
         let now = Moment::now();
-        let mut lane = Lane::new(Endpoint::new(LIMIT));
-        lane.take_up(vec![due()], LIMIT, QUICK, now);
-        assert!(lane.next(later(now, QUICK)).is_none());
-        assert!(lane.next(now).is_some());
+        let mut outbox = Outbox::new(Endpoint::new(LIMIT));
+        outbox.take_up(vec![due()], LIMIT, QUICK, now);
+        assert!(outbox.next(later(now, QUICK)).is_none());
+        assert!(outbox.next(now).is_some());
     }
 
     #[test]
     fn nothing_stands_before_an_endpoint_that_is_not_well() {
         let now = Moment::now();
-        let mut lane = filled(now);
-        lane.endpoint.begin();
-        lane.endpoint.end(&host(), Sign::Unreachable, None, now.instant, 0.5);
-        assert!(lane.next(now).is_none());
-        assert_eq!(lane.remove_stale(now).len(), 2 * LIMIT);
+        let mut outbox = filled(now);
+        outbox.endpoint.begin();
+        outbox.endpoint.end(&host(), Sign::Unreachable, None, now.instant, 0.5);
+        assert!(outbox.next(now).is_none());
+        assert_eq!(outbox.remove_stale(now).len(), 2 * LIMIT);
     }
 }

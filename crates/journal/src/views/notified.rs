@@ -9,7 +9,7 @@ use marks::time::Timestamp;
 
 /// A condition that a target was told of, or may have been, and of whose end it was not told yet for sure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Notified {
     /// The condition's key, of the alerter's making.
     pub condition: String,
     /// Since when it holds, as it was told.
@@ -23,7 +23,7 @@ impl Journal {
     ///
     /// # Errors
     /// As any read.
-    pub fn told(&self, target: &str) -> Result<Rows<Told>, JournalError> {
+    pub fn told(&self, target: &str) -> Result<Rows<Notified>, JournalError> {
         let sql =
             "SELECT condition, since, about, digest, target FROM told WHERE target = ?1 ORDER BY condition";
         self.rows(sql, [target], decode)
@@ -33,13 +33,18 @@ impl Journal {
     ///
     /// # Errors
     /// As any write. After an error it is told again.
-    pub fn note_told(&mut self, target: &str, told: &[Told], over: &[String]) -> Result<(), JournalError> {
+    pub fn note_told(
+        &mut self,
+        target: &str,
+        told: &[Notified],
+        over: &[String],
+    ) -> Result<(), JournalError> {
         self.write(|transaction| {
             // A damaged row under this key says nothing: what was told now stands in its place.
             let mut note =
                 transaction.prepare_cached("INSERT OR REPLACE INTO told VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for row in told {
-                let Told { condition, since, about } = row;
+                let Notified { condition, since, about } = row;
                 note.execute(params![target, condition, since.0, about, digest(target, row)])?;
             }
             let mut forget =
@@ -72,19 +77,19 @@ pub(crate) fn json(list: &[String]) -> String {
     serde_json::Value::from(list).to_string()
 }
 
-fn digest(target: &str, told: &Told) -> Vec<u8> {
+fn digest(target: &str, told: &Notified) -> Vec<u8> {
     Digest::of("told").text(target).text(&told.condition).int(told.since.0).text(&told.about).finish()
 }
 
-fn decode(row: &Row<'_>) -> Checked<Told> {
+fn decode(row: &Row<'_>) -> Checked<Notified> {
     let damage = || Damage { table: "told", key: printable_key(row) };
     let (told, target) = decode_unchecked(row).map_err(|_| damage())?;
     let kept: Vec<u8> = row.get(3).map_err(|_| damage())?;
     if kept == digest(&target, &told) { Ok(told) } else { Err(damage()) }
 }
 
-fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<(Told, String)> {
-    let told = Told { condition: row.get(0)?, since: Timestamp(row.get(1)?), about: row.get(2)? };
+fn decode_unchecked(row: &Row<'_>) -> rusqlite::Result<(Notified, String)> {
+    let told = Notified { condition: row.get(0)?, since: Timestamp(row.get(1)?), about: row.get(2)? };
     Ok((told, row.get(4)?))
 }
 
@@ -94,8 +99,8 @@ mod tests {
     use crate::Role;
     use crate::tests::{Home, NOW};
 
-    fn told(condition: &str) -> Told {
-        Told { condition: condition.into(), since: NOW, about: "{}".into() }
+    fn told(condition: &str) -> Notified {
+        Notified { condition: condition.into(), since: NOW, about: "{}".into() }
     }
 
     fn keys(journal: &Journal, target: &str) -> Vec<String> {
@@ -106,7 +111,7 @@ mod tests {
     fn a_target_is_told_and_its_rows_go_with_the_condition_or_with_the_target() {
         let home = Home::new();
         let mut journal = home.open(Role::Alerter);
-        let later = Told { since: Timestamp(NOW.0 + 1), about: "x".into(), ..told("a") };
+        let later = Notified { since: Timestamp(NOW.0 + 1), about: "x".into(), ..told("a") };
         journal.note_told("desk", &[told("a"), told("b")], &[]).unwrap();
         journal.note_told("pager", &[told("a")], &[]).unwrap();
         journal.note_told("desk", std::slice::from_ref(&later), &["b".into(), "never".into()]).unwrap();
