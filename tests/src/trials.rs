@@ -28,9 +28,6 @@ macro_rules! trials {
 /// Runs the tests as the command line asks. Those that cannot run are ignored, each with its reason; with `CI=true` they fail.
 #[must_use]
 pub fn run(groups: impl IntoIterator<Item = Group>) -> ExitCode {
-    if is_played_beside() {
-        return ExitCode::SUCCESS;
-    }
     let trials = groups.into_iter().flat_map(|group| {
         let cannot = group.cannot;
         group.tests.into_iter().map(move |(name, test)| trial(name, test, cannot.clone()))
@@ -76,8 +73,7 @@ impl<T> Clone for Stage<T> {
 
 impl<T> Copy for Stage<T> {}
 
-/// Runs scenarios one after the other, as often as `NHA_REPEAT` says; of them every second one where `NHA_PART` is `1/2` or `2/2`, so that
-/// two processes with a stage each play a list in half the time. Where what they need cannot be had they are ignored,
+/// Runs scenarios one after the other, as often as `NHA_REPEAT` says. Where what they need cannot be had they are ignored,
 /// each with the reason; with `CI=true`, or `NHA_REQUIRE_CLUSTER=1` and the like, that is a failure instead.
 #[must_use]
 pub fn play<T: Send + 'static>(
@@ -92,10 +88,9 @@ pub fn play<T: Send + 'static>(
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let (shared, took) = (Arc::new(Mutex::new(None)), Took::default());
-    let part = std::env::var("NHA_PART").unwrap_or_else(|_| "1/1".to_owned());
     let mut trials = beside;
     for round in 1..=rounds() {
-        let of_round = part_of(scenarios, &part).map(|(name, scenario)| {
+        let of_round = scenarios.iter().map(|(name, scenario)| {
             let name = named(name, round);
             cannot.map_or_else(
                 || in_turn(&name, *scenario, stage, (&shared, &took)),
@@ -109,17 +104,6 @@ pub fn play<T: Send + 'static>(
     drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
     say_longest(&took);
     conclusion.exit_code()
-}
-
-/// The scenarios of a part: of `2/3` the second, the fifth and so on.
-///
-/// # Panics
-/// There is no such part: nothing would be played, or not all.
-fn part_of<'s, S>(scenarios: &'s [S], part: &str) -> impl Iterator<Item = &'s S> + use<'s, S> {
-    let numbers = part.split_once('/').and_then(|(one, of)| Some((one.parse().ok()?, of.parse().ok()?)));
-    let (one, of): (usize, usize) =
-        numbers.filter(|(one, of)| (1..=*of).contains(one)).expect("NHA_PART is like 1/2");
-    scenarios.iter().skip(one - 1).step_by(of)
 }
 
 /// How long each scenario took.
@@ -208,24 +192,4 @@ fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {
         leave_out(&reason);
         Ok(Completion::ignored_with(reason))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The broken variants: a scenario in no part or in two, and a word that would leave all of them out.
-    #[test]
-    fn every_scenario_is_in_one_part() {
-        let all: Vec<u8> = (0..7).collect();
-        for of in 1..9 {
-            let parts = (1..=of).flat_map(|one| part_of(&all, &format!("{one}/{of}")).copied());
-            let mut played: Vec<u8> = parts.collect();
-            played.sort_unstable();
-            assert_eq!(played, all, "{of} parts");
-        }
-        for word in ["", "1", "0/2", "3/2", "1/0", "a/b"] {
-            assert!(std::panic::catch_unwind(|| part_of(&all, word).count()).is_err(), "{word:?}");
-        }
-    }
 }
