@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +12,6 @@ use super::answer::Answer;
 use super::api::{ClusterStatus, Daemon, Health, RouteStatus};
 use super::decisions;
 use crate::cluster::Cluster;
-use crate::config::Route;
 use crate::policy::groups;
 use crate::problem::{self, Kind, Problem, RouteSight, Waiting};
 use crate::state::Shared;
@@ -53,15 +51,13 @@ pub(crate) fn daemon(shared: &Shared, journal: &Journal, now: Timestamp) -> Resu
                 && !journal.has_others_than_rejected(name)?,
         });
     }
-    let settings = shared.base.settings();
-    let limit = |name: &str| settings.routes.iter().find(|route| route.name.as_str() == name);
     let problems = problem::problems(&sight);
     Ok(Daemon {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         controller: shared.base.controller.clone(),
         health: health_for(shared, &problems),
-        routes: sight.routes.iter().map(|route| route_status(route, limit(&route.name))).collect(),
+        routes: sight.routes.iter().map(route_status).collect(),
         cluster: shared.base.cluster.as_ref().map(|cluster| cluster_status(shared, cluster, &problems, now)),
         groups,
         orders,
@@ -84,15 +80,14 @@ fn cluster_status(shared: &Shared, cluster: &Cluster, problems: &[Problem], now:
     }
 }
 
-fn route_status(seen: &RouteSight, route: Option<&Arc<Route>>) -> RouteStatus {
-    let limit = route.map_or(Duration::ZERO, |route| route.driver.limit());
+fn route_status(seen: &RouteSight) -> RouteStatus {
     let (trouble, waiting) = (seen.trouble.as_ref(), seen.waiting.unwrap_or_default());
     RouteStatus {
         name: seen.name.clone(),
         driver: seen.driver.to_owned(),
         endpoint: seen.endpoint.clone(),
         required: seen.required,
-        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+        limit_ms: u64::try_from(seen.limit.as_millis()).unwrap_or(u64::MAX),
         waiting: waiting.deliveries,
         failing_since: trouble.map(|t| t.since.0),
         failure: trouble.map(|t| t.kind.clone()),

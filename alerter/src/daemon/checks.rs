@@ -77,7 +77,7 @@ fn overdue(problems: &[Problem]) -> Option<String> {
 pub fn after_poll(shared: &Shared) {
     let register = shared.base.cluster.as_ref().and_then(|cluster| Check::of_register(cluster.register()));
     let Some(check) = register.filter(|_| shared.base.seen().view.is_some()) else { return };
-    let problems = shared.problems(Timestamp::now());
+    let problems = shared.cluster_problems(Timestamp::now());
     match first(problems.iter(), Part::RegisterLost) {
         Some(lost) => shared.health.lost(check, &lost),
         None => say(shared, check, first(problems.iter(), Part::Register)),

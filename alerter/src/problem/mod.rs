@@ -13,7 +13,7 @@ pub use account::of as unaccounted;
 pub use counted::of_marks;
 pub use kind::{Condition, Kind, Part};
 pub use route::{RouteSight, Waiting, of_former};
-pub use seen::{Cluster, Sight, problems};
+pub use seen::{Cluster, Sight, of_cluster, problems};
 
 use std::time::Duration;
 

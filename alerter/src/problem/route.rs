@@ -18,6 +18,8 @@ pub struct RouteSight {
     pub driver: &'static str,
     /// Where it leads, without secrets.
     pub endpoint: String,
+    /// How long one exchange may take.
+    pub limit: Duration,
     /// Whether marks stay open until it has them.
     pub required: bool,
     /// Whether the daemon calls itself degraded where it fails for long: a return keeps no mark open, and a living host down.
@@ -150,6 +152,7 @@ mod tests {
             name: "recovery".into(),
             driver: "http",
             endpoint: "http://ctl9/".into(),
+            limit: MINUTE,
             required,
             degrades: required,
             secret: None,

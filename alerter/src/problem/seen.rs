@@ -101,7 +101,8 @@ fn of_stranded(route: &str, marks: usize, place: &Place) -> Problem {
     Problem { route: Some(route.to_owned()), then, ..Problem::of(Kind::Stranded, what) }
 }
 
-fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
+/// What is wrong with the cluster.
+pub fn of_cluster(cluster: &Cluster, now: Timestamp) -> Vec<Problem> {
     let mut all: Vec<Problem> =
         cluster.faults.iter().map(|fault| of_fault(fault, cluster.is_permitted)).collect();
     if !cluster.is_permitted && all.iter().all(|problem| problem.level < Level::Critical) {

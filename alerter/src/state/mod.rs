@@ -124,20 +124,31 @@ impl Shared {
         self.problems(now).into_iter().filter(|one| one.degrades).map(|one| one.what).collect()
     }
 
-    /// All that is seen at this moment, without a look at the journal.
+    /// What is wrong with the cluster; none where there is none to ask.
+    pub fn cluster_problems(&self, now: Timestamp) -> Vec<Problem> {
+        let hosts = &self.base.settings().hosts;
+        self.base.cluster.iter().flat_map(|_| problem::of_cluster(&self.cluster_sight(hosts), now)).collect()
+    }
+
+    /// All that is seen at this moment, without a look at the journal. No two locks are held at once.
     pub fn sight(&self, now: Timestamp) -> Sight {
         let settings = self.base.settings();
+        let journal = self.journal_trouble().clone();
+        let api = self.api_trouble().clone();
+        let reload = self.reload_trouble().clone();
+        let stranded = self.routes.stranded().clone();
+        let unknown_groups = self.policy.strays().clone();
         Sight {
             now,
             place: place(&settings),
             degraded_after: settings.degraded_after,
             stalled: self.supervisor.wedged(),
-            journal: self.journal_trouble().clone(),
-            unserved: self.api_trouble().iter().cloned().chain(self.unserved.reasons()).collect(),
-            reload: self.reload_trouble().clone(),
+            journal,
+            unserved: api.into_iter().chain(self.unserved.reasons()).collect(),
+            reload,
             routes: settings.routes.iter().map(|route| self.route_sight(route)).collect(),
-            stranded: self.routes.stranded().clone(),
-            unknown_groups: self.policy.strays().clone(),
+            stranded,
+            unknown_groups,
             unaccounted: account::unaccounted(&self.base, &self.accounts, Instant::now()),
             cluster: self.base.cluster.as_ref().map(|_| self.cluster_sight(&settings.hosts)),
         }
@@ -145,16 +156,19 @@ impl Shared {
 
     fn route_sight(&self, route: &Route) -> RouteSight {
         let name = route.name.as_str();
+        let trouble = self.routes.troubles().of(name).cloned();
+        let is_parked = self.routes.outboxes().get(name).is_some_and(|outbox| outbox.endpoint.is_parked());
         RouteSight {
             name: name.to_owned(),
             driver: route.driver.kind(),
             endpoint: route.driver.endpoint(),
+            limit: route.driver.limit(),
             required: route.required,
             // A return keeps no mark open, and a living host down.
             degrades: route.required || route.step == Step::Return,
             secret: route.driver.secret_file().map(|file| file.display().to_string()),
-            trouble: self.routes.troubles().of(name).cloned(),
-            is_parked: self.routes.outboxes().get(name).is_some_and(|outbox| outbox.endpoint.is_parked()),
+            trouble,
+            is_parked,
             waiting: None,
         }
     }

@@ -3,13 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use marks::time::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::intake::account;
-use crate::problem::{Kind, Problem, of_marks};
+use crate::problem::{self, Kind, Problem, of_marks};
 use crate::state::counters::OUTCOMES;
 use crate::state::{Figures, Shared};
 
@@ -68,7 +66,8 @@ pub(super) struct ClusterSight {
 impl Sight {
     pub(super) fn of(shared: &Shared) -> Self {
         let (now, metrics) = (Timestamp::now(), &shared.metrics);
-        let (found, figures) = (shared.problems(now), shared.figures());
+        let (seen, figures) = (shared.sight(now), shared.figures());
+        let found = problem::problems(&seen);
         let routes = routes(shared);
         let mut attempts = metrics.attempts();
         for route in &routes {
@@ -87,9 +86,9 @@ impl Sight {
             degrading: found.iter().filter(|one| one.degrades).count(),
             problems: by_kind(&found, &figures.journal, shared.base.damages.count(), now),
             figures,
-            is_unwritable: shared.journal_trouble().is_some(),
+            is_unwritable: seen.journal.is_some(),
             damaged: shared.base.damages.count(),
-            unaccounted: account::unaccounted(&shared.base, &shared.accounts, Instant::now()).len(),
+            unaccounted: seen.unaccounted.len(),
             journal_limit: shared.base.settings().history.max_bytes,
             attempts,
             register_errors: metrics.register_errors(),
