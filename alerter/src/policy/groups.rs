@@ -10,8 +10,10 @@ use marks::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::inventory::Inventory;
+use super::known::Known;
 use super::orders::Orders;
-use super::steer::{Plan, Policy};
+use super::steer;
+use super::steering::Policy;
 use crate::config::Settings;
 use crate::config::rules::Limit;
 use crate::policy::state::{GroupState, State};
@@ -49,17 +51,17 @@ pub fn groups(
     now: Timestamp,
 ) -> Result<Vec<GroupStatus>, JournalError> {
     let in_flight = journal.marks_in_flight()?;
-    if let Some(plan) = &policy.memory.steering().plan {
-        return Ok(plan.groups(&in_flight));
+    if let Some(known) = &policy.memory.steering().known {
+        return Ok(known.groups(&in_flight));
     }
     // Nothing can hold anything: it is counted for this answer alone.
     let mut inventory = Inventory::default();
     let settings = policy.base.settings();
     inventory.look(policy.base, &settings);
     let orders = Orders::read(journal, (&policy.base.damages, &settings), now)?;
-    let mut plan = Plan::begin(journal, policy, (&inventory, settings, &orders), now)?;
-    plan.state.pass_to(now);
-    Ok(plan.groups(&in_flight))
+    let (mut known, _) = steer::begin(journal, policy, (&inventory, settings, orders), now)?;
+    known.state.pass_to(now);
+    Ok(known.groups(&in_flight))
 }
 
 /// What is counted of a group now and then.
@@ -116,7 +118,7 @@ impl Groups {
         });
         let mut figures: Vec<GroupFigures> = figures.collect();
         let steering = policy.memory.steering();
-        let known = steering.plan.iter().flat_map(|plan| plan.state.groups());
+        let known = steering.known.iter().flat_map(|known| known.state.groups());
         for (group, figures) in known.zip(&mut figures).filter(|(group, figures)| group.name == figures.name)
         {
             (figures.hosts, figures.down) = (count(group.size), count(group.unhealthy()));
@@ -130,7 +132,7 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-impl Plan {
+impl Known {
     fn groups(&self, in_flight: &HashSet<MarkId>) -> Vec<GroupStatus> {
         let all = self.state.groups().iter().enumerate();
         all.map(|(index, group)| {

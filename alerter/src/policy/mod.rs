@@ -4,10 +4,14 @@
 pub mod groups;
 pub mod hold;
 mod inventory;
+mod known;
+mod news;
 mod orders;
 pub mod plan;
+mod record;
 pub mod state;
 pub mod steer;
+pub mod steering;
 mod storm;
 mod tally;
 #[cfg(test)]

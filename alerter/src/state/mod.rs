@@ -21,7 +21,7 @@ use crate::intake::roll;
 use crate::listen::Unserved;
 use crate::lock::lock;
 use crate::policy::groups::GroupFigures;
-use crate::policy::steer::{Policy, PolicyMemory};
+use crate::policy::steering::{Policy, PolicyMemory};
 use crate::problem::{self, Place, Problem, RouteSight, Sight};
 use crate::state::counters::Metrics;
 use crate::state::reloads::Reloads;

@@ -12,7 +12,7 @@ use marks::id::NoteId;
 use marks::register::{About, Decision, Scope};
 use marks::time::Timestamp;
 
-use crate::site::{Alerter, Site, lacks_evidence, taken};
+use crate::site::{Alerter, Site, lacks_evidence, refused, taken};
 
 /// A mark whose attempt has begun keeps its place until that has ended, also where another one comes before it by now, or
 /// where it is held itself meanwhile. The broken variant is the attempt that has ended.
@@ -121,4 +121,32 @@ fn an_exchange_keeps_its_place_whatever_the_receiver_says_meanwhile() {
         let next = alerter.begin(&site, "nova").expect("the place is free");
         assert_ne!(next.mark.id, due.mark.id);
     }
+}
+
+/// The first waits for its next attempt, and the other may go: a place that cannot be given on record is given by the next
+/// poll. The broken variant forgets the plan and takes what operators decided for known: nobody is planned any more.
+#[test]
+fn a_place_that_cannot_be_written_is_given_by_the_next() {
+    if lacks_evidence() {
+        return;
+    }
+    let mut site = Site::new(&["compute1", "compute2"]);
+    site.configure("[groups.default]\nmax-in-flight = 1\nroutes = [\"nova\"]\n");
+    let mut alerter = Alerter::start(&site, "ctl1");
+    alerter.run(&mut site, 2);
+    site.outage("compute1", "ctl1");
+    site.outage("compute2", "ctl1");
+    alerter.take_in(&site);
+    alerter.keep_up(&mut site);
+    let due = alerter.begin(&site, "nova").expect("nothing holds it");
+    alerter.finish(&site, &due, &refused(&site));
+    let (shared, room) = (alerter.shared(), [Room::of("nova", 1)]);
+    site.tamper(
+        "ctl1",
+        "CREATE TRIGGER broken BEFORE DELETE ON hold BEGIN SELECT RAISE(ABORT, 'broken'); END",
+    );
+    steer::keep_up(&mut alerter.journal, shared.policy(), (&room, None), site.now).unwrap_err();
+    site.tamper("ctl1", "DROP TRIGGER broken");
+    let next = alerter.begin(&site, "nova").expect("the place is free");
+    assert_ne!(next.mark.id, due.mark.id);
 }
