@@ -63,7 +63,7 @@ bench-deps: ## install what `make bench` compares with (nginx, wrk); starts and 
 
 bench-cluster: deps ## how fast marks come through the register of a real cluster (as root)
 	$(CARGO) build --locked --release --workspace --bins
-	NHA_REQUIRE_CLUSTER=1 NHA_FIGURES=1 $(CARGO) test --locked --release -p tests --test failover -- --nocapture
+	NHA_REQUIRE_CLUSTER=1 NHA_SCENARIOS=figures $(CARGO) test --locked --release -p tests --test failover -- --nocapture
 
 bench-drivers: ## what a driver of a cloud adds to a bare exchange with the same endpoint
 	NHA_FIGURES=1 $(CARGO) test --locked --release -p alerter --test it masakari_speed -- --nocapture

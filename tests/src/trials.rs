@@ -90,13 +90,14 @@ pub fn play<T: Send + 'static>(
     let (shared, took) = (Arc::new(Mutex::new(None)), Took::default());
     let mut trials = beside;
     for round in 1..=rounds() {
-        let of_round = scenarios.iter().map(|(name, scenario)| {
-            let name = named(name, round);
-            cannot.map_or_else(
-                || in_turn(&name, *scenario, stage, (&shared, &took)),
-                |reason| refused(&name, reason, stage.need),
-            )
-        });
+        let of_round =
+            part(scenarios, std::env::var("NHA_PART").ok().as_deref()).iter().map(|(name, scenario)| {
+                let name = named(name, round);
+                cannot.map_or_else(
+                    || in_turn(&name, *scenario, stage, (&shared, &took)),
+                    |reason| refused(&name, reason, stage.need),
+                )
+            });
         trials.extend(of_round);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -104,6 +105,15 @@ pub fn play<T: Send + 'static>(
     drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
     say_longest(&took);
     conclusion.exit_code()
+}
+
+/// `1/2` is the first half of them, in their order: a cluster of its own can have the other one.
+fn part<'a, T>(all: &'a [T], named: Option<&str>) -> &'a [T] {
+    let Some(named) = named else { return all };
+    let numbers = named.split_once('/').and_then(|(one, of)| Some((one.parse().ok()?, of.parse().ok()?)));
+    let (one, of): (usize, usize) = numbers.expect("NHA_PART has two numbers, as 1/2");
+    assert!((1..=of).contains(&one), "there is no part {named}");
+    &all[all.len() * (one - 1) / of..all.len() * one / of]
 }
 
 /// How long each scenario took.
@@ -192,4 +202,23 @@ fn trial(name: &str, test: fn(), cannot: Option<String>) -> Trial {
         leave_out(&reason);
         Ok(Completion::ignored_with(reason))
     })
+}
+
+#[cfg(test)]
+mod unit_tests {
+    use super::part;
+
+    #[test]
+    fn the_parts_of_a_list_are_all_of_it() {
+        for count in 0..20 {
+            let all: Vec<usize> = (0..count).collect();
+            let of = |parts: usize| (1..=parts).flat_map(move |one| [format!("{one}/{parts}")]);
+            for parts in 1..5 {
+                let together: Vec<usize> =
+                    of(parts).flat_map(|named| part(&all, Some(&named)).to_vec()).collect();
+                assert_eq!(together, all, "{parts}");
+            }
+            assert_eq!(part(&all, None), all);
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! How fast a mark comes through the register, and how fast a killed alerter is back. Figures, not assertions: they are
-//! made only with `NHA_FIGURES=1` (`make bench-cluster`).
+//! made only with `NHA_SCENARIOS=figures` (`make bench-cluster`).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
